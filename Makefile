@@ -1,0 +1,28 @@
+# Two commands on a fresh machine with Python >= 3.11: `make demo` runs the digits, `make test` runs all tests.
+PYTHON ?= python3
+VENV := .venv
+MANIFESTS := requirements.txt constraints.txt $(wildcard pyproject.toml */pyproject.toml plugins/*/pyproject.toml)
+
+.PHONY: demo test check bench clean
+demo: $(VENV)/.ready
+	$(VENV)/bin/python examples/digits/demo.py
+
+test: $(VENV)/.ready
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/python -m mypy
+	$(VENV)/bin/python -m pytest -n 2
+
+bench: $(VENV)/.ready
+	$(VENV)/bin/python benchmarks/overhead.py
+
+# Made anew, whole, when a manifest changes or when the last set-up did not reach its end. (Not made aside and renamed:
+# the console scripts of an environment have its path in their first line.)
+$(VENV)/.ready: $(MANIFESTS)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "weft needs Python 3.11 or newer: make PYTHON=python3.x")'
+	rm -rf $(VENV)
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	touch $@
+
+clean:
+	rm -rf $(VENV)

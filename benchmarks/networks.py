@@ -1,0 +1,141 @@
+"""Networks of keras.applications: made with TensorFlow, run with weft, checked on their logits, timed against both.
+
+    python benchmarks/networks.py [--folder DIR] [NAME ...]
+
+Making and timing need the package tensorflow-cpu (in an environment of its own: weft never needs it); networks that
+the folder has already are checked without it. Untrained networks give nearly the same output for every input, so that
+comparing outputs would prove nothing: the batch normalisations get the statistics of real activations first.
+A frozen GraphDef and NAME.npz (x0, x1: inputs; y0, y1: TensorFlow's logits) are kept for each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import weft
+from tabulate import tabulate
+from timing import paired, seconds
+
+NETWORKS = {
+    "mobilenetv2": ("MobileNetV2", 224), "resnet50": ("ResNet50", 224), "efficientnetb0": ("EfficientNetB0", 224),
+    "densenet121": ("DenseNet121", 224), "inceptionv3": ("InceptionV3", 299),
+}
+SEED = 11
+TOLERANCE = 1e-4  # of the logits' standard deviation
+
+
+def smooth_images(rng: np.random.Generator, count: int, size: int, scale: float) -> np.ndarray:
+    """Waves of random direction and frequency in each channel, with some noise: [count, size, size, 3] in 0..scale."""
+    axis = np.linspace(0, 6, size)
+    fy, fx = rng.uniform(0.3, 3, (2, count, 1, 1, 3))
+    phase = rng.uniform(0, 6, (count, 1, 1, 3))
+    waves = 0.5 + 0.4 * np.sin(fy * axis[:, None, None] + phase) * np.cos(fx * axis[None, :, None] - phase)
+    noisy = waves + rng.normal(0, 0.05, waves.shape)
+    return (noisy.clip(0, 1) * scale).astype(np.float32)
+
+
+def calibrate(model: Any, batch: np.ndarray, rng: np.random.Generator) -> None:
+    """Batch normalisations take the statistics of real activations; their scales and shifts are varied."""
+    import keras
+
+    norms = [layer for layer in model._flatten_layers() if isinstance(layer, keras.layers.BatchNormalization)]
+    for layer in norms:
+        layer.momentum = 0.0
+    model(batch, training=True)
+    for layer in norms:
+        weights = layer.get_weights()
+        if layer.scale:
+            weights[0] *= rng.uniform(0.7, 1.3, weights[0].shape)
+        weights[int(layer.scale)] += rng.normal(0, 0.2, weights[int(layer.scale)].shape)
+        layer.set_weights(weights)
+
+
+def make(name: str, folder: Path) -> None:
+    """Write NAME.pb and NAME.npz."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    import keras
+    import tensorflow as tf
+    from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+
+    factory, size = NETWORKS[name]
+    keras.backend.clear_session()
+    keras.utils.set_random_seed(SEED)
+    rng = np.random.default_rng(SEED)
+    scale = 255.0 if name.startswith("efficientnet") else 1.0
+    model = getattr(keras.applications, factory)(weights=None, classifier_activation=None, input_shape=(size, size, 3))
+    calibrate(model, smooth_images(rng, 8, size, scale), rng)
+    signature = tf.TensorSpec((None, size, size, 3), tf.float32, name="x")
+    frozen = convert_variables_to_constants_v2(
+        tf.function(lambda x: model(x, training=False)).get_concrete_function(signature))
+    inputs = {f"x{i}": smooth_images(rng, 1, size, scale) for i in range(2)}
+    logits = {f"y{i}": frozen(tf.constant(inputs[f"x{i}"]))[0].numpy() for i in range(2)}
+    np.savez(folder / f"{name}.npz", **inputs, **logits)
+    (folder / f"{name}.pb").write_bytes(frozen.graph.as_graph_def().SerializeToString())
+
+
+def check(model: weft.Model, known: Any) -> float:
+    """The largest difference from TensorFlow's logits over both inputs, in standard deviations of the logits."""
+    return max(float(np.abs(model(known[f"x{i}"]) - known[f"y{i}"]).max() / known[f"y{i}"].std()) for i in range(2))
+
+
+def against_tensorflow(path: Path, model: weft.Model, x: np.ndarray) -> list[str]:
+    """Median times of one image, weft's and TensorFlow's, and their ratio."""
+    import tensorflow as tf
+
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    graph_def = tf.compat.v1.GraphDef.FromString(path.read_bytes())
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(graph_def, name="")
+    (feed,), (fetch,) = model.inputs, model.outputs
+    with tf.compat.v1.Session(graph=graph) as session:
+        step = session.make_callable(f"{fetch}:0", [f"{feed}:0"])
+        step(x)
+        ours, theirs, ratio = paired(lambda: model(x), lambda: step(x), 1, 11)
+    return [f"{ours * 1e3:.1f} ms", f"{theirs * 1e3:.1f} ms", f"{ratio:.2f}"]
+
+
+def alone(_: Path, model: weft.Model, x: np.ndarray) -> list[str]:
+    times = sorted(seconds(lambda: model(x), 1) for _ in range(11))
+    return [f"{times[5] * 1e3:.1f} ms", "not installed", ""]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NETWORKS)}; all by default")
+    parser.add_argument("--folder", type=Path, default=Path(__file__).parent / "networks")
+    options = parser.parse_args()
+    for name in options.names:
+        if name not in NETWORKS:
+            parser.error(f"no network is called {name}; there are {', '.join(NETWORKS)}")
+    options.folder.mkdir(parents=True, exist_ok=True)
+    have_tensorflow = importlib.util.find_spec("tensorflow") is not None
+    rows, failed = [], False
+    for name in options.names or NETWORKS:
+        path = options.folder / f"{name}.pb"
+        if not (path.exists() and path.with_suffix(".npz").exists()):
+            if not have_tensorflow:
+                print(f"{name} is not in {options.folder}: making it needs tensorflow (pip install tensorflow-cpu)",
+                      file=sys.stderr)
+                failed = True
+                continue
+            make(name, options.folder)
+        known = np.load(path.with_suffix(".npz"))
+        model = weft.load(path, device="CPU:0")
+        difference = check(model, known)
+        failed |= difference > TOLERANCE
+        times = (against_tensorflow if have_tensorflow else alone)(path, model, known["x0"])
+        verdict = "ok" if difference <= TOLERANCE else "WRONG"
+        rows.append([name, len(model.session.graph.nodes), f"{difference:.1e}", verdict, *times])
+    print(tabulate(rows, headers=["network", "nodes", "difference / std", "", "weft", "TensorFlow", "ratio"],
+                   disable_numparse=True))
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

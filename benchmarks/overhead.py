@@ -1,0 +1,97 @@
+"""What weft costs beside the kernels: one node, chains of 2x2 additions, alternating batch sizes, start-up.
+
+    python benchmarks/overhead.py
+
+Every figure is the median over interleaved pairs, as a ratio against plain NumPy or against the same work of weft in
+the same run. Two CPU-bound processes on the machine are enough to spoil absolute times; the ratios suffer less.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+import weft
+from tabulate import tabulate
+from timing import paired
+from weft.graph import Graph, Node
+
+DIGITS = Path(__file__).parent.parent / "examples" / "digits"
+
+
+def chain(length: int) -> Graph:
+    """x + y + y + ... over float32 placeholders of unknown shape."""
+    nodes = [Node(name, "Placeholder", attrs={"dtype": weft.api.dtypes.float32}) for name in "xy"]
+    for i in range(length):
+        previous = f"add{i - 1}" if i else "x"
+        nodes.append(Node(f"add{i}", "AddV2", [previous, "y"], attrs={"T": weft.api.dtypes.float32}))
+    return Graph(nodes)
+
+
+def additions(length: int) -> list[object]:
+    x, y = np.ones((2, 2), np.float32), np.full((2, 2), 1e-3, np.float32)
+    session = weft.Session(chain(length), device="CPU:0")
+    step = session.make_callable(f"add{length - 1}", ["x", "y"])
+
+    def bare() -> np.ndarray:
+        value = x
+        for _ in range(length):
+            value = np.add(value, y)
+        return value
+
+    assert np.array_equal(step(x, y), bare())
+    ours, numpy, ratio = paired(lambda: step(x, y), bare, max(20_000 // length, 5))
+    return [f"{length} chained 2x2 additions", f"{ours * 1e6:.2f} us", f"{numpy * 1e6:.2f} us", f"{ratio:.2f}",
+            f"{(ours - numpy) * 1e6:+.2f} us"]
+
+
+def alternating_batches() -> list[object]:
+    """Runs that switch between batch 1 and 7, against the same runs without switching."""
+    model = weft.load(DIGITS / "frozen.pb", outputs=["logits"], device="CPU:0")
+    images = np.load(DIGITS / "test.npz")["image"]
+    one, seven = images[:1].copy(), images[:7].copy()
+    model(one), model(seven)
+
+    def switching() -> None:
+        for _ in range(10):
+            model(one)
+            model(seven)
+
+    def apart() -> None:
+        for _ in range(10):
+            model(one)
+        for _ in range(10):
+            model(seven)
+
+    a, b, ratio = paired(switching, apart, 5)
+    return ["digits, batch 1 and 7 in turn / apart", f"{a * 1e6:.0f} us", f"{b * 1e6:.0f} us", f"{ratio:.2f}", ""]
+
+
+def start_up(code: str, against: str) -> list[object]:
+    """A fresh interpreter that runs `code`, against one that runs `against`."""
+    def run(text: str) -> float:
+        start = perf_counter()
+        subprocess.run([sys.executable, "-c", text], check=True, stdout=subprocess.DEVNULL)
+        return perf_counter() - start
+
+    pairs = [(run(code), run(against)) for _ in range(15)]
+    a, b = median(x for x, _ in pairs), median(y for _, y in pairs)
+    return [f"start: {code[:40]}", f"{a * 1e3:.0f} ms", f"{b * 1e3:.0f} ms", f"{median(x / y for x, y in pairs):.2f}",
+            f"{(a - b) * 1e3:+.0f} ms"]
+
+
+def main() -> None:
+    rows = [additions(n) for n in (1, 100, 1000)]
+    rows.append(alternating_batches())
+    rows.append(start_up("import weft", "pass"))
+    rows.append(start_up("import weft.cli; weft.cli.main(['--version'])", "pass"))
+    print(tabulate(rows, headers=["work", "weft", "against", "ratio", "difference"], disable_numparse=True))
+    print("\nagainst: the same NumPy calls in a bare loop; the same runs without switching; an empty interpreter")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""weft runs TensorFlow graphs without TensorFlow, on every device you can pip install.
+
+    model = weft.load("model.pb")
+    y = model(x)
+
+Public names are imported when first used: `import weft` itself imports nothing heavy.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import api as api
+    from . import errors as errors
+    from . import graphdef as graphdef
+    from .graph import Graph as Graph
+    from .model import Model as Model
+    from .model import load as load
+    from .runtime import devices as devices
+    from .runtime import plugins as plugins
+    from .runtime import register as register
+    from .session import Session as Session
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "Graph": "graph", "Model": "model", "Session": "session", "devices": "runtime", "load": "model",
+    "plugins": "runtime", "register": "runtime",
+}
+_MODULES = ("api", "errors", "graphdef")
+
+__all__ = ["Graph", "Model", "Session", "__version__", "api", "devices", "errors", "graphdef", "load", "plugins",
+           "register"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
+    if name not in _WHERE:
+        raise AttributeError(f"module 'weft' has no attribute '{name}'")
+    value = getattr(import_module(f".{_WHERE[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,110 @@
+"""What users feed: anything NumPy understands, converted to a tensor's element type by one rule.
+
+Python numbers and lists take the tensor's type if every value survives. Arrays are cast where that is safe, from
+float64 to any float (as TensorFlow does), and between integers when all values fit. All else is an error that says
+which cast to write.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import dtypes
+from .dtypes import DType
+from .errors import InvalidArgument, WeftError
+from .tensor import TensorMetadata, shape_text
+
+
+def convert(value: Any, meta: TensorMetadata, name: str) -> Any:
+    """A C-contiguous, aligned array of the tensor's type, sharing memory with `value` where it can.
+
+    Raises InvalidArgument when neither type nor shape fit; `name` is how the user calls the tensor.
+    """
+    array = _array(value, meta.dtype, name)
+    if not fits(array.shape, meta):
+        raise InvalidArgument(f"feed '{name}' has shape {shape_text(array.shape)}, "
+                              f"the tensor's is {shape_text(meta.shape)}")
+    return np.require(array, requirements=("C", "A"))
+
+
+def fits(shape: tuple[int, ...], meta: TensorMetadata) -> bool:
+    """Whether an array of this shape may stand for the tensor."""
+    if meta.shape is None:
+        return True
+    return len(shape) == len(meta.shape) and all(b is None or a == b for a, b in zip(shape, meta.shape, strict=True))
+
+
+def _array(value: Any, dtype: DType, name: str) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return _cast(np.asarray(value), dtype, name)
+    if dtype is dtypes.string:
+        return _strings(value, name)
+    try:
+        given = np.asarray(value)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InvalidArgument(f"feed '{name}' is no tensor of {dtype.name}: {error}") from None
+    if given.dtype == object or given.dtype.kind in "SU":
+        raise InvalidArgument(f"feed '{name}' is {type(value).__name__} of {given.dtype}, the tensor is {dtype.name}")
+    if given.size == 0:
+        return given.astype(dtype.numpy)
+    return _survives(given, dtype, name) if not hasattr(value, "dtype") else _cast(given, dtype, name)
+
+
+def _cast(given: Any, dtype: DType, name: str) -> Any:
+    """An array as the tensor's type, where the rule allows it."""
+    if dtype is dtypes.string:
+        return _strings(given, name)
+    wanted = dtype.numpy
+    if given.dtype == wanted:
+        return given if given.dtype.isnative else given.astype(wanted)
+    try:
+        kind = dtypes.of_numpy(given.dtype.newbyteorder("=")).kind
+    except WeftError:
+        kind = "o"
+    if kind != "o" and np.can_cast(given.dtype, wanted, "safe"):
+        return given.astype(wanted)
+    if given.dtype == np.float64 and dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            return given.astype(wanted)
+    if kind in "iu" and dtype.kind in "iu":
+        cast = given.astype(wanted)
+        if np.array_equal(cast, given):
+            return cast
+    raise InvalidArgument(f"feed '{name}' is {given.dtype}, the tensor is {dtype.name}, and the cast may lose values",
+                          hint=f"write it: x.astype('{dtype.name}')")
+
+
+def _survives(given: Any, dtype: DType, name: str) -> Any:
+    """Python numbers as the tensor's type: integers exactly, floats rounded but never to infinity."""
+    kinds = given.dtype.kind, dtype.kind
+    kept = (kinds[0] == "b") == (kinds[1] == "b") and (kinds[0] != "c" or kinds[1] == "c")
+    if kept:
+        with np.errstate(all="ignore"):
+            cast = given.astype(dtype.numpy)
+        if kinds[1] in "fc":
+            kept = np.array_equal(np.isfinite(cast.astype(complex)), np.isfinite(given.astype(complex)))
+        else:
+            kept = np.array_equal(cast, given)
+    if not kept:
+        lost = given.reshape(-1)[0] if given.size == 1 else given.tolist()
+        raise InvalidArgument(f"feed '{name}' is {str(lost)[:60]}, which {dtype.name} cannot hold")
+    return cast
+
+
+def _strings(value: Any, name: str) -> Any:
+    """An object array of bytes; text is encoded as UTF-8."""
+    given = np.asarray(value, dtype=object) if not isinstance(value, np.ndarray) else value.astype(object)
+    flat = [_bytes(item, name) for item in given.reshape(-1)]
+    result = np.empty(given.shape, object)
+    result.reshape(-1)[:] = flat
+    return result
+
+
+def _bytes(item: Any, name: str) -> bytes:
+    if isinstance(item, str):
+        return item.encode("utf-8")
+    if isinstance(item, bytes):
+        return item
+    raise InvalidArgument(f"feed '{name}' has an element of type {type(item).__name__}; strings are bytes or str")

@@ -1,0 +1,275 @@
+"""Frames: what one running step has to itself, and how a linked program's steps are attached to one.
+
+A register is *fixed* when its payload is the same object in every run of a frame: a constant, a buffer of the memory
+plan, a small feed's copy, a view of these. A call whose registers are all fixed is attached to them; the others are
+*open* and read their registers when they run.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .allocator import HostAllocator
+from .device import Device
+from .errors import ResourceExhausted
+from .host_array import returned, typed, view
+from .host_program import COPY, HOST, Call, Function
+from .kernel import Bound, KernelDef, run_of
+from .memory_plan import MemoryPlan, Use, plan_memory
+from .tensor import TensorMetadata
+
+SMALL_FEED = 4096  # bytes up to which a feed is copied into the frame, so that its users can be attached
+FEED_USERS = 3  # from how many users on that pays: a copy costs about as much as two open calls cost more
+STREAM = 0  # a device has one stream so far
+
+Attached = Callable[[], Any]
+Maker = Callable[[], Any]
+Owned = tuple[Callable[[Any], None], Any]  # a buffer, and what takes it back
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A call of a linked program: bound, or `lazy` (bound when its shapes are seen), or a transfer (no kernel).
+
+    `alias`: which results show the buffer of which argument. `memory`: the stream whose memory the results live in.
+    """
+
+    call: Call
+    device: Device
+    memory: int
+    kernel: KernelDef | None = None
+    bound: Bound = None
+    lazy: Callable[[list[Any]], list[Any]] | None = None
+    alias: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def is_view(self) -> bool:
+        """True when there is nothing to run: every result is an argument under another type or shape."""
+        return self.kernel is not None and self.lazy is None and self.bound is None
+
+    @property
+    def plannable(self) -> bool:
+        """True when its results may be buffers of the frame."""
+        return self.lazy is None and not self.is_view and not (self.kernel is not None and self.kernel.allocates)
+
+
+class Frame:
+    """Registers, and the calls attached to them. One step at a time runs in it."""
+
+    __slots__ = ("__weakref__", "calls", "context", "registers")
+
+    def __init__(self, registers: list[Any], calls: list[Attached]) -> None:
+        self.registers = registers
+        self.calls = calls
+        # NumPy's error state is a context variable: entering a context that ignores it all is cheaper than errstate.
+        self.context = contextvars.copy_context()
+        self.context.run(np.seterr, all="ignore")
+
+
+class FrameLayout:
+    """Everything about the frames of an executable that can be decided before there is one."""
+
+    def __init__(
+        self, function: Function, metas: Sequence[TensorMetadata], steps: Sequence[Step], presets: Mapping[int, Any],
+        allocator: HostAllocator,
+    ) -> None:
+        self._allocator = allocator
+        self._metas = metas
+        self._steps = steps
+        self._presets = presets
+        self._root = _roots(steps, len(metas))
+        arguments = range(len(function.arg_names))
+        results = {self._root[r] for r in function.results}
+        self.plan = self._make_plan(results)
+        self.copied_feeds = self._choose_copied_feeds(arguments, results)
+        given = {*presets, *self.plan.slot_of, *self.copied_feeds}
+        self.fixed = self._find_fixed(given)
+        self.open = tuple(r for r in range(len(metas)) if r not in self.fixed)
+        self.attached = tuple(s for s in steps if not (s.is_view and self.fixed.issuperset(s.call.results)))
+        self.results = self._make_results(function.results, given.union(arguments))
+
+    def make_frame(self) -> Frame:
+        """A new frame. Raises ResourceExhausted when a device has no memory for its buffers."""
+        registers: list[Any] = [None] * len(self._metas)
+        for register, value in self._presets.items():
+            registers[register] = value
+        buffers = self._allocate()
+        for register, slot in self.plan.slot_of.items():
+            in_host = self.plan.slots[slot][0] == HOST
+            buffer = buffers[slot][1]
+            registers[register] = typed(buffer, self._metas[register]) if in_host else buffer
+        for i in self.copied_feeds:
+            registers[i] = self._maker(i)()
+        calls = [call for step in self._steps if (call := self._attach(step, registers)) is not None]
+        frame = Frame(registers, calls)
+        weakref.finalize(frame, free, buffers)
+        return frame
+
+    def _make_plan(self, results: set[int]) -> MemoryPlan:
+        uses = []
+        for step in self._steps:
+            reads = tuple(self._root[a] for a in step.call.args)
+            writes: tuple[tuple[int, int], ...] = ()
+            if step.plannable:
+                writes = tuple((r, self._metas[r].nbytes) for r in step.call.results
+                               if r not in results and self._has_size(r))
+            over = step.kernel.inplace.items() if step.kernel is not None else ()
+            shared = tuple((step.call.results[o], reads[i]) for o, i in over if self._same_layout(step, o, i))
+            uses.append(Use(reads, writes, step.memory, shared))
+        return plan_memory(uses)
+
+    def _choose_copied_feeds(self, arguments: range, results: set[int]) -> frozenset[int]:
+        users = [0] * len(self._metas)
+        for step in self._steps:
+            for a in step.call.args:
+                users[self._root[a]] += 1
+        return frozenset(i for i in arguments if i not in results and users[i] >= FEED_USERS and self._has_size(i)
+                         and self._metas[i].nbytes <= SMALL_FEED)
+
+    def _find_fixed(self, given: set[int]) -> frozenset[int]:
+        fixed = set(given)
+        for step in self._steps:
+            if step.is_view and all(step.call.args[source] in fixed for source in step.alias.values()):
+                fixed.update(step.call.results)
+        return frozenset(fixed)
+
+    def _make_results(self, registers: Sequence[int], not_fresh: set[int]) -> tuple[tuple[int, bool], ...]:
+        """Each result, and whether it is copied: its elements are not this run's, or are returned already."""
+        given: set[int] = set()
+        results = []
+        for register in registers:
+            root = self._root[register]
+            results.append((register, root in not_fresh or root in given))
+            given.add(root)
+        return tuple(results)
+
+    def _has_size(self, register: int) -> bool:
+        return self._metas[register].is_static and self._metas[register].dtype.itemsize > 0
+
+    def _same_layout(self, step: Step, output: int, argument: int) -> bool:
+        out, arg = self._metas[step.call.results[output]], self._metas[step.call.args[argument]]
+        return out.is_static and out.shape == arg.shape and out.dtype.itemsize == arg.dtype.itemsize
+
+    def _allocate(self) -> list[Owned]:
+        buffers: list[Owned] = []
+        for memory, nbytes in self.plan.slots:
+            if memory == HOST:
+                buffers.append((self._allocator.deallocate, self._allocator.allocate(nbytes)))
+                continue
+            device = next(s.device for s in self._steps if s.memory == memory)
+            buffer = device.allocate(max(nbytes, 1))
+            if buffer is None:
+                free(buffers)
+                raise ResourceExhausted(f"no memory for a buffer of {nbytes} bytes, of {self.plan.nbytes} bytes that "
+                                        "a run of this program takes", device=device.type)
+            buffers.append((device.free, buffer))
+        return buffers
+
+    def _maker(self, register: int) -> Maker:
+        meta = self._metas[register]
+        return partial(np.empty, meta.dims, meta.dtype.numpy)
+
+    def _attach(self, step: Step, registers: list[Any]) -> Attached | None:
+        """The step as a call without arguments over these registers; None where nothing is left to run."""
+        args, results = step.call.args, step.call.results
+        if step.is_view:
+            return self._attach_view(step, registers)
+        if step.lazy is not None:
+            return partial(_run_lazy, registers, args, results, step.lazy)
+        if step.call.code == COPY:
+            copy = step.device.copy_in if step.memory != HOST else partial(_copy_out, step.device)
+            return open_call(registers, args, results, self._fresh(step), partial(_on_stream, copy))
+        assert step.kernel is not None
+        assert step.bound is not None
+        run = run_of(step.bound)
+        if step.kernel.allocates:
+            return partial(_run_lazy, registers, args, results, partial(_allocating, run, len(results), step.call.op))
+        if self.fixed.issuperset(args) and self.fixed.issuperset(results):
+            inputs, outputs = tuple(registers[a] for a in args), tuple(registers[r] for r in results)
+            attach = getattr(step.bound, "attach", None)
+            return attach(inputs, outputs) if attach is not None else partial(run, *inputs, *outputs)
+        return open_call(registers, args, results, self._fresh(step), run)
+
+    def _fresh(self, step: Step) -> tuple[Maker | None, ...]:
+        return tuple(None if r in self.fixed else self._maker(r) for r in step.call.results)
+
+    def _attach_view(self, step: Step, registers: list[Any]) -> Attached | None:
+        pairs = [(r, step.call.args[step.alias[i]], self._metas[r]) for i, r in enumerate(step.call.results)]
+        if not self.fixed.issuperset(step.call.results):
+            return partial(_run_view, registers, pairs)
+        for result, source, meta in pairs:
+            registers[result] = view(registers[source], meta) if step.memory == HOST else registers[source]
+        return None
+
+
+def open_call(
+    registers: list[Any], args: tuple[int, ...], results: tuple[int, ...], fresh: tuple[Maker | None, ...],
+    run: Callable[..., Any],
+) -> Attached:
+    """A call that reads its registers when it runs; `fresh` makes the outputs that are no buffers of the frame."""
+    if len(results) == 1 and fresh[0] is not None and len(args) in (1, 2):
+        make, result, first, last = fresh[0], results[0], args[0], args[-1]
+
+        def unary() -> None:
+            out = registers[result] = make()
+            run(registers[first], out)
+
+        def binary() -> None:
+            out = registers[result] = make()
+            run(registers[first], registers[last], out)
+
+        return unary if len(args) == 1 else binary
+
+    def call() -> None:
+        for register, create in zip(results, fresh, strict=True):
+            if create is not None:
+                registers[register] = create()
+        run(*[registers[a] for a in args], *[registers[r] for r in results])
+
+    return call
+
+
+def _roots(steps: Sequence[Step], count: int) -> list[int]:
+    """For every register the one whose buffer it shows: itself, or what it is an alias of."""
+    root = list(range(count))
+    for step in steps:
+        for output, argument in step.alias.items():
+            root[step.call.results[output]] = root[step.call.args[argument]]
+    return root
+
+
+def _run_lazy(
+    registers: list[Any], args: Sequence[int], results: Sequence[int], run: Callable[[list[Any]], list[Any]]
+) -> None:
+    for register, value in zip(results, run([registers[a] for a in args]), strict=True):
+        registers[register] = value
+
+
+def _allocating(run: Callable[..., Any], count: int, op: str, inputs: list[Any]) -> list[Any]:
+    return returned(run(*inputs), count, op)
+
+
+def _run_view(registers: list[Any], pairs: Sequence[tuple[int, int, TensorMetadata]]) -> None:
+    for result, source, meta in pairs:
+        registers[result] = view(registers[source], meta)
+
+
+def _on_stream(copy: Callable[..., None], source: Any, result: Any) -> None:
+    copy(source, result, STREAM)
+
+
+def _copy_out(device: Device, source: Any, result: Any, stream: int) -> None:
+    device.copy_out(source, result, stream)
+    device.synchronize(device.record(stream))
+
+
+def free(buffers: Sequence[Owned]) -> None:
+    for take_back, buffer in buffers:
+        take_back(buffer)

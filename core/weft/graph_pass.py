@@ -1,0 +1,45 @@
+"""Passes: functions from graph to graph that plugins bring under a name, each saying when it wants to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from .errors import PluginError
+
+STAGES = ("graph",)  # after pruning, before shapes are inferred
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPass:
+    """`function(graph) -> graph` must keep feeds, fetches and targets by name. `after`, `before`: names of passes."""
+
+    name: str
+    function: Callable[[Any], Any]
+    stage: str
+    after: tuple[str, ...]
+    before: tuple[str, ...]
+    plugin: str
+
+
+def in_order(passes: Collection[GraphPass], stage: str) -> list[GraphPass]:
+    """The passes of a stage, each after those it names; otherwise by name, never by order of registration."""
+    chosen = {p.name: p for p in sorted(passes, key=lambda p: p.name) if p.stage == stage}
+    sorter: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(chosen, ()))
+    for name, entry in chosen.items():
+        sorter.add(name, *(other for other in entry.after if other in chosen))
+        for other in entry.before:
+            if other in chosen:
+                sorter.add(other, name)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        raise PluginError(f"passes want to run before each other: {' -> '.join(error.args[1])}") from None
+    order: list[GraphPass] = []
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready())
+        order += [chosen[name] for name in ready]
+        sorter.done(*ready)
+    return order

@@ -1,0 +1,44 @@
+"""What is known of every register of a function, from what is known of its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .errors import WeftError
+from .host_program import CONSTANT, COPY, Call, Function
+from .op import MetadataRule, OpDef, OpRegistry, infer, merge_info
+from .tensor import ValueInfo, constant_info
+
+
+def infer_call(call: Call, op: OpDef, rule: MetadataRule | None, inputs: Sequence[ValueInfo]) -> tuple[ValueInfo, ...]:
+    """What is known of a call's results. Raises InvalidArgument that names node and op when the inputs do not fit."""
+    try:
+        return infer(op, rule, call.attrs, inputs)
+    except WeftError as error:
+        raise error.at(node=call.node, op=op.name)  # noqa: B904 - the same error, with its place filled in
+
+
+def infer_registers(
+    function: Function, arguments: Sequence[ValueInfo], constants: Sequence[Any], ops: OpRegistry,
+    fold: Callable[[Call, list[ValueInfo], tuple[ValueInfo, ...]], tuple[ValueInfo, ...]] | None = None,
+) -> list[ValueInfo]:
+    """Metadata, and values where they are known, of all registers. `fold(call, inputs, outputs)` may know more."""
+    known = [ValueInfo(meta) for meta in function.register_types]
+    for i, argument in enumerate(arguments):
+        known[i] = merge_info(argument, known[i])
+    for call in function.kernels:
+        inputs = [known[a] for a in call.args]
+        if call.code == CONSTANT:
+            known[call.results[0]] = constant_info(constants[call.attrs["index"]])
+            continue
+        if call.code == COPY:
+            known[call.results[0]] = inputs[0]
+            continue
+        op = ops.get(call.op)
+        outputs = infer_call(call, op, ops.metadata(op), inputs)
+        if fold is not None:
+            outputs = fold(call, inputs, outputs)
+        for register, output in zip(call.results, outputs, strict=True):
+            known[register] = output
+    return known

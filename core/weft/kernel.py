@@ -1,0 +1,257 @@
+"""Kernels: how a plugin says which ops a device type can run, and how one is bound to a node.
+
+A kernel has three phases. *bind*, once per link: sees op, attributes, what is known of each input, the device;
+chooses the algorithm, packs constant weights. It returns the run function, None for an alias, or an object with
+`run` and `attach`; or it declines, and the next candidate is asked. *attach*, once per frame: gets its buffers,
+returns a call without arguments; without one it is `partial(run, *inputs, *outputs)`. *run*: the call itself.
+A bound kernel holds nothing that changes: several steps may run it at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from .device import Conflict, Device, DeviceTypeRegistry, Stream, load_callable
+from .dtypes import DType, named
+from .errors import PluginError
+from .op import Attrs
+from .plugin_code import plugin_code
+from .tensor import TensorMetadata, ValueInfo
+
+ANY = "any"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """What bind returns when its kernel cannot serve this node."""
+
+    reason: str
+
+
+class Attachable(Protocol):
+    """A bound kernel that wants its buffers once per frame instead of with every call."""
+
+    def run(self, *inputs_then_outputs: Any) -> Any: ...
+
+    def attach(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Callable[[], Any]: ...
+
+
+Bound = Callable[..., Any] | Attachable | None
+Alias = Mapping[int, int] | Callable[[Attrs], Mapping[int, int]]  # as a function where it depends on attributes
+BindFunction = Callable[..., "Bound | Declined"]
+
+
+class Bind:
+    """What bind sees of its node.
+
+    `inputs` are ValueInfos: metadata is static, `value` is the array where it is known before the run (a constant;
+    an input that the op's metadata function reads), else None. `outputs` are static metadata, except for kernels
+    that are declared `allocates`.
+    """
+
+    __slots__ = ("_prepared", "attrs", "device", "inputs", "node", "op", "outputs", "stream")
+
+    def __init__(
+        self, node: str, op: str, attrs: Attrs, inputs: tuple[ValueInfo, ...], outputs: tuple[TensorMetadata, ...],
+        device: Device, stream: Stream, prepared: dict[Any, Any],
+    ) -> None:
+        self.node = node
+        self.op = op
+        self.attrs = attrs
+        self.inputs = inputs
+        self.outputs = outputs
+        self.device = device
+        self.stream = stream
+        self._prepared = prepared
+
+    def decline(self, reason: str) -> Declined:
+        """Leave this node to the next candidate; `weft explain` shows the reason."""
+        return Declined(reason)
+
+    def prepared(self, key: str, make: Callable[[], T]) -> T:
+        """What was made from this node's constants under `key`, made once and shared by all links of a program."""
+        slot = (self.node, key)
+        if slot not in self._prepared:
+            self._prepared[slot] = make()
+        return self._prepared[slot]  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelDef:
+    """A registered kernel. `dtypes`: by type attribute, the types it takes; an attribute not named may be any."""
+
+    op: str
+    device_type: str
+    pack: str
+    bind: BindFunction
+    dtypes: Mapping[str, frozenset[DType] | None] = field(default_factory=dict)
+    when: Callable[[Attrs], bool] | None = None
+    priority: int = 0
+    host: frozenset[str] = frozenset()  # inputs that it reads in host memory
+    host_outputs: frozenset[str] = frozenset()
+    alias: Alias = field(default_factory=dict)  # output that is always the buffer of an input
+    inplace: Mapping[int, int] = field(default_factory=dict)  # output that may be written over an input
+    allocates: bool = False  # returns its outputs: their shapes depend on data
+
+    def aliases(self, attrs: Attrs) -> Mapping[int, int]:
+        """Which outputs of a node with these attributes are the buffers of which inputs."""
+        return self.alias(attrs) if callable(self.alias) else self.alias
+
+    def refuses(self, attrs: Attrs) -> str | None:
+        """Why this kernel is no candidate for a node with these attributes, or None."""
+        for name, allowed in self.dtypes.items():
+            given = attrs.get(name)
+            types = given if isinstance(given, tuple | list) else (given,)
+            if allowed is not None and not all(t in allowed for t in types):
+                return f"{name}={', '.join(str(t) for t in types)} is not among {dtype_names(allowed)}"
+        if self.when is not None and not self.when(attrs):
+            return "its condition on the attributes does not hold"
+        return None
+
+
+def dtype_names(allowed: Iterable[DType] | None) -> str:
+    return "any" if allowed is None else ", ".join(d.name for d in sorted(allowed, key=lambda d: d.number))
+
+
+class KernelPack(NamedTuple):
+    """Kernels of one plugin for one device type; `register` is imported when the type is first used."""
+
+    device_type: str
+    register: str | Callable[..., None]
+    priority: int
+    plugin: str
+    own: bool = False  # brought with the device type itself: void when another plugin's claim to the type wins
+
+
+class Kernels:
+    """What a pack's register function is given: it adds kernels of one plugin for one device type."""
+
+    def __init__(self, pack: KernelPack) -> None:
+        self._pack = pack
+        self.added: list[KernelDef] = []
+
+    def kernel(
+        self, op: str, *, dtypes: Mapping[str, str | Iterable[str]] | None = None,
+        when: Callable[[Attrs], bool] | None = None, priority: int = 0, host: Iterable[str] = (),
+        host_outputs: Iterable[str] = (), alias: Alias | None = None,
+        inplace: Mapping[int, int] | None = None, allocates: bool = False,
+    ) -> Callable[[BindFunction], BindFunction]:
+        """Decorate a bind function: it serves `op` for these types and attributes. See KernelDef for the flags."""
+
+        def add(bind: BindFunction) -> BindFunction:
+            sets = {attr: None if types == ANY else frozenset(map(named, [types] if isinstance(types, str) else types))
+                    for attr, types in (dtypes or {}).items()}
+            self.added.append(KernelDef(
+                op, self._pack.device_type, self._pack.plugin, bind, sets, when, self._pack.priority + priority,
+                frozenset(host), frozenset(host_outputs), alias or {}, inplace or {}, allocates,
+            ))
+            return bind
+
+        return add
+
+
+class KernelRegistry:
+    """Kernels by op and device type, best candidate first. Packs are imported when their type is first asked for."""
+
+    def __init__(self, device_types: DeviceTypeRegistry, override: Mapping[str, str] | None = None) -> None:
+        self.failures: dict[tuple[str, str], PluginError] = {}  # (device type, plugin) -> why its kernels are missing
+        self._device_types = device_types
+        self._override = dict(override or {})  # op -> the pack that config wants
+        self._waiting: list[KernelPack] = []
+        self._loaded: list[KernelPack] = []
+        self._kernels: dict[tuple[str, str], list[KernelDef]] = {}
+
+    def add_pack(self, pack: KernelPack) -> None:
+        self._waiting.append(pack)
+
+    def packs(self) -> list[KernelPack]:
+        return [*self._loaded, *self._waiting]
+
+    def load(self, device_type: str) -> None:
+        """Import and register every pack for a device type; one that fails is left out whole, by name."""
+        announced = self._device_types.get(device_type)
+        owner = announced.plugin if announced is not None else None
+        ready = [p for p in self._waiting if p.device_type == device_type]
+        for pack in ready:
+            self._waiting.remove(pack)
+            self._loaded.append(pack)
+            if pack.own and owner != pack.plugin:
+                continue
+            kernels = Kernels(pack)
+            try:
+                with plugin_code(f"registering its kernels for {device_type}"):
+                    load_callable(pack.register)(kernels)
+            except PluginError as error:
+                self.failures[device_type, pack.plugin] = error
+                continue
+            for kernel in kernels.added:
+                rivals = self._kernels.setdefault((kernel.op, device_type), [])
+                rivals.append(kernel)
+                rivals.sort(key=self._rank)
+
+    def candidates(self, op: str, device_type: str) -> list[KernelDef]:
+        """The kernels that may serve `op` on this device type, best first."""
+        if self._waiting:
+            self.load(device_type)
+        return self._kernels.get((op, device_type), [])
+
+    def failure(self, device_type: str, plugin: str) -> Exception | None:
+        """Why a plugin's kernels for a device type could not be registered, or None."""
+        self.load(device_type)
+        return self.failures.get((device_type, plugin))
+
+    def loaded(self) -> Iterable[KernelDef]:
+        """Every kernel of the device types that were asked for."""
+        return [kernel for rivals in self._kernels.values() for kernel in rivals]
+
+    def conflicts(self) -> list[Conflict]:
+        """Kernels of equal priority that two plugins bring for one op and device type, by pair of plugins."""
+        contested: dict[tuple[str, str, str], set[str]] = {}
+        for (op, device_type), rivals in self._kernels.items():
+            for winner, loser in combinations(rivals, 2):
+                if op not in self._override and winner.pack != loser.pack and _overlap(winner, loser):
+                    contested.setdefault((device_type, winner.pack, loser.pack), set()).add(op)
+        return [
+            Conflict(f"{_op_names(ops)} on {device_type} at equal priority", winner, loser,
+                     f"set [kernels] {min(ops)} = '{loser}' or '{winner}'")
+            for (device_type, winner, loser), ops in sorted(contested.items())
+        ]
+
+    def _rank(self, kernel: KernelDef) -> tuple[bool, int, str]:
+        return self._override.get(kernel.op) != kernel.pack, -kernel.priority, kernel.pack
+
+
+def _op_names(ops: Collection[str]) -> str:
+    """`the kernel for Add`, `the kernels for Add, Mul and 7 more`."""
+    first = sorted(ops)[:3]
+    more = f" and {len(ops) - len(first)} more" if len(ops) > len(first) else ""
+    return f"the kernel{'s' if len(ops) > 1 else ''} for {', '.join(first)}{more}"
+
+
+def _overlap(a: KernelDef, b: KernelDef) -> bool:
+    """False when priority or the declared types tell that no node could be served by either alike."""
+    if a.priority != b.priority:
+        return False
+    for attr in a.dtypes.keys() & b.dtypes.keys():
+        x, y = a.dtypes[attr], b.dtypes[attr]
+        if x is not None and y is not None and not x & y:
+            return False
+    return True
+
+
+def run_of(bound: Callable[..., Any] | Attachable) -> Callable[..., Any]:
+    """The run function of a bound kernel that is no alias."""
+    return bound if callable(bound) else bound.run
+
+
+def check_bound(bound: object, pack: str, op: str) -> None:
+    """A bind function must return a callable, None, or an object with run and attach."""
+    if bound is not None and not callable(bound) and not (hasattr(bound, "run") and hasattr(bound, "attach")):
+        raise PluginError(f"bind of {pack}'s kernel for {op} returned {type(bound).__name__}; "
+                          "expected a function, None, or an object with run and attach")
+
+

@@ -1,0 +1,326 @@
+"""Link: a host program is bound to the kernels of this host, for given metadata of its arguments.
+
+Everything static happens here, once: shapes are inferred, what is known before the run is folded, kernels are bound,
+memory is planned. What has no static shape is bound when it is first seen (see LazyKernel).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import ResourceExhausted, Unimplemented, WeftError
+from .executor import Executable
+from .frame import STREAM, Step
+from .host_array import returned, solid, view
+from .host_program import CONSTANT, COPY, HOST, Call, Function, HostProgram
+from .infer import infer_call, infer_registers
+from .kernel import Bind, Bound, Declined, KernelDef, check_bound, run_of
+from .op import MetadataRule, OpDef
+from .tensor import TensorMetadata, ValueInfo, constant_info
+
+if TYPE_CHECKING:
+    from .device import Device
+    from .host_context import HostContext
+
+FOLDED_BYTES = 64 << 10  # a folded value may be this large, or as large as what it was made from
+UPLOADED = "uploaded buffers"  # key of the list of (free, buffer) in what links share
+LAZY_VARIANTS = 64  # shapes that a lazily bound call remembers
+
+
+class NodesDeclined(Exception):
+    """No kernel on the assigned device took these nodes: (node, device type, pack, reason) of each refusal."""
+
+    def __init__(self, refusals: list[tuple[str, str, str, str]]) -> None:
+        super().__init__(refusals)
+        self.refusals = refusals
+
+
+@dataclass(frozen=True, slots=True)
+class Binder:
+    """What is needed to bind one call, whenever its shapes are known."""
+
+    call: Call
+    op: OpDef
+    rule: MetadataRule | None
+    candidates: tuple[KernelDef, ...]
+    device: Device
+    prepared: dict[Any, Any]
+
+    def bind(
+        self, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata]
+    ) -> tuple[KernelDef | None, Bound, list[tuple[str, str]]]:
+        """The first candidate that takes the call, or None, and that kernel bound; (pack, reason) of those that
+        declined."""
+        refusals: list[tuple[str, str]] = []
+        for kernel in self.candidates:
+            bind = Bind(self.call.node, self.op.name, self.call.attrs, tuple(inputs), tuple(outputs), self.device,
+                        STREAM, self.prepared)
+            bound = kernel.bind(bind)
+            if not isinstance(bound, Declined):
+                check_bound(bound, kernel.pack, self.op.name)
+                return kernel, bound, refusals
+            refusals.append((kernel.pack, bound.reason))
+        return None, None, refusals
+
+    def value_inputs(self) -> frozenset[int]:
+        """The inputs whose elements the metadata function reads."""
+        if self.rule is None:
+            return frozenset()
+        tensors = self.op.expand_inputs(self.call.attrs)
+        return frozenset(i for i, tensor in enumerate(tensors) if tensor.arg in self.rule.values)
+
+
+class LazyKernel:
+    """A call whose shapes are known only while it runs: bound once for each combination it meets."""
+
+    def __init__(self, binder: Binder, constants: Mapping[int, Any]) -> None:
+        self._binder = binder
+        self._constants = dict(constants)  # input -> its value, where it is the same in every run
+        self._values = tuple(sorted(binder.value_inputs() - constants.keys()))
+        self._bound: dict[Any, Callable[[list[Any]], list[Any]]] = {}
+
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        """Outputs for these input arrays. Raises InvalidArgument when they do not fit the op."""
+        key = (tuple([x.shape for x in inputs]), tuple([_elements(inputs[i]) for i in self._values]))
+        run = self._bound.get(key)
+        if run is None:
+            if len(self._bound) >= LAZY_VARIANTS:
+                self._bound.clear()
+            run = self._bound[key] = self._bind(inputs)
+        return run(inputs)
+
+    def _bind(self, inputs: list[Any]) -> Callable[[list[Any]], list[Any]]:
+        binder = self._binder
+        infos = []
+        for i, array in enumerate(inputs):
+            info = constant_info(array)
+            if i in self._values:
+                info.value = array.copy()
+            else:
+                info.value = self._constants.get(i)
+            infos.append(info)
+        outputs = [o.meta for o in infer_call(binder.call, binder.op, binder.rule, infos)]
+        kernel, bound, refusals = binder.bind(infos, outputs)
+        if kernel is None:
+            why = "; ".join(f"{pack}: {reason}" for pack, reason in refusals)
+            raise Unimplemented(f"no kernel takes these inputs: {why}", node=binder.call.node, op=binder.op.name)
+        if bound is None:
+            alias = kernel.aliases(binder.call.attrs)
+            return lambda ins: [view(ins[alias[i]], meta) for i, meta in enumerate(outputs)]
+        run = run_of(bound)
+        if kernel.allocates:
+            return lambda ins: returned(run(*ins), len(outputs), binder.op.name)
+
+        def call(ins: list[Any]) -> list[Any]:
+            outs = [np.empty(o.dims, o.dtype.numpy) for o in outputs]
+            run(*ins, *outs)
+            return outs
+
+        return call
+
+
+def link(
+    program: HostProgram, host: HostContext, arguments: Sequence[TensorMetadata] | None = None,
+    *, function: str = "main", prepared: dict[Any, Any] | None = None,
+) -> Executable:
+    """Bind a function of the program for arguments of this metadata (default: as far as the program knows them).
+
+    `prepared` holds what kernels made of constants; pass the same dict to share it between links of one program.
+    Raises NodesDeclined, and InvalidArgument when metadata contradicts an op.
+    """
+    chosen = program.functions[function]
+    infos = [ValueInfo(meta) for meta in arguments or chosen.arg_types]
+    return Linker(program, chosen, host, {} if prepared is None else prepared).link(infos)
+
+
+class Linker:
+    """The state of one link."""
+
+    def __init__(self, program: HostProgram, function: Function, host: HostContext, prepared: dict[Any, Any]) -> None:
+        self._program = program
+        self._function = function
+        self._host = host
+        self._prepared = prepared
+        self._devices = [host.open(name) for name in program.requires]  # by stream
+        self._binders: dict[int, Binder] = {}
+        self._declined: dict[str, list[tuple[str, str]]] = {}
+        self._frozen: set[int] = set()  # registers that are the same in every link of this program
+
+    def link(self, arguments: Sequence[ValueInfo]) -> Executable:
+        function = self._function
+        for call in function.kernels:
+            if call.code == CONSTANT:
+                self._frozen.update(call.results)
+        known = infer_registers(function, arguments, self._program.constants, self._host.registries.ops, self._fold)
+        values = {r: info.value for r, info in enumerate(known[len(function.arg_names):], len(function.arg_names))
+                  if info.value is not None}
+        steps: list[Step] = []
+        refusals: list[tuple[str, str, str, str]] = []
+        for call in self._needed(values):
+            step = self._transfer(call, known) if call.code == COPY else self._bind(call, known, values, refusals)
+            if step is not None:
+                steps.append(step)
+        if refusals:
+            raise NodesDeclined(refusals)
+        memory = self._memory()
+        used = {r for step in steps for r in step.call.args}.union(function.results)
+        presets = {r: self._preset(r, values[r], memory[r]) for r in used & values.keys()}
+        devices = dict(zip(self._program.requires, self._devices, strict=True))
+        return Executable(function, [info.meta for info in known], steps, presets, devices, self._host.allocator,
+                          self._declined)
+
+    def _memory(self) -> dict[int, int]:
+        """The stream whose memory each register lives in; HOST where it is the host's."""
+        memory: dict[int, int] = dict.fromkeys(range(len(self._function.register_types)), HOST)
+        for call in self._function.kernels:
+            if call.code == COPY:
+                memory[call.results[0]] = call.stream if call.attrs["to"] == "device" else HOST
+            elif call.code != CONSTANT and not self._visible(call):
+                tensors = self._binder(call).op.expand_outputs(call.attrs)
+                on_host = self._binder(call).candidates[0].host_outputs
+                for register, tensor in zip(call.results, tensors, strict=True):
+                    memory[register] = HOST if tensor.arg in on_host else call.stream
+        return memory
+
+    def _preset(self, register: int, value: Any, memory: int) -> Any:
+        """A value that is known before the run, in the memory that its register lives in; uploaded once if it is the
+        same in every link."""
+        if memory == HOST:
+            return solid(value)
+        key = ("uploaded", register) if register in self._frozen else None
+        if key is not None and key in self._prepared:
+            return self._prepared[key]
+        device = self._devices[memory]
+        buffer = upload(device, solid(value))
+        self._prepared.setdefault(UPLOADED, []).append((device.free, buffer))
+        if key is not None:
+            self._prepared[key] = buffer
+        return buffer
+
+    def _visible(self, call: Call) -> bool:
+        return bool(self._devices[call.stream].attributes.get("host_visible"))
+
+    def _needed(self, values: Mapping[int, Any]) -> list[Call]:
+        """The calls whose results are not known already and which somebody uses, or which act on the outside."""
+        wanted = {*self._function.results, *self._function.targets}
+        needed = []
+        for call in reversed(self._function.kernels):
+            acts = call.code not in (CONSTANT, COPY) and self._binder(call).op.stateful
+            if acts or any(r in wanted and r not in values for r in call.results):
+                needed.append(call)
+                wanted.update(call.args)
+        return needed[::-1]
+
+    def _binder(self, call: Call) -> Binder:
+        key = id(call)
+        if key not in self._binders:
+            op = self._host.registries.ops.get(call.op)
+            device = self._devices[call.stream]
+            candidates = [k for k in self._host.registries.kernels.candidates(call.op, device.type)
+                          if k.refuses(call.attrs) is None]
+            named = next((k for k in candidates if k.pack == call.pack), None)
+            if named is None:
+                raise Unimplemented(f"no kernel {call.code} on {device.type}", node=call.node, op=call.op,
+                                    hint="weft plugins tells which packs are there")
+            same = tuple(k for k in candidates[candidates.index(named):]
+                         if (k.host, k.host_outputs) == (named.host, named.host_outputs))
+            rule = self._host.registries.ops.metadata(op)
+            self._binders[key] = Binder(call, op, rule, same, device, self._prepared)
+        return self._binders[key]
+
+    def _fold(
+        self, call: Call, inputs: list[ValueInfo], outputs: tuple[ValueInfo, ...]
+    ) -> tuple[ValueInfo, ...]:
+        """Outputs with their values, where all inputs are known and running the kernel now is no waste."""
+        frozen = all(a in self._frozen for a in call.args)
+        if frozen:
+            self._frozen.update(call.results)
+        if not outputs or all(o.value is not None for o in outputs) or any(i.value is None for i in inputs):
+            return outputs
+        binder = self._binder(call)
+        sized = all(o.meta.is_static and o.dtype.itemsize for o in outputs)
+        if binder.op.stateful or not self._visible(call) or not sized:
+            return outputs
+        limit = max(FOLDED_BYTES, sum(i.meta.nbytes for i in inputs))
+        if sum(o.meta.nbytes for o in outputs) > limit:
+            return outputs
+        key = ("folded", call.results)
+        if not frozen or key not in self._prepared:
+            values = _evaluate(binder, inputs, outputs)
+            if not frozen or values is None:
+                return outputs if values is None else tuple(map(constant_info, values))
+            self._prepared[key] = values
+        return tuple(map(constant_info, self._prepared[key]))
+
+    def _transfer(self, call: Call, known: Sequence[ValueInfo]) -> Step:
+        meta = known[call.args[0]].meta
+        if not meta.is_static or not meta.dtype.itemsize:
+            name = self._program.requires[call.stream]
+            raise Unimplemented(f"copying a value of {meta} to or from {name}", node=call.node, device=name,
+                                hint="feed static shapes, or run on a host device such as CPU:0")
+        return Step(call, self._devices[call.stream], call.stream if call.attrs["to"] == "device" else HOST)
+
+    def _bind(
+        self, call: Call, known: Sequence[ValueInfo], values: Mapping[int, Any],
+        refusals: list[tuple[str, str, str, str]],
+    ) -> Step | None:
+        binder = self._binder(call)
+        inputs = [known[a] for a in call.args]
+        outputs = [known[r].meta for r in call.results]
+        visible = self._visible(call)
+        memory = HOST if visible else call.stream
+        allocates = binder.candidates[0].allocates
+        ready = all(i.meta.is_static for i in inputs) and (allocates or all(o.is_static for o in outputs))
+        if not ready or any(inputs[i].value is None for i in binder.value_inputs()):
+            if not visible:
+                raise Unimplemented(f"{call.op} on {self._program.requires[call.stream]} with shapes that are known "
+                                    "only while it runs", node=call.node, op=call.op,
+                                    hint="feed static shapes, or place the node on CPU:0")
+            constants = {i: values[a] for i, a in enumerate(call.args) if a in values}
+            may_alias = {o: i for kernel in binder.candidates for o, i in kernel.aliases(call.attrs).items()}
+            return Step(call, binder.device, memory, binder.candidates[0], lazy=LazyKernel(binder, constants),
+                        alias=may_alias)
+        kernel, bound, declined = binder.bind(inputs, outputs)
+        if kernel is None:
+            refusals += [(call.node, binder.device.type, pack, reason) for pack, reason in declined]
+            return None
+        if declined:
+            self._declined[call.node] = declined
+        alias = kernel.aliases(call.attrs) if bound is None else {}
+        return Step(call, binder.device, memory, kernel, bound, alias=alias)
+
+
+def _evaluate(binder: Binder, inputs: list[ValueInfo], outputs: tuple[ValueInfo, ...]) -> list[Any] | None:
+    """The call's results, or None where no kernel takes it or it fails: then it fails in the run that needs it."""
+    try:
+        kernel, bound, _ = binder.bind(inputs, [o.meta for o in outputs])
+        if kernel is None or kernel.allocates:
+            return None
+        arrays = [solid(i.value) for i in inputs]
+        if bound is None:
+            alias = kernel.aliases(binder.call.attrs)
+            return [view(arrays[alias[i]], o.meta) for i, o in enumerate(outputs)]
+        results = [np.empty(o.meta.dims, o.dtype.numpy) for o in outputs]
+        with np.errstate(all="ignore"):
+            run_of(bound)(*arrays, *results)
+    except (WeftError, ArithmeticError, ValueError, MemoryError):
+        return None
+    return results
+
+
+def upload(device: Device, array: Any) -> Any:
+    """A buffer on the device with the array's elements."""
+    buffer = device.allocate(max(array.nbytes, 1))
+    if buffer is None:
+        raise ResourceExhausted(f"no memory for {array.nbytes} bytes of constants on {device.type}")
+    device.copy_in(array, buffer, STREAM)
+    device.synchronize(device.record(STREAM))
+    return buffer
+
+
+def _elements(array: Any) -> Any:
+    return tuple(array.reshape(-1)) if array.dtype == object else array.tobytes()

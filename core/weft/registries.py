@@ -1,0 +1,49 @@
+"""Everything that plugins have registered, by kind: what placement, linking and the host context ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .allocator import PlainAllocator
+from .device import DeviceTypeRegistry
+from .errors import PluginError
+from .graph_pass import GraphPass
+from .kernel import KernelRegistry
+from .op import OpRegistry
+
+if TYPE_CHECKING:
+    from .hookspecs import Contribution
+
+
+class Registries:
+    """Filled while plugins are loaded, one whole Contribution at a time; read after that."""
+
+    def __init__(self, kernel_override: Mapping[str, str] | None = None) -> None:
+        self.ops = OpRegistry()
+        self.device_types = DeviceTypeRegistry()
+        self.kernels = KernelRegistry(self.device_types, kernel_override)
+        self.allocators: dict[str, Callable[..., Any]] = {"plain": PlainAllocator}
+        self.work_queues: dict[str, Callable[..., Any]] = {}
+        self.passes: dict[str, GraphPass] = {}
+
+    def add(self, brought: Contribution) -> None:
+        """Take in what a plugin brings, all of it or, when something does not fit, nothing (the error says what)."""
+        for kind, mine, theirs in (
+            ("allocator", self.allocators, brought.allocators),
+            ("work queue", self.work_queues, brought.work_queues),
+            ("pass", self.passes, {p.name: p for p in brought.passes}),
+        ):
+            for name in mine.keys() & theirs.keys():
+                raise PluginError(f"{kind} '{name}' is registered by another plugin already")
+        for op in brought.ops:
+            self.ops.check(op)
+        for op in brought.ops:
+            self.ops.add(op, brought.plugin)
+        for announced in brought.device_types:
+            self.device_types.add(announced)
+        for pack in brought.packs:
+            self.kernels.add_pack(pack)
+        self.allocators |= brought.allocators
+        self.work_queues |= brought.work_queues
+        self.passes |= {p.name: p for p in brought.passes}

@@ -1,0 +1,196 @@
+"""Session: a graph, placed once, from which steps are run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .errors import FailedPrecondition, InvalidArgument, boundary
+from .executor import Executable
+from .graph import Graph
+from .graph_pass import in_order
+from .host_program import HostProgram
+from .link import NodesDeclined, link
+from .lower import lower
+from .names import flatten, target, tensor
+from .place import Placement, Placer
+from .prepared import Prepared
+from .prune import Tensor, prune
+from .resolve import Resolved, check_versions, resolve
+from .runtime import Runtime, runtime
+from .tensor import TensorMetadata
+
+MOST_PREPARED = 256  # combinations of feeds, fetches and targets that are kept
+LEGACY_SCALARS = 21  # up to this GraphDef version a placeholder of shape [] may be of any shape
+
+
+class Session:
+    """Runs steps of a graph. Several threads may share one.
+
+    `config` is a dict, a path or a Config, for this session alone; `device` ("CPU:0") is where nodes go that ask for
+    none. Raises InvalidArgument for a graph that no step could run; what is wrong with single nodes is raised by the
+    steps that need them.
+    """
+
+    @boundary
+    def __init__(self, graph: Graph, config: Any = None, *, device: str | None = None) -> None:
+        if not isinstance(graph, Graph):
+            raise InvalidArgument(f"Session takes a Graph, not {type(graph).__name__}",
+                                  hint="weft.Session(weft.graphdef.load(path))")
+        self._lock = threading.RLock()
+        self._prepared: dict[Any, Prepared] = {}
+        self._closed = False
+        self._graph = graph
+        check_versions(graph)
+        self._runtime: Runtime = runtime(config)
+        host, settings = self._runtime.host, self._runtime.config
+        self._passes = in_order([p for name, p in host.registries.passes.items()
+                                 if name not in settings.passes.disable], "graph")
+        self.nodes = resolve(graph, host.registries.ops)
+        self._placer = Placer(host, host.registries.kernels, settings.placement, device)
+        self._placement = self._place(graph, self.nodes)
+
+    @property
+    def graph(self) -> Graph:
+        return self._graph
+
+    @boundary
+    def run(self, fetches: Any, feeds: Mapping[str, Any] | None = None, *, targets: Sequence[str] = ()) -> Any:
+        """The fetched tensors: a name gives an array, a list a list, a dict a dict. Arrays are the caller's own.
+
+        `feeds` maps tensor names to anything array-like; `targets` are nodes to run for their effect. Raises
+        InvalidArgument, NotFound for names and feeds that do not fit, and the error of the first kernel that fails.
+        """
+        names, rebuild = flatten(fetches)
+        feeds = feeds or {}
+        prepared = self._prepare(names, tuple(feeds), (targets,) if isinstance(targets, str) else tuple(targets))
+        return rebuild(prepared(tuple(feeds.values())))
+
+    @boundary
+    def make_callable(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> Callable[..., Any]:
+        """A function of the arrays to feed, in the order of `feeds`: the fastest way to run a step."""
+        names, rebuild = flatten(fetches)
+        names_fed = (feeds,) if isinstance(feeds, str) else tuple(feeds)
+        prepared = self._prepare(names, names_fed, (targets,) if isinstance(targets, str) else tuple(targets))
+        count = len(names_fed)
+        single = isinstance(fetches, str)
+
+        @boundary
+        def step(*arrays: Any) -> Any:
+            if len(arrays) != count:
+                wanted = ", ".join(names_fed) or "none"
+                raise InvalidArgument(f"this callable takes {count} arrays ({wanted}), {len(arrays)} given")
+            if self._closed:
+                raise _closed()
+            results = prepared(arrays)
+            return results[0] if single else rebuild(results)
+
+        return step
+
+    def placement(self) -> Placement:
+        """Where each node runs and why, with what was refused."""
+        return self._placement
+
+    @boundary
+    def prepare(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> Prepared:
+        """The step for these names without running it, for those who look inside."""
+        return self._prepare(flatten(fetches)[0], tuple(feeds), tuple(targets))
+
+    def close(self) -> None:
+        """End the session: later runs raise FailedPrecondition. Closing twice is no error."""
+        self._closed = True
+        self._prepared.clear()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _prepare(self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...]) -> Prepared:
+        key = (fetches, feeds, targets)
+        found = self._prepared.get(key)
+        if found is not None:
+            return found
+        if self._closed:
+            raise _closed()
+        with self._lock:
+            if key not in self._prepared:
+                if len(self._prepared) >= MOST_PREPARED:
+                    self._prepared.pop(next(iter(self._prepared)))
+                self._prepared[key] = self._make(*key)
+            return self._prepared[key]
+
+    def _make(self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...]) -> Prepared:
+        fed = [tensor(name, self.nodes, "feed") for name in feeds]
+        for i, this in enumerate(fed):
+            if this in fed[:i]:
+                raise InvalidArgument(f"tensor '{this[0]}:{this[1]}' is fed more than once", node=this[0])
+        wanted = [tensor(name, self.nodes, "fetch") for name in fetches]
+        acting = [target(name, self.nodes) for name in targets]
+        metas = [self._feed_meta(t) for t in fed]
+        order = prune(self.nodes, fed, wanted, acting)
+        nodes, optimized = self.nodes, self._graph
+        if self._passes:
+            optimized = self._optimize(order, fed)
+            nodes = resolve(optimized, self._runtime.host.registries.ops)
+            order = prune(nodes, fed, wanted, acting)
+
+        def lowered() -> HostProgram:
+            placement = self._placement if nodes is self.nodes else self._place(optimized, nodes)
+            visible = frozenset(r.name for r in self._runtime.host.opened() if r.attributes.get("host_visible"))
+            return lower(order, placement, list(zip(fed, metas, strict=True)), wanted, acting, visible,
+                         self._runtime.host.registries.ops)
+
+        def linked(program: HostProgram, given: Sequence[TensorMetadata], constants: dict[Any, Any]) -> Any:
+            while True:
+                try:
+                    executable = link(program, self._runtime.host, given, prepared=constants)
+                except NodesDeclined as declined:
+                    for refusal in declined.refusals:
+                        self._placer.decline(*refusal)
+                    self._placement = self._place(self._graph, self.nodes)
+                    program = lowered()
+                    continue
+                self._note(executable)
+                return program, executable
+
+        return Prepared(feeds, metas, lowered(), linked)
+
+    def _feed_meta(self, fed: Tensor) -> TensorMetadata:
+        entry = self.nodes[fed[0]]
+        assert isinstance(entry, Resolved)
+        dtype = entry.output_tensors[fed[1]].dtype
+        if not entry.op.name.startswith("Placeholder"):
+            return TensorMetadata(dtype, None)
+        shape = entry.attrs.get("shape")
+        legacy = shape == () and self._graph.versions.producer <= LEGACY_SCALARS
+        return TensorMetadata(dtype, None if shape is None or legacy else tuple(shape))
+
+    def _optimize(self, order: Sequence[Resolved], fed: Sequence[Tensor]) -> Graph:
+        """The pruned graph after the passes that plugins bring."""
+        needed = {entry.node.name for entry in order} | {node for node, _ in fed}
+        graph = self._graph.replace(without=[name for name in self._graph.nodes if name not in needed])
+        for entry in self._passes:
+            graph = entry.function(graph)
+            if not isinstance(graph, Graph):
+                raise InvalidArgument(f"pass '{entry.name}' of plugin {entry.plugin} returned "
+                                      f"{type(graph).__name__}, not a Graph")
+        return graph
+
+    def _place(self, graph: Graph, nodes: Mapping[str, Any]) -> Placement:
+        return self._placer.place(nodes, {name: (node.op, node.device) for name, node in graph.nodes.items()})
+
+    def _note(self, executable: Executable) -> None:
+        """Keep in the placement which kernels declined at bind, and which serve instead."""
+        for step in executable.steps:
+            row = self._placement.get(step.call.node)
+            if row is not None and step.kernel is not None and row.kernel is not step.kernel:
+                row.refused += [(f"{step.kernel.device_type} {pack}.{row.op}", why)
+                                for pack, why in executable.declined.get(row.node, ())]
+                row.kernel = step.kernel
+
+
+def _closed() -> FailedPrecondition:
+    return FailedPrecondition("the session has been closed", hint="open a new one")

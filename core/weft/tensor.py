@@ -1,0 +1,128 @@
+"""What is known of a tensor without its elements: TensorMetadata, and ValueInfo, which may know more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from .dtypes import DType
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Shape = tuple[int | None, ...] | None  # None: the rank is unknown; a None dimension: its length is unknown
+
+
+class TensorMetadata:
+    """Element type and shape. Equal by value; the hash is computed once."""
+
+    __slots__ = ("_hash", "dtype", "shape")
+
+    def __init__(self, dtype: DType, shape: Shape) -> None:
+        self.dtype = dtype
+        self.shape = shape
+        self._hash = hash((dtype.number, shape))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TensorMetadata):
+            return NotImplemented
+        return self is other or (self.dtype is other.dtype and self.shape == other.shape)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"{self.dtype.name}{shape_text(self.shape)}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TensorMetadata, (self.dtype, self.shape)
+
+    @property
+    def rank(self) -> int | None:
+        return None if self.shape is None else len(self.shape)
+
+    @property
+    def is_static(self) -> bool:
+        """True when rank and every dimension are known."""
+        return self.shape is not None and None not in self.shape
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The shape of a static tensor."""
+        assert self.is_static
+        return self.shape  # type: ignore[return-value]
+
+    @property
+    def size(self) -> int:
+        """Number of elements of a static tensor."""
+        return prod(self.dims)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a static tensor of a fixed-size type, rows packed."""
+        return self.size * self.dtype.itemsize
+
+
+def shape_text(shape: Shape) -> str:
+    """A shape as people write it: `[?,224,224,3]`, `[]` for a scalar, `<unknown rank>`."""
+    if shape is None:
+        return "<unknown rank>"
+    return f"[{','.join('?' if d is None else str(d) for d in shape)}]"
+
+
+def merge_shapes(a: Shape, b: Shape) -> Shape:
+    """The most that `a` and `b` say together about one tensor. Raises ValueError where they contradict."""
+    if a is None or b is None:
+        return b if a is None else a
+    if len(a) != len(b) or any(x is not None and y is not None and x != y for x, y in zip(a, b, strict=True)):
+        raise ValueError(f"{shape_text(a)} and {shape_text(b)} differ")
+    return tuple(y if x is None else x for x, y in zip(a, b, strict=True))
+
+
+@dataclass(slots=True)
+class ValueInfo:
+    """What metadata functions and bind know of a value.
+
+    `value`: its elements, where they are known before the run (read only). `dims`: a partly known integer vector,
+    such as a shape being built: one entry an element, None where unknown. `handle`: metadata of what a resource
+    or variant holds.
+    """
+
+    meta: TensorMetadata
+    value: np.ndarray[Any, Any] | None = None
+    dims: tuple[int | None, ...] | None = None
+    handle: tuple[TensorMetadata, ...] | None = None
+
+    @property
+    def dtype(self) -> DType:
+        return self.meta.dtype
+
+    @property
+    def shape(self) -> Shape:
+        return self.meta.shape
+
+    @property
+    def rank(self) -> int | None:
+        return self.meta.rank
+
+    @property
+    def size(self) -> int:
+        return self.meta.size
+
+    def vector(self) -> tuple[int | None, ...] | None:
+        """The elements of an integer vector or scalar as far as they are known, else None."""
+        if self.value is not None:
+            return tuple(int(v) for v in self.value.reshape(-1))
+        return self.dims
+
+
+def info(dtype: DType, shape: Shape) -> ValueInfo:
+    return ValueInfo(TensorMetadata(dtype, shape))
+
+
+def constant_info(value: np.ndarray[Any, Any]) -> ValueInfo:
+    """The ValueInfo of an array whose elements are known."""
+    from .dtypes import of_numpy
+
+    return ValueInfo(TensorMetadata(of_numpy(value.dtype), value.shape), value=value)

@@ -1,0 +1,51 @@
+"""The CPU as a device: its buffers are host memory, its stream is the calling thread."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from weft.api import PlainAllocator
+
+if TYPE_CHECKING:
+    from .plugin import Config
+
+Array = np.ndarray[Any, Any]
+MEMORY = PlainAllocator()
+
+
+def scan(config: Config) -> Iterator[Cpu]:
+    for index in range(config.count):
+        yield Cpu(index)
+
+
+class Cpu:
+    type = "CPU"
+
+    def __init__(self, index: int) -> None:
+        self.uid = f"cpu{index}"
+        self.attributes = {"host_visible": True, "model": platform.processor() or platform.machine()}
+
+    def open(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def allocate(self, nbytes: int) -> Array | None:
+        try:
+            return MEMORY.allocate(nbytes)  # type: ignore[no-any-return]
+        except MemoryError:
+            return None
+
+    def free(self, buffer: Array) -> None: ...
+
+    def copy_in(self, host: Array, buffer: Array, stream: object) -> None:
+        buffer[: host.nbytes] = host.reshape(-1).view(np.uint8)
+
+    def copy_out(self, buffer: Array, host: Array, stream: object) -> None:
+        host.reshape(-1).view(np.uint8)[:] = buffer[: host.nbytes]
+
+    def record(self, stream: object) -> None: ...
+
+    def synchronize(self, event: object) -> None: ...

@@ -1,0 +1,71 @@
+"""Kernels that pass a tensor on, show it under another shape, tell of its shape, or fill one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from weft.api import Bind, Kernels, dtypes
+
+VIEWS = {
+    "Identity": "T", "PlaceholderWithDefault": "dtype", "PreventGradient": "T", "Snapshot": "T", "StopGradient": "T",
+    "Reshape": "T", "Squeeze": "T", "ExpandDims": "T",
+}
+Run = Callable[..., None]
+
+
+def view(_: Bind) -> None:
+    """The runtime shows the input's buffer under the output's shape."""
+
+
+def shapes(b: Bind) -> Run:
+    """Shape and ShapeN."""
+    count = len(b.inputs)
+    found = [np.array(x.meta.dims, o.dtype.numpy) for x, o in zip(b.inputs, b.outputs, strict=True)]
+
+    def run(*arrays: Any) -> None:
+        for out, shape in zip(arrays[count:], found, strict=True):
+            np.copyto(out, shape)
+
+    return run
+
+
+def rank(_: Bind) -> Run:
+    return lambda x, out: out.fill(x.ndim)
+
+
+def size(b: Bind) -> Run:
+    count = b.inputs[0].size
+    return lambda _, out: out.fill(count)
+
+
+def fill_like(value: int) -> Callable[[Bind], Run]:
+    def bind(b: Bind) -> Run:
+        element = b"" if b.attrs["T"] is dtypes.string else value
+        return lambda _, out: out.fill(element)
+
+    return bind
+
+
+def fill(_: Bind) -> Run:
+    return lambda _, value, out: np.copyto(out, value)
+
+
+def range_(b: Bind) -> Run:
+    """start + i * delta, each in the output's own precision."""
+    start, _, delta = (x.value.reshape(()) for x in b.inputs if x.value is not None)
+    steps = np.arange(b.outputs[0].size).astype(b.outputs[0].dtype.numpy)
+    numbers = start + steps * delta
+    return lambda *arrays: np.copyto(arrays[-1], numbers)
+
+
+def register(kernels: Kernels) -> None:
+    for op, attr in VIEWS.items():
+        kernels.kernel(op, dtypes={attr: "any"}, alias={0: 0})(view)
+    kernels.kernel("IdentityN", alias=lambda attrs: {i: i for i in range(len(attrs["T"]))})(view)
+    for op, bind in {
+        "Fill": fill, "OnesLike": fill_like(1), "Range": range_, "Rank": rank,
+        "Shape": shapes, "ShapeN": shapes, "Size": size, "ZerosLike": fill_like(0),
+    }.items():
+        kernels.kernel(op)(bind)

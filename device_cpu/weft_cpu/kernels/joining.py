@@ -1,0 +1,118 @@
+"""Kernels that put tensors together, repeat, extend, reorder or choose among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from weft.api import Bind, Kernels, dtypes
+
+from .staging import nothing
+
+Run = Callable[..., None]
+
+
+def pack(b: Bind) -> Run:
+    axis = b.attrs["axis"]
+    return lambda *arrays: np.stack(arrays[:-1], axis, out=arrays[-1])
+
+
+def concat(b: Bind) -> Run:
+    value = b.inputs[-1].value
+    assert value is not None
+    axis = int(value.reshape(()))
+
+    def run(*arrays: Any) -> None:
+        np.concatenate(arrays[:-2], axis, out=arrays[-1])
+
+    return run
+
+
+def _pairs(b: Bind) -> list[tuple[int, int]]:
+    value = b.inputs[1].value
+    assert value is not None
+    return [(int(before), int(after)) for before, after in value]
+
+
+def _inner(b: Bind) -> tuple[Any, ...]:
+    """Where the input lies in the padded output."""
+    lengths = b.inputs[0].meta.dims
+    return (*(slice(before, before + n) for (before, _), n in zip(_pairs(b), lengths, strict=True)), ...)
+
+
+def pad(b: Bind) -> Run:
+    inner = _inner(b)
+    zero = b"" if b.attrs["T"] is dtypes.string else 0
+
+    def run(x: Any, _paddings: Any, *constant_and_out: Any) -> None:
+        out = constant_and_out[-1]
+        out[...] = zero if len(constant_and_out) == 1 else constant_and_out[0]
+        out[inner] = x
+
+    return run
+
+
+def mirror_pad(b: Bind) -> Run:
+    """Axis by axis; what is mirrored along one includes the mirrored parts of those before."""
+    inner = _inner(b)
+    skip = 1 if b.attrs["mode"] == "REFLECT" else 0
+    copies: list[tuple[Any, Any]] = []
+    for axis, ((before, after), n) in enumerate(zip(_pairs(b), b.inputs[0].meta.dims, strict=True)):
+        lead, first, last = (slice(None),) * axis, before + skip, before + n - 1 - skip
+        if before:
+            copies.append(((*lead, slice(0, before)), (*lead, _backwards(first + before - 1, before))))
+        if after:
+            copies.append(((*lead, slice(before + n, None)), (*lead, _backwards(last, after))))
+
+    def run(x: Any, _paddings: Any, out: Any) -> None:
+        out[inner] = x
+        for target, source in copies:
+            out[target] = out[source]
+
+    return run
+
+
+def _backwards(start: int, count: int) -> slice:
+    stop = start - count
+    return slice(start, stop if stop >= 0 else None, -1)
+
+
+def transpose(b: Bind) -> Run:
+    perm = b.inputs[1].value
+    assert perm is not None
+    axes = tuple(int(axis) for axis in perm)
+    return lambda x, _perm, out: np.copyto(out, x.transpose(axes))
+
+
+def tile(b: Bind) -> Run:
+    """The output as (times, length) pairs of axes; the input is broadcast over the times."""
+    lengths, total = b.inputs[0].meta.dims, b.outputs[0].dims
+    multiples = b.inputs[1].value
+    assert multiples is not None
+    once = tuple(d for n in lengths for d in (1, n))
+    pairs = tuple(d for times, n in zip(multiples, lengths, strict=True) for d in (int(times), n))
+    if 0 in total:
+        return nothing
+    return lambda x, _multiples, out: np.copyto(out.reshape(pairs), x.reshape(once))
+
+
+def select(b: Bind) -> Run:
+    """Select and SelectV2; Select's condition vector chooses rows."""
+    lengths = b.inputs[0].meta.dims
+    if b.op == "Select" and len(lengths) == 1:
+        lengths += (1,) * (len(b.outputs[0].dims) - 1)
+
+    def run(condition: Any, then: Any, otherwise: Any, out: Any) -> None:
+        np.copyto(out, otherwise)
+        np.copyto(out, then, where=condition.reshape(lengths))
+
+    return run
+
+
+def register(kernels: Kernels) -> None:
+    for op, bind in {
+        "ConcatV2": concat, "MirrorPad": mirror_pad, "Pack": pack, "Pad": pad, "PadV2": pad, "Select": select,
+        "SelectV2": select, "Tile": tile, "Transpose": transpose,
+    }.items():
+        kernels.kernel(op)(bind)

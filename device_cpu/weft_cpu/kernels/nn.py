@@ -1,0 +1,124 @@
+"""Kernels that treat all positions of a channel alike: bias and batch normalisation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from weft.api import Bind, Kernels
+
+from .staging import nothing
+
+Run = Callable[..., None]
+
+
+class Channels:
+    """How a tensor and the vectors of its channels meet.
+
+    Channels last, a vector is repeated along the last spatial dimension: the longer inner loop makes an addition to
+    112x112x32 take 0.056 ms instead of 0.086.
+    """
+
+    def __init__(self, shape: tuple[int, ...], data_format: str) -> None:
+        self.first = data_format[1] == "C"
+        self.count = shape[1] if self.first else shape[-1]
+        repeats = shape[-2] if not self.first and len(shape) > 2 else 1
+        self.rows = (shape[0], self.count, -1) if self.first else (-1, repeats * self.count)
+        self.axes = tuple(i for i in range(len(shape)) if i != (1 if self.first else len(shape) - 1))
+        self._repeats = repeats
+
+    def spread(self, vector: Any) -> Any:
+        """`vector` in the form that broadcasts against a tensor of shape `rows`."""
+        return vector[:, None] if self.first else np.tile(vector, self._repeats)
+
+
+def bias_add(b: Bind) -> Run:
+    shape = b.inputs[0].meta.dims
+    if b.outputs[0].size == 0:
+        return nothing
+    channels = Channels(shape, b.attrs["data_format"])
+    rows, value = channels.rows, b.inputs[1].value
+    known = channels.spread(value) if value is not None else None
+
+    def run(x: Any, bias: Any, out: Any) -> None:
+        np.add(x.reshape(rows), known if known is not None else channels.spread(bias), out=out.reshape(rows))
+
+    return run
+
+
+def fused_batch_norm(b: Bind) -> Run:
+    shape = b.inputs[0].meta.dims
+    if 0 in shape:
+        return _empty_batch_norm
+    channels = Channels(shape, b.attrs["data_format"])
+    return _trained(b, channels) if b.attrs["is_training"] else _inferred(b, channels)
+
+
+def _empty_batch_norm(*arrays: Any) -> None:
+    """There is no mean of nothing."""
+    _, mean, variance, *reserved = arrays[5:]
+    for statistic in (mean, variance):
+        statistic.fill(np.nan)
+    for reserve in reserved:
+        reserve.fill(0)
+
+
+def _scale(scale: Any, variance: Any, epsilon: float) -> Any:
+    return scale / np.sqrt(variance + np.float32(epsilon))
+
+
+def _normalise(channels: Channels, x: Any, mean: Any, factor: Any, offset: Any, y: Any) -> None:
+    """(x - mean) * factor + offset, in this order: a product of the large x would lose what the difference keeps."""
+    rows = channels.rows
+    out = y.reshape(rows) if y.dtype == np.float32 else np.empty_like(y, np.float32).reshape(rows)
+    np.subtract(x.reshape(rows), mean, out=out, dtype=np.float32)
+    np.multiply(out, factor, out=out)
+    np.add(out, offset, out=out)
+    if y.dtype != np.float32:
+        y.reshape(rows)[...] = out
+
+
+def _inferred(b: Bind, channels: Channels) -> Run:
+    epsilon = b.attrs["epsilon"]
+
+    def spread(scale: Any, offset: Any, mean: Any, variance: Any) -> tuple[Any, Any, Any]:
+        return channels.spread(mean), channels.spread(_scale(scale, variance, epsilon)), channels.spread(offset)
+
+    values = [i.value for i in b.inputs[1:]]
+    known = spread(*values) if all(v is not None for v in values) else None
+
+    def run(x: Any, scale: Any, offset: Any, mean: Any, variance: Any, y: Any, *statistics: Any) -> None:
+        used = known if known is not None else spread(scale, offset, mean, variance)
+        _normalise(channels, x, *used, y)
+        for target, source in zip(statistics, (mean, variance, mean, variance, 0), strict=False):
+            target[...] = source
+
+    return run
+
+
+def _trained(b: Bind, channels: Channels) -> Run:
+    """Batch statistics; the running variance is that of a sample, divided by one element less (Bessel)."""
+    epsilon, weight = b.attrs["epsilon"], np.float32(b.attrs["exponential_avg_factor"])
+    count = b.inputs[0].size // channels.count
+    bessel = np.float32(count / max(count - 1, 1))
+
+    def run(x: Any, scale: Any, offset: Any, old_mean: Any, old_variance: Any, y: Any, *statistics: Any) -> None:
+        wide = x.astype(np.float32, copy=False)
+        mean = wide.mean(channels.axes, np.float32)
+        variance = wide.var(channels.axes, np.float32)
+        spread = channels.spread
+        _normalise(channels, x, spread(mean), spread(_scale(scale, variance, epsilon)), spread(offset), y)
+        new = (mean, variance * bessel)
+        if weight != 1:
+            new = (old_mean + (mean - old_mean) * weight, old_variance + (new[1] - old_variance) * weight)
+        for target, source in zip(statistics, (*new, mean, variance, 0), strict=False):
+            target[...] = source
+
+    return run
+
+
+def register(kernels: Kernels) -> None:
+    kernels.kernel("BiasAdd", inplace={0: 0})(bias_add)
+    for version, dtypes in {"": {}, "V2": {"U": "float32"}, "V3": {"U": "float32"}}.items():
+        kernels.kernel(f"FusedBatchNorm{version}", dtypes=dtypes, inplace={0: 0})(fused_batch_norm)

@@ -1,0 +1,19 @@
+"""The CPU plugin: announces the device type CPU."""
+
+from dataclasses import dataclass
+
+from weft.api import DeviceRegistrar, hookimpl
+
+WEFT_API = (1, 0)
+
+
+@dataclass(frozen=True)
+class Config:
+    """[plugin.cpu]: `count` CPU devices are offered, all on the same cores."""
+
+    count: int = 1
+
+
+@hookimpl
+def weft_devices(registry: DeviceRegistrar) -> None:
+    registry.device(type="CPU", scan="weft_cpu.device:scan", kernels="weft_cpu.kernels:register", priority=10)

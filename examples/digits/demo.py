@@ -1,0 +1,59 @@
+"""Classifies handwritten digits with a frozen TensorFlow network, without TensorFlow.
+
+The network was trained with TensorFlow on scanned digits of 8x8 pixels; test.npz holds 540 test images that it never
+saw, and TensorFlow's own outputs for them.
+"""
+
+from collections import Counter
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import weft
+from tabulate import tabulate
+
+HERE = Path(__file__).parent
+SHADES = " .:-=+*#%@"
+
+
+def picture(image: np.ndarray) -> list[str]:
+    """An image of floats from 0 to 1 as lines of characters, two a pixel."""
+    return ["".join(SHADES[round(float(v) * (len(SHADES) - 1))] * 2 for v in row) for row in image[..., 0]]
+
+
+def main() -> None:
+    test = np.load(HERE / "test.npz")
+    images, labels = test["image"], test["label"]
+
+    model = weft.load(HERE / "frozen.pb", outputs=["digit", "probabilities", "logits"])
+    answers = model(images)
+
+    for i in range(3):
+        digit = answers["digit"][i]
+        print(*picture(images[i]), sep="\n")
+        print(f"-> {digit} with probability {answers['probabilities'][i, digit]:.4f}; it is {labels[i]}\n")
+
+    right = int((answers["digit"] == labels).sum())
+    print(f"accuracy: {right} of {len(labels)} test images ({right / len(labels):.2%})")
+    print(f"largest difference from TensorFlow's logits: {np.abs(answers['logits'] - test['logits']).max():.2e}\n")
+
+    rows = Counter((row["op"], row["assigned"], row["kernel"]) for row in model.placement().table() if row["kernel"])
+    print(tabulate([(op, n, device, kernel) for (op, device, kernel), n in sorted(rows.items())],
+                   headers=["op", "nodes", "device", "kernel"]))
+
+    print(f"\ntime per image: {timed(model, images):.0f} us in one batch of {len(images)}, "
+          f"{timed(model, images[:1]):.0f} us alone")
+
+
+def timed(model: weft.Model, images: np.ndarray) -> float:
+    """Microseconds per image, the best of 20 runs."""
+    best = float("inf")
+    for _ in range(20):
+        start = perf_counter()
+        model(images)
+        best = min(best, perf_counter() - start)
+    return best / len(images) * 1e6
+
+
+if __name__ == "__main__":
+    main()

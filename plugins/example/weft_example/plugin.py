@@ -1,0 +1,28 @@
+"""What the plugin brings. This module is imported whenever weft starts: it is light, and imports no driver."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from weft.api import OpSpec, hookimpl
+
+WEFT_API = (1, 0)
+
+GELU = OpSpec("Example>Gelu", ["x: T"], ["y: T"], ["T: {half, float}"], metadata=lambda _attrs, x: x)
+
+
+@dataclass(frozen=True)
+class Config:
+    """[plugin.example]: how many devices there are, and the bytes of memory that each has."""
+
+    devices: int = 1
+    memory: int = 1 << 30
+
+
+@hookimpl
+def weft_devices(registry: Any) -> None:
+    registry.device(type="EXAMPLE", scan="weft_example.device:scan", kernels="weft_example.kernels:register")
+
+
+@hookimpl
+def weft_ops(registry: Any) -> None:
+    registry.add(GELU)

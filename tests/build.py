@@ -1,0 +1,31 @@
+"""Small graphs for tests: nodes with the attributes that their op needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from weft import dtypes
+from weft.graph import Graph, Node
+
+FLOAT = dtypes.float32
+
+
+def placeholder(name: str, shape: tuple[int | None, ...] | None = None, dtype: dtypes.DType = FLOAT) -> Node:
+    from weft.attr_value import ShapeAttr
+
+    return Node(name, "Placeholder", attrs={"dtype": dtype, "shape": None if shape is None else ShapeAttr(shape)})
+
+
+def const(name: str, value: Any, dtype: Any = np.float32, **place: Any) -> Node:
+    array = np.asarray(value, dtype)
+    return Node(name, "Const", attrs={"dtype": dtypes.of_numpy(array.dtype), "value": array}, **place)
+
+
+def node(name: str, op: str, *inputs: str, device: str = "", **attrs: Any) -> Node:
+    """A node of a one-type op: T is float32 unless given."""
+    return Node(name, op, inputs, attrs={"T": FLOAT} | attrs, device=device)
+
+
+def graph(*nodes: Node) -> Graph:
+    return Graph(nodes)

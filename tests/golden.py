@@ -1,0 +1,82 @@
+"""Cases computed by real TensorFlow: op, attributes, inputs, and outputs with a tolerance, or the error's code."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from weft import dtypes, graphdef
+from weft.graph import Graph
+
+FOLDER = Path(__file__).parent / "data" / "golden"
+CARRIERS = {"bfloat16": np.dtype(ml_dtypes.bfloat16), "qint8": np.dtype(np.int8), "quint8": np.dtype(np.uint8),
+            "qint32": np.dtype(np.int32)}
+
+
+@dataclass(frozen=True)
+class Case:
+    """`outputs`: an array each, None where TensorFlow leaves it open; None as a whole where it gives an error.
+    `static`: the output shapes that TensorFlow infers without values (None: unknown), or its complaint."""
+
+    id: str
+    op: str
+    attrs: dict[str, Any]
+    inputs: list[np.ndarray[Any, Any]]
+    outputs: list[np.ndarray[Any, Any] | None] | None
+    code: int | None
+    message: str
+    tolerance: tuple[float, float]
+    static: Any
+
+    def graph(self) -> Graph:
+        """The case as a graph: placeholders i0, i1, ... with nothing known of them, and the node `op`."""
+        return graphdef.loads(_graphs().read(f"{self.id}.pb"))
+
+
+@cache
+def cases() -> dict[str, list[Case]]:
+    """All cases by op."""
+    blob = np.load(FOLDER / "data.npz")["blob"].tobytes()
+    by_op: dict[str, list[Case]] = {}
+    for row in json.loads((FOLDER / "index.json").read_text())["cases"]:
+        case = Case(
+            row["id"], row["op"], row["attrs"], [_array(ref, blob) for ref in row["in"]],
+            [None if ref is None else _array(ref, blob) for ref in row["out"]] if "out" in row else None,
+            row.get("error", {}).get("code"), row.get("error", {}).get("message", ""),
+            tuple(row.get("tol", (0, 0))), row["static"],
+        )
+        by_op.setdefault(case.op, []).append(case)
+    return by_op
+
+
+def agree(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], tolerance: tuple[float, float]) -> bool:
+    """Equal type and shape, and elements within the tolerance (relative, absolute)."""
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return False
+    if want.dtype.kind in "fcV":
+        wide = np.complex128 if want.dtype.kind == "c" else np.float64
+        relative, absolute = tolerance
+        with np.errstate(all="ignore"):
+            return bool(np.allclose(got.astype(wide), want.astype(wide), relative, absolute, equal_nan=True))
+    return bool(np.array_equal(got, want))
+
+
+def _array(ref: list[Any], blob: bytes) -> np.ndarray[Any, Any]:
+    kind, shape, content = ref
+    if kind == "string":
+        array = np.empty(len(content), object)
+        array[:] = [text.encode("latin1") for text in content]
+        return array.reshape(shape)
+    dtype = CARRIERS.get(kind) or dtypes.named(kind).numpy
+    return np.frombuffer(blob, dtype, int(np.prod(shape)), content).reshape(shape)
+
+
+@cache
+def _graphs() -> zipfile.ZipFile:
+    return zipfile.ZipFile(FOLDER / "graphs.zip")

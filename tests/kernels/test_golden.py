@@ -1,0 +1,109 @@
+"""Every op that has a kernel gives what TensorFlow gave, whether its inputs are fed or constants."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import weft
+from golden import Case, agree, cases
+from weft.graph import Graph, Node
+from weft.op import infer
+from weft.resolve import Resolved, resolve
+from weft.runtime import runtime
+from weft.tensor import ValueInfo, info
+
+KERNELS = runtime().host.registries.kernels
+APPLICABLE = sorted(op for op in cases() if KERNELS.candidates(op, "CPU"))
+
+
+def fed(case: Case) -> list[np.ndarray]:
+    with weft.Session(case.graph(), device="CPU:0") as session:
+        return run(session, {f"i{i}": x for i, x in enumerate(case.inputs)})
+
+
+def as_constants(case: Case) -> list[np.ndarray]:
+    graph = case.graph()
+    constants = {
+        f"i{i}": Node(f"i{i}", "Const", attrs={"dtype": graph.nodes[f"i{i}"].attrs["dtype"], "value": x})
+        for i, x in enumerate(case.inputs)
+    }
+    with weft.Session(graph.replace(nodes=constants.values()), device="CPU:0") as session:
+        return run(session, {})
+
+
+def run(session: weft.Session, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
+    entry = session.nodes["op"]
+    if isinstance(entry, weft.errors.WeftError):
+        raise entry
+    fetches = [f"op:{i}" for i in range(len(entry.output_tensors))]
+    return session.run(fetches, feeds, targets=() if fetches else ["op"])
+
+
+@pytest.mark.parametrize("way", [fed, as_constants])
+@pytest.mark.parametrize("op", APPLICABLE)
+def test_an_op_gives_what_tensorflow_gives(op, way):
+    wrong = []
+    for case in cases()[op]:
+        try:
+            got = way(case)
+        except weft.errors.WeftError as error:
+            if error.code != case.code and not refused_by_shape(case) and not no_kernel(case, error):
+                wrong.append(f"{case.id}: {type(error).__name__}: {error}")
+            continue
+        if case.outputs is None:
+            wrong.append(f"{case.id}: no error, TensorFlow's code is {case.code}")
+        else:
+            wrong += [f"{case.id}: output {i} is {g!r}, expected {w!r}"
+                      for i, (g, w) in enumerate(zip(got, case.outputs, strict=True))
+                      if w is not None and not agree(g, w, case.tolerance)]
+    assert not wrong, "\n".join(wrong)
+
+
+def no_kernel(case: Case, error: weft.errors.WeftError) -> bool:
+    """TensorFlow calls a missing kernel InvalidArgument; here it is Unimplemented."""
+    return "No OpKernel" in case.message and isinstance(error, weft.errors.Unimplemented)
+
+
+def refused_by_shape(case: Case) -> bool:
+    """TensorFlow's shape function refuses what the bare kernel accepts: refusing is right too."""
+    return isinstance(case.static, dict) and case.outputs is not None
+
+
+@pytest.mark.parametrize("op", APPLICABLE)
+def test_shapes_are_inferred_without_values_as_tensorflow_infers_them(op):
+    wrong = []
+    for case in cases()[op]:
+        entry = resolve(case.graph(), runtime().host.registries.ops)["op"]
+        if not isinstance(entry, Resolved):
+            continue  # the attributes alone are refused: the test above has the error's code
+        infos = [info(t.dtype, x.shape) for t, x in zip(entry.input_tensors, case.inputs, strict=True)]
+        try:
+            got = inferred(entry, infos)
+        except weft.errors.InvalidArgument as error:
+            if not isinstance(case.static, dict) and case.code is None:
+                wrong.append(f"{case.id}: {error}")
+            continue
+        if isinstance(case.static, dict):
+            if case.outputs is None and case.code is not None:
+                wrong.append(f"{case.id}: gives {got}, TensorFlow: {case.static['error']}")
+        elif not all(s == "?" or list(g or ()) == s for g, s in zip(got, case.static, strict=True)):
+            wrong.append(f"{case.id}: {got}, TensorFlow infers {case.static}")
+    assert not wrong, "\n".join(wrong)
+
+
+def inferred(entry: Resolved, infos: list[ValueInfo]) -> list[tuple[int | None, ...] | None]:
+    ops = runtime().host.registries.ops
+    return [i.shape for i in infer(entry.op, ops.metadata(entry.op), entry.attrs, infos)]
+
+
+def test_the_number_of_cases_is_known(record_property, capsys):
+    count = sum(len(cases()[op]) for op in APPLICABLE)
+    with capsys.disabled():
+        print(f"\n{count} golden cases of {len(APPLICABLE)} ops on CPU:0, fed and as constants", end=" ")
+    assert count >= 800
+
+
+def test_a_graph_is_what_its_case_says():
+    case = cases()["AddV2"][0]
+    assert isinstance(case.graph(), Graph)
+    assert np.array_equal(fed(case)[0], case.inputs[0] + case.inputs[1])

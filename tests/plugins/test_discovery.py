@@ -1,0 +1,321 @@
+"""Each plugin that cannot be used is shown with its reason and remedy, and everything else works."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any, NamedTuple
+
+import pytest
+
+GOOD = """
+from weft.api import hookimpl
+WEFT_API = (1, 0)
+
+@hookimpl
+def weft_devices(registry):
+    registry.device(type="{type}", scan="nowhere:scan", priority={priority})
+"""
+PACK = """
+from weft.api import hookimpl
+WEFT_API = (1, 0)
+
+@hookimpl
+def weft_kernels(registry):
+    registry.kernels("{type}", "{module}:register")
+"""
+KERNELS = """
+def register(kernels):
+    for op in {ops}:
+        kernels.kernel(op)(lambda b: None)
+"""
+HOOK = """
+from dataclasses import dataclass
+from weft.api import OpSpec, hookimpl
+WEFT_API = (1, 0)
+"""
+
+
+class Case(NamedTuple):
+    source: str
+    status: str
+    reason: str
+    remedy: str = ""
+    requires: tuple[str, ...] = ("weft-core>=0.1",)
+
+
+CASES = {
+    "import_error": Case("import vendorlib", "failed", "import of d_import_error raised ModuleNotFoundError: No module "
+                         "named 'vendorlib'"),
+    "syntax_error": Case("def", "failed", "SyntaxError: invalid syntax (d_syntax_error.py, line 1)"),
+    "exits": Case("raise SystemExit(3)", "failed", "import of d_exits raised SystemExit: 3"),
+    "half_way": Case(HOOK + """
+@hookimpl
+def weft_devices(registry):
+    registry.device(type="HALF", scan="nowhere:scan")
+
+@hookimpl
+def weft_ops(registry):
+    registry.add(OpSpec("Half>Op"))
+    raise ValueError("boom")
+""", "failed", "hook weft_ops raised ValueError: boom"),
+    "no_version": Case("x = 1", "failed", "WEFT_API is missing", "write WEFT_API = (1, 0)"),
+    "odd_version": Case("WEFT_API = '1.0'", "failed", "WEFT_API = '1.0' is no pair of integers"),
+    "old_major": Case("WEFT_API = (0, 9)", "incompatible", "written for plugin API 0.9, this weft has 1.0",
+                      "pip install -U weft-old-major"),
+    "new_major": Case("WEFT_API = (2, 0)", "incompatible", "plugin API 2.0", "pip install -U weft-core"),
+    "new_minor": Case("WEFT_API = (1, 99)", "incompatible", "plugin API 1.99", "pip install -U weft-core"),
+    "needs_newer": Case("raise RuntimeError('not to be imported')", "incompatible",
+                        "weft-needs-newer 1.0 requires weft-core>=9.1,<10", "pip install 'weft-core>=9.1,<10'",
+                        ("numpy>=1", "weft-core>=9.1,<10")),
+    "needs_older": Case("", "incompatible", "requires weft-core<0.1", "pip install -U weft-needs-older",
+                        ("weft_core <0.1",)),
+    "bad_parameter": Case(HOOK + "@hookimpl\ndef weft_ops(registry, conf): ...", "failed",
+                          "Plugin 'bad_parameter' for hook 'weft_ops'", "a hook takes `registry` and"),
+    "bad_name": Case(HOOK + "@hookimpl\ndef weft_kernel(registry): ...", "failed",
+                     "there is no hook called weft_kernel", "did you mean weft_kernels?"),
+    "unmarked": Case("WEFT_API = (1, 0)\ndef weft_ops(registry): ...", "failed", "weft_ops is not marked as a hook",
+                     "decorate it with @hookimpl"),
+    "wrapper": Case(HOOK + "@hookimpl(wrapper=True)\ndef weft_ops(registry):\n    yield", "failed", "as a wrapper"),
+    "future_hook": Case(HOOK + "@hookimpl(optionalhook=True)\ndef weft_tomorrow(thing): ...", "ok", ""),
+    "loose_config": Case(HOOK + "@dataclass\nclass Config:\n    x: int = 0", "failed", "a frozen dataclass",
+                         "@dataclass(frozen=True)"),
+    "wants_x": Case(HOOK + "@dataclass(frozen=True)\nclass Config:\n    size: int = 0", "failed",
+                    "weft.toml:2: [plugin.wants_x] has no key 'sise'", "did you mean size?"),
+    "picky": Case(HOOK + """
+@dataclass(frozen=True)
+class Config:
+    x: int = 0
+    def __post_init__(self): raise KeyError("never")
+""", "failed", "Config of plugin picky raised KeyError: 'never'", "check [plugin.picky]"),
+    "other_matmul": Case(HOOK + "@hookimpl\ndef weft_ops(registry): registry.add(OpSpec('MatMul'))", "failed",
+                         "op MatMul is TensorFlow's already, with another signature"),
+    "bad_notation": Case(HOOK + "@hookimpl\ndef weft_ops(registry): registry.add(OpSpec('A', inputs=['x']))", "failed",
+                         "hook weft_ops raised InvalidArgument: cannot read the argument 'x' of op A"),
+    "plain_again": Case(HOOK + "@hookimpl\ndef weft_allocators(registry): registry.add('plain', list)", "failed",
+                        "allocator 'plain' is registered by another plugin already"),
+    "blocked": Case("raise RuntimeError('not to be imported')", "blocked", "[plugins] block names it"),
+    "good": Case(GOOD.format(type="GOOD", priority=1), "ok", ""),
+    "inert": Case(PACK.format(type="NOBODYS", module="nowhere"), "ok",
+                  "inert: no plugin announces device type NOBODYS"),
+    "odd_attributes": Case("WEFT_API = (1, 0)\ndef __getattr__(name): raise RuntimeError(name)", "ok", ""),
+    # two that claim one device type
+    "type_a": Case(GOOD.format(type="CLAIMED", priority=0), "conflict", "device type CLAIMED: claimed by plugin type_b "
+                   "too, type_b's is used", "set [plugins] block = ['type_a'] or ['type_b']"),
+    "type_b": Case(GOOD.format(type="CLAIMED", priority=5), "conflict",
+                   "claimed by plugin type_a too, type_b's is used"),
+    # two that claim one kernel, and one whose kernels cannot be imported, for a device type of a fourth
+    "toy": Case(GOOD.format(type="TOY", priority=1), "ok", ""),
+    "pack_a": Case(PACK.format(type="TOY", module="k_a"), "conflict", "the kernels for Add, Mul on TOY at equal "
+                   "priority: claimed by plugin pack_b too, pack_a's is used",
+                   "set [kernels] Add = 'pack_b' or 'pack_a'"),
+    "pack_b": Case(PACK.format(type="TOY", module="k_b"), "conflict", "claimed by plugin pack_a too, pack_a's is used"),
+    "pack_c": Case(PACK.format(type="TOY", module="k_c"), "failed",
+                   "registering its kernels for TOY raised ModuleNotFoundError: No module named 'k_c'"),
+}
+
+
+@pytest.fixture(scope="module")
+def listed(shared_site: Any) -> dict[str, Any]:
+    """All cases installed side by side; one listing."""
+    for name, case in CASES.items():
+        module = f"d_{name}"
+        shared_site.add(f"weft-{name.replace('_', '-')}", {name: module}, {f"{module}.py": case.source},
+                        requires=case.requires)
+    for pack, ops in {"k_a": ["Add", "Mul"], "k_b": ["Add", "Mul", "Sub"]}.items():
+        (shared_site.libraries / f"{pack}.py").write_text(KERNELS.format(ops=ops))
+    shared_site.add("weft-gone", {"gone": "weft_gone.plugin"}, {})
+    for distribution in ("weft-first", "weft-second"):
+        word = distribution.removeprefix("weft-")
+        source = GOOD.format(type=word.upper(), priority=0)
+        shared_site.add(distribution, {"twice": f"t_{word}"}, {f"t_{word}.py": source})
+    (shared_site.folder / "weft.toml").write_text("[plugin.wants_x]\nsise = 3\n[plugins]\nblock = ['blocked']\n")
+    found: dict[str, Any] = shared_site.run("""
+        plugins = load_plugins(load_config())
+        before = sorted(sys.modules)
+        records = shown(plugins.listing())
+        types = plugins.registries.device_types
+        tell(records=records, before=before, after=sorted(sys.modules), ops=list(plugins.registries.ops),
+             types=[t for t in ("HALF", "GOOD", "FIRST", "SECOND") if types.get(t)],
+             claimed=types.get("CLAIMED").plugin,
+             add=[k.pack for k in plugins.registries.kernels.candidates("Add", "TOY")],
+             allocators=[a.__name__ for a in plugins.registries.allocators.values()])
+    """)
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_plugin_is_listed_with_status_reason_and_remedy(name: str, listed: Any) -> None:
+    case = CASES[name]
+    (record,) = [r for r in listed["records"] if r["id"] == name]
+    assert record["status"] == case.status, record
+    assert case.reason in record["reason"]
+    assert case.remedy in record["remedy"]
+    assert record["distribution"] == f"weft-{name.replace('_', '-')}"
+    assert record["version"] == "1.0"
+
+
+def test_records_come_in_order_of_id(listed: Any) -> None:
+    ids = [record["id"] for record in listed["records"]]
+    assert ids == sorted(ids)
+    assert {"cpu", "example"} <= set(ids)
+
+
+def test_nothing_of_a_plugin_that_failed_half_way_counts(listed: Any) -> None:
+    assert listed["types"] == ["GOOD", "FIRST"]
+    assert "Half>Op" not in listed["ops"]
+    assert "Example>Gelu" in listed["ops"]
+    assert listed["allocators"] == ["PlainAllocator"]
+
+
+def test_the_traceback_of_a_failure_leads_into_the_plugin(listed: Any) -> None:
+    (record,) = [r for r in listed["records"] if r["id"] == "half_way"]
+    assert 'raise ValueError("boom")' in record["traceback"]
+    assert "d_half_way.py" in record["traceback"]
+    assert not any(r["traceback"] for r in listed["records"] if r["status"] == "ok")
+
+
+def test_priority_then_the_lower_id_decides_between_rivals(listed: Any) -> None:
+    assert listed["claimed"] == "type_b"
+    assert listed["add"] == ["pack_a", "pack_b"]
+
+
+def test_of_two_plugins_with_one_id_the_first_distribution_is_loaded_and_both_are_shown(listed: Any) -> None:
+    first, second = (record for record in listed["records"] if record["id"] == "twice")
+    assert (first["status"], second["status"]) == ("conflict", "conflict")
+    assert first["reason"] == "another plugin has the same id: weft-second"
+    assert second["reason"] == "plugin of weft-first has the id 'twice' already"
+    assert second["remedy"] == "pip uninstall weft-second"
+    assert first["registered"] == {"device types": ["FIRST"]}
+    assert second["registered"] == {}
+
+
+def test_a_distribution_whose_folder_is_gone_says_so(listed: Any) -> None:
+    (record,) = [r for r in listed["records"] if r["id"] == "gone"]
+    assert record["status"] == "failed"
+    assert record["reason"] == "module weft_gone.plugin is not there: no 'weft_gone' on sys.path"
+
+
+def test_loading_imports_no_kernels_and_listing_only_those_of_contested_types(listed: Any) -> None:
+    before, after = set(listed["before"]), set(listed["after"])
+    assert not before & {"numpy", "k_a", "weft_cpu.kernels", "weft_example.device", "weft_example.kernels"}
+    assert {m for m in after - before if m.partition(".")[0] in ("numpy", "weft_cpu", "weft_example")} == set()
+    assert {"k_a", "k_b"} <= after
+    assert not after & {"d_blocked", "d_needs_newer"}
+
+
+def test_importing_weft_imports_nothing_heavy(site: Any) -> None:
+    facts = site.run("""
+        early = set(sys.modules)  # of discovery and config
+        plugins = load_plugins(load_config({"plugins": {"allow": []}}))
+        tell(early=sorted(early), late=sorted(sys.modules), statuses=[r.status for r in plugins.listing()])
+    """)
+    heavy = {"numpy", "pluggy", "importlib.metadata", "google.protobuf", "tomllib"}
+    assert not heavy & set(facts["early"])
+    assert not heavy & set(facts["late"])
+    assert set(facts["statuses"]) == {"blocked"}
+    code = "import sys, weft; print(*(m for m in sys.modules if m.startswith('weft') or m == 'dataclasses'))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == ["weft"]
+
+
+def test_only_allowed_plugins_are_loaded_and_named_ones_always(site: Any) -> None:
+    (site.folder / "mine.py").write_text(GOOD.format(type="MINE", priority=0))
+    listing = site.listing(env={"WEFT_PLUGINS__ALLOW": "cpu", "WEFT_PLUGINS__LOAD": "./mine.py"})
+    assert {name: r["status"] for name, r in listing.items()} == {"cpu": "ok", "example": "blocked", "mine": "ok"}
+    assert listing["example"]["reason"] == "[plugins] allow does not name it"
+
+
+def test_strict_mode_raises_the_first_plugin_that_cannot_be_used(site: Any) -> None:
+    site.add("weft-wrong", {"wrong": "d_wrong"}, {"d_wrong.py": "1 / 0"})
+    assert site.listing()["wrong"]["status"] == "failed"
+    facts = site.run("""
+        try:
+            load_plugins(load_config())
+        except weft.errors.PluginError as error:
+            tell(message=str(error), cause=type(error.__cause__.__cause__).__name__)
+    """, env={"WEFT_PLUGINS__STRICT": "1"})
+    assert facts["message"] == ("plugin wrong is failed: import of d_wrong raised ZeroDivisionError: division by zero")
+    assert facts["cause"] == "ZeroDivisionError"
+
+
+def test_settings_for_a_plugin_that_is_not_installed_are_a_warning_with_the_command(site: Any) -> None:
+    facts = site.run("""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            load_plugins(load_config({"plugin": {"opencl": {"a": 1}, "cpi": {}}, "kernels": {"MatMul": "onednn"}}))
+        tell(texts=[str(w.message) for w in caught], kinds=[w.category.__name__ for w in caught])
+    """)
+    assert facts["kinds"] == ["WeftWarning"] * 3
+    assert facts["texts"] == [
+        "[plugin.opencl] (argument) is for a plugin that is not installed; pip install weft-opencl",
+        "[plugin.cpi] (argument) is for a plugin that is not installed; did you mean cpu?",
+        "kernels.MatMul = 'onednn' (argument) is for a plugin that is not installed; pip install weft-onednn",
+    ]
+
+
+def test_a_plugin_takes_its_settings_from_its_section(site: Any) -> None:
+    facts = site.run("""
+        plugins = load_plugins(load_config())
+        tell(config=repr(plugins.configs["example"]), type=repr(plugins.registries.device_types.get("EXAMPLE").config))
+    """, env={"WEFT_PLUGIN__EXAMPLE__DEVICES": "2"})
+    assert facts["config"] == facts["type"] == "Config(devices=2, memory=1073741824)"
+
+
+def test_plugins_that_config_names_are_loaded_from_paths_and_modules(site: Any) -> None:
+    parts = site.folder / "parts"
+    parts.mkdir()
+    (parts / "my_ops.py").write_text("WEFT_ID = 'mine'\n" + GOOD.format(type="MINE", priority=0))
+    (parts / "cpu.py").write_text(GOOD.format(type="OTHER", priority=0))
+    (parts / "json.py").write_text("WEFT_API = (1, 0)")
+    (site.libraries / "named_module.py").write_text(GOOD.format(type="NAMED", priority=0))
+    (site.folder / "weft.toml").write_text("""
+        [plugins]
+        load = ["./parts/my_ops.py", "named_module", "parts/gone.py", "parts/cpu.py", "parts/json.py", "no_module"]
+    """)
+    records = site.run("tell(records=shown(load_plugins(load_config()).listing()))")["records"]
+    of = {(r["id"], r["distribution"]): r for r in records}
+    assert of["mine", None]["status"] == "ok"
+    assert of["mine", None]["module"] == str(parts / "my_ops.py")
+    assert of["named_module", None]["registered"] == {"device types": ["NAMED"]}
+    assert of["gone", None]["reason"] == f"the file {parts / 'gone.py'} is not there"
+    assert of["cpu", None]["status"] == of["cpu", "weft-cpu"]["status"] == "conflict"
+    assert of["cpu", None]["remedy"] == "set WEFT_ID in it"
+    assert of["json", None]["reason"] == "a module called 'json' exists already"
+    assert of["no_module", None]["status"] == "failed"
+
+
+def test_register_takes_modules_names_and_paths_once_and_raises_at_once(site: Any) -> None:
+    (site.folder / "mine.py").write_text(GOOD.format(type="MINE", priority=0))
+    (site.folder / "broken.py").write_text("1 / 0")
+    (site.libraries / "loose.py").write_text(GOOD.format(type="LOOSE", priority=0))
+    facts = site.run("""
+        import types
+        import loose
+        plugins = load_plugins(load_config())
+        made = types.ModuleType("made_here")
+        made.WEFT_API = (1, 0)
+        ids = [plugins.register(p).id for p in ("./mine.py", "mine.py", loose, "loose", made, "weft_example.plugin")]
+        errors = []
+        for wrong in ("./broken.py", "./absent.py", "no.such.module"):
+            try:
+                plugins.register(wrong)
+            except weft.errors.PluginError as error:
+                errors.append(str(error))
+        tell(ids=ids, errors=errors, listed=[r.id for r in plugins.listing()])
+    """)
+    assert facts["ids"] == ["mine", "mine", "loose", "loose", "made_here", "example"]
+    assert facts["listed"] == ["cpu", "example", "mine", "loose", "made_here"]
+    assert "plugin broken is failed: import of" in facts["errors"][0]
+    assert "ZeroDivisionError" in facts["errors"][0]
+    assert "absent.py is not there" in facts["errors"][1]
+    assert "no 'no' on sys.path" in facts["errors"][2]
+
+
+def test_a_wheel_that_pip_installed_is_found(site: Any) -> None:
+    files = {"weft_wheeled/__init__.py": "", "weft_wheeled/plugin.py": GOOD.format(type="WHEELED", priority=0)}
+    wheel = site.wheel("weft-wheeled", {"wheeled": "weft_wheeled.plugin"}, files, version="2.5")
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-cache-dir", "--no-index"]
+    subprocess.run([*pip, "--no-deps", "--target", site.libraries, wheel], check=True, timeout=60)
+    record = site.listing()["wheeled"]
+    assert (record["status"], record["distribution"], record["version"]) == ("ok", "weft-wheeled", "2.5")
+    assert record["registered"] == {"device types": ["WHEELED"]}

@@ -1,0 +1,48 @@
+"""Runs one op with its metadata function and its best kernel, as a session would, without a graph around it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from weft.device import DeviceType
+from weft.kernel import Bind, Declined, KernelPack
+from weft.op import infer
+from weft.registries import Registries
+from weft.tensor import constant_info
+from weft_cpu.device import Cpu
+
+REGISTRIES = Registries()
+REGISTRIES.device_types.add(DeviceType("CPU", "weft_cpu.device:scan", None, 0, "cpu"))
+REGISTRIES.kernels.add_pack(KernelPack("CPU", "weft_cpu.kernels:register", 0, "cpu", own=True))
+
+
+def run_op(name: str, inputs: list[np.ndarray[Any, Any]], attrs: dict[str, Any]) -> list[np.ndarray[Any, Any]]:
+    """Outputs of op `name`; attributes it lacks get their defaults. Raises what metadata or kernel raise."""
+    op = REGISTRIES.ops.get(name)
+    attrs = {n: a.default for n, a in op.attrs.items() if n not in attrs} | attrs
+    infos = [constant_info(np.asarray(x)) for x in inputs]
+    rule = REGISTRIES.ops.metadata(op)
+    values = {t for t, e in enumerate(op.expand_inputs(attrs)) if rule is not None and e.arg in rule.values}
+    for i, info in enumerate(infos):
+        if i not in values:
+            info.value = None
+    outputs = tuple(o.meta for o in infer(op, rule, attrs, infos))
+    for kernel in REGISTRIES.kernels.candidates(name, "CPU"):
+        if kernel.refuses(attrs):
+            continue
+        bound = kernel.bind(Bind("node", name, attrs, tuple(infos), outputs, Cpu(0), None, {}))
+        if isinstance(bound, Declined):
+            continue
+        if bound is None:
+            sources = [kernel.aliases(attrs)[i] for i in range(len(outputs))]
+            return [np.asarray(inputs[s]).reshape(o.dims) for s, o in zip(sources, outputs, strict=True)]
+        if kernel.allocates:
+            with np.errstate(all="ignore"):
+                result = bound(*inputs)
+            return list(result) if isinstance(result, tuple) else [result]
+        made = [np.empty(o.dims, o.dtype.numpy) for o in outputs]
+        with np.errstate(all="ignore"):
+            getattr(bound, "run", bound)(*inputs, *made)
+        return made
+    raise AssertionError(f"no kernel for {name} {attrs}: {REGISTRIES.kernels.failures}")

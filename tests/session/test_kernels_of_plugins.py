@@ -1,0 +1,187 @@
+"""What kernels of plugins do to a step: their errors, their results, their claims."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import weft
+from build import const, graph, node, placeholder
+from weft.errors import Internal, InvalidArgument, PluginError, ResourceExhausted, Unimplemented, Unknown
+
+PLUGIN = """
+import numpy as np
+from weft.api import OpSpec, ValueInfo, TensorMetadata, hookimpl, errors, info
+
+WEFT_API = (1, 0)
+
+@hookimpl
+def weft_ops(registry):
+    for name in ("Raise", "Count", "Two", "Refuse", "Keep"):
+        registry.add(OpSpec(f"Test>{name}", inputs=["x: T"], outputs=["y: T"], attrs=["T: type", "what: string = ''"],
+                            metadata=None if name == "Count" else lambda attrs, x: x))
+
+@hookimpl
+def weft_kernels(registry):
+    registry.kernels("CPU", register)
+
+def register(kernels):
+    @kernels.kernel("Test>Raise")
+    def raising(b):
+        def run(x, out):
+            raise {"value": ValueError, "memory": MemoryError, "key": KeyError, "not": NotImplementedError,
+                   "weft": errors.Unavailable, "interrupt": KeyboardInterrupt}[b.attrs["what"]]("boom")
+        return run
+
+    @kernels.kernel("Test>Count", allocates=True)
+    def counting(b):
+        return {"none": lambda x: None, "three": lambda x: (x, x, x), "scalar": lambda x: 7.0,
+                "strided": lambda x: x[..., ::2]}[b.attrs["what"]]
+
+    @kernels.kernel("Test>Refuse")
+    def refusing(b):
+        return b.decline("never")
+
+    @kernels.kernel("Test>Two", when=lambda attrs: attrs["what"] != "other")
+    def two(b):
+        return 3
+
+    @kernels.kernel("Test>Keep")
+    def keep(b):
+        return Attached()
+
+class Attached:
+    def run(self, x, out):
+        out[...] = x * 3
+    def attach(self, inputs, outputs):
+        (x,), (out,) = inputs, outputs
+        return lambda: np.multiply(x, 2, out)
+"""
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory):
+    path = tmp_path_factory.mktemp("plugin") / "test_kernels.py"
+    path.write_text(PLUGIN)
+    return {"plugins": {"load": [str(path)]}}
+
+
+def session(config, op, what="", shape=(4,)):
+    nodes = [placeholder("x", shape), node("before", "Neg", "x"), node("n", f"Test>{op}", "before", what=what),
+             node("after", "Neg", "n"), node("other", "Neg", "before")]
+    return weft.Session(graph(*nodes), config)
+
+
+X = np.float32([1, 2, 3, 4])
+
+
+@pytest.mark.parametrize(("what", "kind"), [
+    ("value", InvalidArgument), ("memory", ResourceExhausted), ("not", Unimplemented), ("key", Unknown),
+])
+def test_an_exception_of_a_kernel_is_a_typed_error_with_its_place_and_cause(config, what, kind):
+    failing = session(config, "Raise", what)
+    for _ in range(2):
+        with pytest.raises(kind, match="boom") as caught:
+            failing.run("after", {"x": X})
+        error = caught.value
+        assert (error.node, error.op, error.device) == ("n", "Test>Raise", "CPU:0")
+        assert "boom" in str(error.__cause__)
+        assert np.array_equal(failing.run("other", {"x": X}), X)
+
+
+def test_a_typed_error_of_a_kernel_keeps_its_type(config):
+    with pytest.raises(weft.errors.Unavailable, match="boom") as caught:
+        session(config, "Raise", "weft").run("after", {"x": X})
+    assert caught.value.node == "n"
+
+
+def test_an_interrupt_inside_a_kernel_leaves_the_session_usable(config):
+    interrupted = session(config, "Raise", "interrupt")
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.run("after", {"x": X})
+    assert np.array_equal(interrupted.run("other", {"x": X}), X)
+
+
+@pytest.mark.parametrize(("what", "got"), [("none", 0), ("three", 3)])
+def test_a_kernel_that_returns_the_wrong_number_of_values_is_named(config, what, got):
+    with pytest.raises(Internal, match=f"returned {got} values, expected 1") as caught:
+        session(config, "Count", what).run("n", {"x": X})
+    assert (caught.value.node, caught.value.op) == ("n", "Test>Count")
+
+
+def test_an_allocating_kernel_may_return_scalars_and_views(config):
+    assert session(config, "Count", "scalar").run("n", {"x": X}) == 7
+    assert session(config, "Count", "strided").run("n", {"x": X}).tolist() == [-1, -3]
+
+
+def test_a_kernel_that_declines_where_nobody_else_serves_is_an_error_with_its_reason(config):
+    with pytest.raises(Unimplemented, match="never") as caught:
+        session(config, "Refuse").run("n", {"x": X})
+    assert caught.value.node == "n"
+
+
+def test_a_bind_that_returns_nonsense_is_named(config):
+    with pytest.raises(PluginError, match=r"test_kernels's kernel for Test>Two returned int"):
+        session(config, "Two").run("n", {"x": X})
+    with pytest.raises(Unimplemented, match="condition"):
+        session(config, "Two", "other").run("n", {"x": X})
+
+
+def test_a_kernel_with_attach_is_attached_where_its_buffers_are_fixed(config):
+    attached = session(config, "Keep")
+    assert np.array_equal(attached.run("after", {"x": X}), X * 2)  # n is a buffer of the frame
+    assert np.array_equal(attached.run("n", {"x": X}), -X * 3)  # n is a fresh result
+
+
+def test_a_one_file_plugin_adds_a_pass_that_sees_and_changes_the_pruned_graph(tmp_path):
+    path = tmp_path / "negate.py"
+    path.write_text("""
+from weft.api import hookimpl
+WEFT_API = (1, 0)
+seen = []
+
+def drop_double_negation(graph):
+    seen.append(sorted(graph.nodes))
+    changed = []
+    for n in graph.nodes.values():
+        source = graph.nodes.get(n.inputs[0].node) if n.op == "Neg" else None
+        if source is not None and source.op == "Neg":
+            changed.append(n.replace(op="Identity", inputs=[str(source.inputs[0])]))
+    return graph.replace(nodes=changed)
+
+@hookimpl
+def weft_passes(registry):
+    registry.add("double-negation", drop_double_negation)
+""")
+    nodes = graph(placeholder("x", (4,)), node("a", "Neg", "x"), node("b", "Neg", "a"), const("unused", 1))
+    with_pass = weft.Session(nodes, {"plugins": {"load": [str(path)]}})
+    prepared = with_pass.prepare("b", ["x"])
+    assert [c.op for c in prepared.program.functions["main"].kernels] == ["Identity"]
+    assert np.array_equal(with_pass.run("b", {"x": X}), X)
+    without = weft.Session(nodes, {"plugins": {"load": [str(path)]}, "passes": {"disable": ["double-negation"]}})
+    assert [c.op for c in without.prepare("b", ["x"]).program.functions["main"].kernels] == ["Neg", "Neg"]
+
+
+def test_an_allocator_of_a_plugin_is_used_by_config_alone(tmp_path):
+    path = tmp_path / "counting.py"
+    path.write_text("""
+from weft.api import PlainAllocator, hookimpl
+WEFT_API = (1, 0)
+
+class Counting(PlainAllocator):
+    def allocate(self, nbytes, alignment=64):
+        if nbytes > 1000:
+            from weft.api import errors
+            raise errors.ResourceExhausted(f"{nbytes} bytes are too many")
+        return super().allocate(nbytes, alignment)
+
+@hookimpl
+def weft_allocators(registry):
+    registry.add("counting", Counting)
+""")
+    nodes = graph(placeholder("x", (None,)), node("a", "Neg", "x"), node("b", "Neg", "a"))
+    limited = weft.Session(nodes, {"plugins": {"load": [str(path)]}, "allocator": {"name": "counting"}})
+    assert np.array_equal(limited.run("b", {"x": X}), X)
+    with pytest.raises(ResourceExhausted, match="too many"):
+        limited.run("b", {"x": np.zeros(1000, np.float32)})
+    with pytest.raises(weft.errors.NotFound, match="no allocator is called 'none'"):
+        weft.Session(nodes, {"allocator": {"name": "none"}})

@@ -1,0 +1,152 @@
+"""Where nodes go, and why: requests, coverage, order, fallback, remap; programs over two memories."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import weft
+from build import const, graph, node, placeholder
+from weft.errors import InvalidArgument, NotFound, Unimplemented, WeftWarning
+
+
+def row(session: weft.Session, name: str) -> dict[str, str]:
+    return next(r for r in session.placement().table() if r["node"] == name)
+
+
+def two_nodes(first: str = "", second: str = "") -> weft.Graph:
+    return graph(placeholder("x", (3,)), node("a", "AddV2", "x", "x", device=first),
+                 node("b", "Neg", "a", device=second))
+
+
+X = np.float32([1, -2, 3])
+
+
+def test_without_requests_nodes_go_to_the_preferred_type_that_has_a_kernel():
+    session = weft.Session(two_nodes())
+    assert row(session, "a") | {"reason": ""} == {"node": "a", "op": "AddV2", "requested": "", "assigned": "CPU:0",
+                                                   "kernel": "cpu.AddV2", "reason": "", "refused": ""}
+    assert row(session, "x")["assigned"] == "host"
+
+
+@pytest.mark.parametrize("request_", [
+    "EXAMPLE:0", "/device:EXAMPLE:0", "/job:localhost/replica:0/task:0/device:EXAMPLE:0", "/device:EXAMPLE:*",
+    "/example:0", "EXAMPLE",
+])
+def test_full_partial_and_short_requests_are_met(request_):
+    session = weft.Session(two_nodes(first=request_))
+    assert row(session, "a")["assigned"] == "EXAMPLE:0"
+    assert row(session, "a")["reason"] == "requested"
+    assert session.run("b", {"x": X}).tolist() == [-2, 4, -6]
+
+
+def test_a_value_crosses_between_memories_once_for_all_its_users():
+    nodes = [placeholder("x", (3,)), node("a", "AddV2", "x", "x", device="EXAMPLE:0"),
+             *(node(f"n{i}", "Neg", "a") for i in range(3)), node("m", "Mul", "a", "x", device="EXAMPLE:0")]
+    session = weft.Session(graph(*nodes))
+    program = session.prepare(["n0", "n1", "n2", "m"], ["x"]).program
+    copies = [c.attrs["to"] for c in program.functions["main"].kernels if c.code == "weft.copy"]
+    assert sorted(copies) == ["device", "host", "host"]  # x in, a out, m out
+    results = session.run(["n0", "n2", "m"], {"x": X})
+    assert [r.tolist() for r in results] == [(-2 * X).tolist(), (-2 * X).tolist(), (2 * X * X).tolist()]
+
+
+def test_a_request_that_cannot_be_met_warns_once_for_each_op_and_reason_with_the_nodes():
+    nodes = [placeholder("x", (3,)), *(node(f"n{i}", "Rsqrt", "x", device="EXAMPLE:0") for i in range(5))]
+    with pytest.warns(WeftWarning, match=r"Rsqrt .*no kernel for Rsqrt; nodes n0, n1, n2 and 2 more") as caught:
+        session = weft.Session(graph(*nodes))
+    assert len(caught) == 1
+    assert row(session, "n0")["assigned"] == "CPU:0"
+    assert "EXAMPLE: no kernel for Rsqrt" in row(session, "n0")["refused"]
+
+
+def test_fallback_error_refuses_and_allow_is_silent():
+    asked = graph(placeholder("x", (3,)), node("r", "Rsqrt", "x", device="EXAMPLE:0"))
+    session = weft.Session(asked, {"placement": {"fallback": "error"}})
+    with pytest.raises(InvalidArgument, match="asks for EXAMPLE:0.*no kernel for Rsqrt") as caught:
+        session.run("r", {"x": X})
+    assert caught.value.node == "r"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        session = weft.Session(asked, {"placement": {"fallback": "allow"}})
+        assert session.run("r", {"x": [4, 4, 4]}).tolist() == [0.5] * 3
+
+
+@pytest.mark.parametrize(("request_", "why"), [
+    ("GPU:0", "no plugin brings the device type GPU"), ("EXAMPLE:7", "no such device"), ("CPU:3", "no such device"),
+    ("/job:worker/task:1/device:CPU:0", "not in this process"),
+])
+def test_a_device_that_is_not_there_is_refused_with_the_reason(request_, why):
+    session = weft.Session(two_nodes(first=request_), {"placement": {"fallback": "error"}})
+    with pytest.raises(InvalidArgument, match=why):
+        session.run("a", {"x": X})
+    with pytest.warns(WeftWarning, match=why):
+        assert weft.Session(two_nodes(first=request_)).run("a", {"x": X}).tolist() == (2 * X).tolist()
+
+
+def test_a_request_that_is_no_device_name_is_an_error_of_the_step_that_needs_the_node():
+    session = weft.Session(two_nodes(second="what? no"))
+    assert session.run("a", {"x": X}).tolist() == (2 * X).tolist()
+    with pytest.raises(InvalidArgument, match="not a device name"):
+        session.run("b", {"x": X})
+
+
+def test_config_maps_requests_to_other_devices_or_drops_them():
+    gpu = two_nodes(first="/device:GPU:1", second="/device:GPU:0")
+    remapped = weft.Session(gpu, {"placement": {"remap": {"GPU:*": "EXAMPLE:0"}, "fallback": "allow"}})
+    assert row(remapped, "a")["assigned"] == "EXAMPLE:0"
+    one = weft.Session(gpu, {"placement": {"remap": {"GPU:1": "EXAMPLE:0"}, "fallback": "allow"}})
+    assert (row(one, "a")["assigned"], row(one, "b")["assigned"]) == ("EXAMPLE:0", "CPU:0")
+    cleared = weft.Session(gpu, {"placement": {"clear": True, "fallback": "error"}})
+    assert row(cleared, "a")["assigned"] == "CPU:0"
+
+
+def test_config_orders_device_types():
+    session = weft.Session(two_nodes(), {"placement": {"order": ["EXAMPLE", "CPU"]}})
+    assert row(session, "a")["assigned"] == "EXAMPLE:0"
+    assert session.run("b", {"x": X}).tolist() == [-2, 4, -6]
+
+
+def test_the_sessions_device_is_for_nodes_that_ask_for_none():
+    session = weft.Session(two_nodes(second="CPU:0"), device="EXAMPLE:0")
+    assert (row(session, "a")["assigned"], row(session, "b")["assigned"]) == ("EXAMPLE:0", "CPU:0")
+
+
+def test_a_kernel_that_declines_at_bind_leaves_its_node_to_another_device_with_its_reason():
+    nodes = [placeholder("x", (2, 3)), placeholder("y", (3,)), node("a", "AddV2", "x", "y", device="EXAMPLE:0"),
+             node("m", "Mul", "a", "a", device="EXAMPLE:0")]
+    session = weft.Session(graph(*nodes))
+    assert row(session, "a")["assigned"] == "EXAMPLE:0"
+    x = np.ones((2, 3), np.float32)
+    with pytest.warns(WeftWarning, match="broadcasting"):
+        assert np.array_equal(session.run("m", {"x": x, "y": X}), (x + X) ** 2)
+    assert (row(session, "a")["assigned"], row(session, "m")["assigned"]) == ("CPU:0", "EXAMPLE:0")
+    assert "broadcasting" in row(session, "a")["refused"]
+
+
+def test_a_missing_kernel_is_an_error_that_lists_what_there_is():
+    session = weft.Session(graph(const("c", [1], np.int32), node("s", "Sqrt", "c")))
+    with pytest.raises(InvalidArgument):
+        session.run("s")  # the types of the edge differ
+    from weft import dtypes
+
+    bad = weft.Session(graph(placeholder("c", (1,), dtypes.string), node("s", "Shape", "c", T=dtypes.string),
+                             node("t", "RealDiv", "i", "i", T=dtypes.int32), const("i", [1], np.int32)))
+    with pytest.raises(Unimplemented, match=r"RealDiv with types int32.*registered: CPU cpu.RealDiv") as caught:
+        bad.run("t")
+    assert (caught.value.node, caught.value.op) == ("t", "RealDiv")
+
+
+def test_an_unknown_device_in_the_api_is_an_error_with_the_devices():
+    with pytest.raises(NotFound, match="TPU"):
+        weft.runtime.runtime().host.open("TPU:0")
+
+
+def test_a_program_on_the_cpu_opens_no_other_device(tmp_path):
+    from weft.runtime import Runtime, load_config
+
+    made = Runtime(load_config({}))
+    session = weft.Session(two_nodes(first="CPU:0", second="CPU:0"))
+    session.run("b", {"x": X})
+    assert made.host.opened() == []
