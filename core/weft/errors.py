@@ -159,10 +159,14 @@ def boundary(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
         except WeftError:
             raise
-        except MemoryError as error:
-            raise ResourceExhausted(f"out of memory: {error}") from error
         except Exception as error:
-            hint = "this is a fault of weft: please report it"
-            raise Internal(f"{type(error).__name__}: {error}", hint=hint) from error
+            raise unexpected(error) from error
 
     return inside
+
+
+def unexpected(error: Exception) -> WeftError:
+    """What an exception that nobody foresaw is to the user."""
+    if isinstance(error, MemoryError):
+        return ResourceExhausted(f"out of memory: {error}")
+    return Internal(f"{type(error).__name__}: {error}", hint="this is a fault of weft: please report it")

@@ -52,7 +52,7 @@ class Executable:
         self.layout = FrameLayout(function, metas, steps, presets, allocator)
         self._device_names = {id(device): name for name, device in devices.items()}
         self._asynchronous = [d for d in devices.values() if not d.attributes.get("host_visible")]
-        self._arguments = [(i, i in self.layout.copied_feeds) for i in range(len(function.arg_names))]
+        self._count = len(function.arg_names)
         self._frames: list[Frame] = []
 
     def run(self, feeds: Sequence[Any]) -> list[Any]:
@@ -65,11 +65,9 @@ class Executable:
         except IndexError:
             frame = self.layout.make_frame()
         registers = frame.registers
-        for (i, copied), feed in zip(self._arguments, feeds, strict=True):
-            if copied:
-                registers[i][...] = feed
-            else:
-                registers[i] = feed
+        registers[: self._count] = feeds
+        for i, copy in frame.copies:
+            copy[...] = feeds[i]
         calls = iter(frame.calls)
         try:
             frame.context.run(_run_flat, calls)

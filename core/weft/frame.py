@@ -61,13 +61,14 @@ class Step:
 
 
 class Frame:
-    """Registers, and the calls attached to them. One step at a time runs in it."""
+    """Registers, the calls attached to them, and the arrays that feeds are copied into. One step at a time runs."""
 
-    __slots__ = ("__weakref__", "calls", "context", "registers")
+    __slots__ = ("__weakref__", "calls", "context", "copies", "registers")
 
-    def __init__(self, registers: list[Any], calls: list[Attached]) -> None:
+    def __init__(self, registers: list[Any], calls: list[Attached], copies: list[tuple[int, Any]]) -> None:
         self.registers = registers
         self.calls = calls
+        self.copies = copies
         # NumPy's error state is a context variable: entering a context that ignores it all is cheaper than errstate.
         self.context = contextvars.copy_context()
         self.context.run(np.seterr, all="ignore")
@@ -85,13 +86,14 @@ class FrameLayout:
         self._steps = steps
         self._presets = presets
         self._root = _roots(steps, len(metas))
+        self._memory = dict.fromkeys(range(len(metas)), HOST) | {r: s.memory for s in steps for r in s.call.results}
         arguments = range(len(function.arg_names))
-        results = {self._root[r] for r in function.results}
-        self.plan = self._make_plan(results)
-        self.copied_feeds = self._choose_copied_feeds(arguments, results)
+        lent = self._lent(function.results)
+        self.plan = self._make_plan(lent)
+        self.copied_feeds = self._choose_copied_feeds(arguments, lent)
         given = {*presets, *self.plan.slot_of, *self.copied_feeds}
         self.fixed = self._find_fixed(given)
-        self.open = tuple(r for r in range(len(metas)) if r not in self.fixed)
+        self.open = tuple(r for r in range(len(metas)) if r not in self.fixed or r in arguments)
         self.attached = tuple(s for s in steps if not (s.is_view and self.fixed.issuperset(s.call.results)))
         self.results = self._make_results(function.results, given.union(arguments))
 
@@ -101,36 +103,46 @@ class FrameLayout:
         for register, value in self._presets.items():
             registers[register] = value
         buffers = self._allocate()
+        arrays: dict[tuple[int, TensorMetadata], Any] = {}  # one object for each use of a slot: fewer cache lines
         for register, slot in self.plan.slot_of.items():
-            in_host = self.plan.slots[slot][0] == HOST
-            buffer = buffers[slot][1]
-            registers[register] = typed(buffer, self._metas[register]) if in_host else buffer
-        for i in self.copied_feeds:
-            registers[i] = self._maker(i)()
+            key = slot, self._metas[register]
+            if key not in arrays:
+                buffer = buffers[slot][1]
+                arrays[key] = typed(buffer, key[1]) if self.plan.slots[slot][0] == HOST else buffer
+            registers[register] = arrays[key]
+        copies = [(i, self._maker(i)()) for i in self.copied_feeds]
+        for i, copy in copies:
+            registers[i] = copy
         calls = [call for step in self._steps if (call := self._attach(step, registers)) is not None]
-        frame = Frame(registers, calls)
+        frame = Frame(registers, calls, copies)
         weakref.finalize(frame, free, buffers)
         return frame
 
-    def _make_plan(self, results: set[int]) -> MemoryPlan:
+    def _lent(self, results: Sequence[int]) -> frozenset[int]:
+        """Registers whose arrays others read later: the user, or a device that works through its queue."""
+        read_later = [a for step in self._steps if not step.device.attributes.get("host_visible")
+                      for a in step.call.args if self._memory[a] == HOST]
+        return frozenset(self._root[r] for r in (*results, *read_later))
+
+    def _make_plan(self, lent: frozenset[int]) -> MemoryPlan:
         uses = []
         for step in self._steps:
             reads = tuple(self._root[a] for a in step.call.args)
             writes: tuple[tuple[int, int], ...] = ()
             if step.plannable:
                 writes = tuple((r, self._metas[r].nbytes) for r in step.call.results
-                               if r not in results and self._has_size(r))
+                               if r not in lent and self._has_size(r))
             over = step.kernel.inplace.items() if step.kernel is not None else ()
             shared = tuple((step.call.results[o], reads[i]) for o, i in over if self._same_layout(step, o, i))
             uses.append(Use(reads, writes, step.memory, shared))
         return plan_memory(uses)
 
-    def _choose_copied_feeds(self, arguments: range, results: set[int]) -> frozenset[int]:
+    def _choose_copied_feeds(self, arguments: range, lent: frozenset[int]) -> frozenset[int]:
         users = [0] * len(self._metas)
         for step in self._steps:
             for a in step.call.args:
                 users[self._root[a]] += 1
-        return frozenset(i for i in arguments if i not in results and users[i] >= FEED_USERS and self._has_size(i)
+        return frozenset(i for i in arguments if i not in lent and users[i] >= FEED_USERS and self._has_size(i)
                          and self._metas[i].nbytes <= SMALL_FEED)
 
     def _find_fixed(self, given: set[int]) -> frozenset[int]:

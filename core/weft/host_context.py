@@ -14,7 +14,6 @@ from .allocator import HostAllocator
 from .device import Device, DeviceName, load_callable
 from .errors import NotFound, PluginError, Unavailable, WeftError, closest
 from .placement_config import preference
-from .probe import probe
 from .registries import Registries
 
 
@@ -135,6 +134,8 @@ class HostContext:
         with self._lock:
             if record.status == "found":
                 assert record.device is not None
+                from .probe import probe
+
                 try:
                     failed = self.registries.kernels.failure(record.type, record.plugin)
                     if failed is not None:

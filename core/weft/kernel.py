@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
+from threading import RLock
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from .device import Conflict, Device, DeviceTypeRegistry, Stream, load_callable
@@ -92,7 +93,6 @@ class KernelDef:
     when: Callable[[Attrs], bool] | None = None
     priority: int = 0
     host: frozenset[str] = frozenset()  # inputs that it reads in host memory
-    host_outputs: frozenset[str] = frozenset()
     alias: Alias = field(default_factory=dict)  # output that is always the buffer of an input
     inplace: Mapping[int, int] = field(default_factory=dict)  # output that may be written over an input
     allocates: bool = False  # returns its outputs: their shapes depend on data
@@ -137,8 +137,7 @@ class Kernels:
     def kernel(
         self, op: str, *, dtypes: Mapping[str, str | Iterable[str]] | None = None,
         when: Callable[[Attrs], bool] | None = None, priority: int = 0, host: Iterable[str] = (),
-        host_outputs: Iterable[str] = (), alias: Alias | None = None,
-        inplace: Mapping[int, int] | None = None, allocates: bool = False,
+        alias: Alias | None = None, inplace: Mapping[int, int] | None = None, allocates: bool = False,
     ) -> Callable[[BindFunction], BindFunction]:
         """Decorate a bind function: it serves `op` for these types and attributes. See KernelDef for the flags."""
 
@@ -147,7 +146,7 @@ class Kernels:
                     for attr, types in (dtypes or {}).items()}
             self.added.append(KernelDef(
                 op, self._pack.device_type, self._pack.plugin, bind, sets, when, self._pack.priority + priority,
-                frozenset(host), frozenset(host_outputs), alias or {}, inplace or {}, allocates,
+                frozenset(host), alias or {}, inplace or {}, allocates,
             ))
             return bind
 
@@ -164,38 +163,32 @@ class KernelRegistry:
         self._waiting: list[KernelPack] = []
         self._loaded: list[KernelPack] = []
         self._kernels: dict[tuple[str, str], list[KernelDef]] = {}
+        self._ready: set[str] = set()  # device types whose packs are all registered
+        self._lock = RLock()
 
     def add_pack(self, pack: KernelPack) -> None:
-        self._waiting.append(pack)
+        with self._lock:
+            self._waiting.append(pack)
+            self._ready.discard(pack.device_type)
 
     def packs(self) -> list[KernelPack]:
         return [*self._loaded, *self._waiting]
 
     def load(self, device_type: str) -> None:
         """Import and register every pack for a device type; one that fails is left out whole, by name."""
-        announced = self._device_types.get(device_type)
-        owner = announced.plugin if announced is not None else None
-        ready = [p for p in self._waiting if p.device_type == device_type]
-        for pack in ready:
-            self._waiting.remove(pack)
-            self._loaded.append(pack)
-            if pack.own and owner != pack.plugin:
-                continue
-            kernels = Kernels(pack)
-            try:
-                with plugin_code(f"registering its kernels for {device_type}"):
-                    load_callable(pack.register)(kernels)
-            except PluginError as error:
-                self.failures[device_type, pack.plugin] = error
-                continue
-            for kernel in kernels.added:
-                rivals = self._kernels.setdefault((kernel.op, device_type), [])
-                rivals.append(kernel)
-                rivals.sort(key=self._rank)
+        with self._lock:
+            announced = self._device_types.get(device_type)
+            owner = announced.plugin if announced is not None else None
+            for pack in [p for p in self._waiting if p.device_type == device_type]:
+                self._waiting.remove(pack)
+                self._loaded.append(pack)
+                if not pack.own or owner == pack.plugin:
+                    self._register(pack)
+            self._ready.add(device_type)
 
     def candidates(self, op: str, device_type: str) -> list[KernelDef]:
         """The kernels that may serve `op` on this device type, best first."""
-        if self._waiting:
+        if device_type not in self._ready:
             self.load(device_type)
         return self._kernels.get((op, device_type), [])
 
@@ -220,6 +213,19 @@ class KernelRegistry:
                      f"set [kernels] {min(ops)} = '{loser}' or '{winner}'")
             for (device_type, winner, loser), ops in sorted(contested.items())
         ]
+
+    def _register(self, pack: KernelPack) -> None:
+        kernels = Kernels(pack)
+        try:
+            with plugin_code(f"registering its kernels for {pack.device_type}"):
+                load_callable(pack.register)(kernels)
+        except PluginError as error:
+            self.failures[pack.device_type, pack.plugin] = error
+            return
+        for kernel in kernels.added:
+            rivals = self._kernels.setdefault((kernel.op, pack.device_type), [])
+            rivals.append(kernel)
+            rivals.sort(key=self._rank)
 
     def _rank(self, kernel: KernelDef) -> tuple[bool, int, str]:
         return self._override.get(kernel.op) != kernel.pack, -kernel.priority, kernel.pack

@@ -180,10 +180,7 @@ class Linker:
             if call.code == COPY:
                 memory[call.results[0]] = call.stream if call.attrs["to"] == "device" else HOST
             elif call.code != CONSTANT and not self._visible(call):
-                tensors = self._binder(call).op.expand_outputs(call.attrs)
-                on_host = self._binder(call).candidates[0].host_outputs
-                for register, tensor in zip(call.results, tensors, strict=True):
-                    memory[register] = HOST if tensor.arg in on_host else call.stream
+                memory |= dict.fromkeys(call.results, call.stream)
         return memory
 
     def _preset(self, register: int, value: Any, memory: int) -> Any:
@@ -227,7 +224,7 @@ class Linker:
                 raise Unimplemented(f"no kernel {call.code} on {device.type}", node=call.node, op=call.op,
                                     hint="weft plugins tells which packs are there")
             same = tuple(k for k in candidates[candidates.index(named):]
-                         if (k.host, k.host_outputs) == (named.host, named.host_outputs))
+                         if k.host == named.host)
             rule = self._host.registries.ops.metadata(op)
             self._binders[key] = Binder(call, op, rule, same, device, self._prepared)
         return self._binders[key]

@@ -104,10 +104,7 @@ def _lower_node(builder: Builder, entry: Resolved, placement: Placement, at: dic
         builder.moved(at[source], HOST if tensor.arg in kernel.host else memory, node.name)
         for source, tensor in zip(entry.inputs, entry.input_tensors, strict=True)
     )
-    results = tuple(
-        builder.register(TensorMetadata(t.dtype, None), HOST if t.arg in kernel.host_outputs else memory)
-        for t in entry.output_tensors
-    )
+    results = tuple(builder.register(TensorMetadata(t.dtype, None), memory) for t in entry.output_tensors)
     for index, register in enumerate(results):
         at.setdefault((node.name, index), register)  # an output that is fed keeps the fed value
     builder.calls.append(

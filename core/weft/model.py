@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from . import graphdef
-from .errors import InvalidArgument, NotFound, Unimplemented, boundary
+from .errors import InvalidArgument, NotFound, Unimplemented, WeftError, boundary
 from .graph import Graph
 from .place import Placement
 from .prune import needed_placeholders
@@ -79,16 +79,25 @@ def load(
 
 
 def find_outputs(session: Session) -> tuple[str, ...]:
-    """The nodes with outputs that no node takes, in the graph's order: tensors by name."""
+    """The nodes with outputs that no node takes, in the graph's order: tensors by name.
+
+    Raises NotFound when there are none, or what is wrong with the only ones there are.
+    """
     graph: Graph = session.graph
     taken = {i.node for node in graph.nodes.values() for i in node.inputs}
     found: list[str] = []
+    broken: list[WeftError] = []
     for name, node in graph.nodes.items():
         entry = session.nodes[name]
-        if name in taken or node.op in NO_OUTPUTS or not isinstance(entry, Resolved):
+        if name in taken or node.op in NO_OUTPUTS:
+            continue
+        if not isinstance(entry, Resolved):
+            broken.append(entry)
             continue
         count = len(entry.output_tensors)
         found += [name] if count == 1 else [f"{name}:{i}" for i in range(count)]
+    if not found and broken:
+        raise broken[0]
     if not found:
         raise NotFound("the graph has no node whose result nobody takes", hint="name the outputs: outputs=['y']")
     return tuple(found)

@@ -63,5 +63,5 @@ def _entry(node: str, name: str, nodes: Nodes, use: str) -> Resolved | WeftError
     if entry is None:
         near = closest(node, nodes)
         hint = f"did you mean {' or '.join(near)}?" if near else "weft inspect shows what the graph has"
-        raise NotFound(f"{use} '{name}' is not in the graph: no node is called '{node}'", node=node, hint=hint)
+        raise NotFound(f"{use} '{name}': no node is called '{node}'", node=node, hint=hint)
     return entry

@@ -8,7 +8,7 @@ recorded, and is an error only for a step that needs it.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -86,7 +86,7 @@ class Placer:
         self._prefer = DeviceName.parse(prefer) if prefer else None
         self._remap = [(DeviceName.parse(old), DeviceName.parse(new)) for old, new in config.remap.items()]
         self._declined: dict[tuple[str, str], list[tuple[str, str]]] = {}  # (node, device type) -> (pack, reason)
-        self._missing: dict[tuple[str, str], list[str]] = {}  # (op, reason) -> nodes whose request was not met
+        self._missing: dict[tuple[str, str], list[str]] = {}  # (what does not run, reason) -> nodes
         self._reported: set[tuple[str, str]] = set()
 
     def place(self, nodes: Mapping[str, Resolved | WeftError], ops: Mapping[str, tuple[str, str]]) -> Placement:
@@ -115,47 +115,54 @@ class Placer:
         except WeftError as error:
             row.error = error.at(node=row.node, op=row.op)
             return
-        if request is not None and request.type is not None and self._try(row, entry, request, "requested"):
+        if request is None:
+            self._first_that_can(row, entry, self._devices.preference(), "first in order with a kernel")
             return
-        missed = row.refused[-1][1] if row.refused else ""
-        reason = "first in order with a kernel" + (f"; the request could not be met: {missed}" if missed else "")
-        for device_type in self._devices.preference():
-            if request is not None and device_type == request.type:
-                continue  # asked already
-            if self._try(row, entry, DeviceName(type=device_type), reason):
-                break
-        if row.device is None:
-            row.error = self._unplaceable(row, entry)
-        elif missed:
-            self._not_met(row, missed)
+        if self._try(row, entry, request, "requested"):
+            return
+        missed = row.refused[-1][1]
+        types = dict.fromkeys([request.type or "", *self._devices.preference()])  # another of its type comes first
+        reason = f"first in order with a kernel; the request could not be met: {missed}"
+        if self._first_that_can(row, entry, types, reason):
+            self._not_met(row, request, missed)
+
+    def _first_that_can(self, row: Assignment, entry: Resolved, types: Iterable[str], reason: str) -> bool:
+        if any(self._try(row, entry, DeviceName(type=t), reason) for t in types):
+            return True
+        row.error = self._unplaceable(row, entry)
+        return False
 
     def _request(self, text: str) -> DeviceName | None:
-        """What a node asks for, after clear, preference and remap; None when it asks for nothing."""
-        if not text or self._config.clear:
-            return self._prefer
-        wanted = DeviceName.parse(text)
+        """What a node asks for, after clear and remap; None when neither it nor the session asks for a type."""
+        wanted = DeviceName() if self._config.clear else DeviceName.parse(text)
         for old, new in self._remap:
             if old.type == wanted.type and old.index in (None, wanted.index):
                 return new
-        if wanted.type is None:
-            return self._prefer
-        return wanted
+        return wanted if wanted.type is not None else self._prefer
 
     def _try(self, row: Assignment, entry: Resolved, wanted: DeviceName, reason: str) -> bool:
         """Assign the row to a device of the wanted type, or note why not."""
         assert wanted.type is not None
-        if not wanted.is_local:
-            row.refused.append((str(wanted), "it is not in this process"))
-            return False
-        names = [n for n in self._devices.names(wanted.type) if wanted.index is None or n == wanted.short]
+        names = self._usable(wanted)
         if not names:
-            row.refused.append((wanted.short, self._devices.why_not(wanted.type, wanted.index)))
+            why = self._devices.why_not(wanted.type, wanted.index) if wanted.is_local else "it is not in this process"
+            self._refuse(row, wanted.short if wanted.is_local else str(wanted), why)
             return False
         kernel = self._kernel(row, entry, wanted.type)
         if kernel is None:
             return False
         row.device, row.kernel, row.reason = names[0], kernel, reason
         return True
+
+    def _usable(self, wanted: DeviceName) -> list[str]:
+        """The devices that meet a request, usable ones only."""
+        if wanted.type is None or not wanted.is_local:
+            return []
+        return [n for n in self._devices.names(wanted.type) if wanted.index is None or n == wanted.short]
+
+    def _refuse(self, row: Assignment, candidate: str, why: str) -> None:
+        if (candidate, why) not in row.refused:
+            row.refused.append((candidate, why))
 
     def _kernel(self, row: Assignment, entry: Resolved, device_type: str) -> KernelDef | None:
         candidates = self._kernels.candidates(row.op, device_type)
@@ -164,9 +171,9 @@ class Placer:
             why = kernel.refuses(entry.attrs) or declined.get(kernel.pack)
             if why is None:
                 return kernel
-            row.refused.append((f"{device_type} {kernel.pack}.{row.op}", why))
+            self._refuse(row, f"{device_type} {kernel.pack}.{row.op}", why)
         if not candidates:
-            row.refused.append((device_type, f"no kernel for {row.op}"))
+            self._refuse(row, device_type, f"no kernel for {row.op}")
         return None
 
     def _unplaceable(self, row: Assignment, entry: Resolved) -> WeftError:
@@ -178,23 +185,24 @@ class Placer:
             f"no kernel for op {row.op} with types {', '.join(types) or 'none'}: {asked}", node=row.node, op=row.op,
             hint=f"registered: {'; '.join(have)}" if have else "'weft plugins' lists what is installed")
 
-    def _not_met(self, row: Assignment, reason: str) -> None:
+    def _not_met(self, row: Assignment, request: DeviceName, reason: str) -> None:
+        wanted = request.short if request.is_local else str(request)
         if self._config.fallback == "error":
-            wanted = row.requested or (self._prefer.short if self._prefer else "")
             row.error = InvalidArgument(f"the node asks for {wanted}, which cannot serve it: {reason}",
                                         node=row.node, op=row.op, device=wanted,
                                         hint='set [placement] fallback = "allow", or remap')
             row.device = row.kernel = None
         elif self._config.fallback == "warn":
-            self._missing.setdefault((row.op, reason), []).append(row.node)
+            what = f"{row.op} does not run on {wanted}" if self._usable(request) else f"nothing runs on {wanted}"
+            self._missing.setdefault((what, reason), []).append(row.node)
 
     def _report(self) -> None:
-        for (op, reason), nodes in self._missing.items():
-            if (op, reason) in self._reported:
+        for (what, reason), nodes in self._missing.items():
+            if (what, reason) in self._reported:
                 continue
-            self._reported.add((op, reason))
+            self._reported.add((what, reason))
             named = ", ".join(nodes[:3]) + (f" and {len(nodes) - 3} more" if len(nodes) > 3 else "")
-            text = f"{op} does not run where it was asked to: {reason}; nodes {named}"
+            text = f"{what}: {reason}; nodes {named}"
             warnings.warn(text, WeftWarning, stacklevel=2)
         self._missing.clear()
 

@@ -10,8 +10,9 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
+from numpy import ndarray
 
+from .errors import Unimplemented
 from .executor import Executable
 from .feeds import convert, fits
 from .frame import free
@@ -34,24 +35,23 @@ class Prepared:
     ) -> None:
         self._names = names
         self._metas = metas
-        self._dtypes = [meta.dtype.numpy for meta in metas]
+        self._dtypes = [(i, meta.dtype.numpy) for i, meta in enumerate(metas)]
         self._linked = linked
         self._constants: dict[Any, Any] = {UPLOADED: []}
         weakref.finalize(self, free, self._constants[UPLOADED])
         self._variants: dict[tuple[tuple[int, ...], ...], Executable] = {}
         self._dynamic: Executable | None = None
+        self._may_be_dynamic = True
         self._lock = threading.Lock()
         self.program = program
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         """Results for these feeds. Raises InvalidArgument when one does not fit its tensor."""
-        feeds: list[Any] = [
-            x if type(x) is np.ndarray and x.dtype is dtype and x.flags.carray else None
-            for x, dtype in zip(arrays, self._dtypes, strict=True)
-        ]
-        for i, feed in enumerate(feeds):
-            if feed is None:
-                feeds[i] = convert(arrays[i], self._metas[i], self._names[i])
+        feeds = list(arrays)
+        for i, dtype in self._dtypes:
+            x = feeds[i]
+            if type(x) is not ndarray or x.dtype is not dtype or not x.flags.carray:
+                feeds[i] = convert(x, self._metas[i], self._names[i])
         shapes = tuple([x.shape for x in feeds])
         executable = self._variants.get(shapes)
         if executable is None:
@@ -71,11 +71,20 @@ class Prepared:
             if not fits(feed.shape, meta):
                 convert(feed, meta, name)  # says what is wrong
         with self._lock:
-            if shapes in self._variants:
-                return self._variants[shapes]
-            if len(self._variants) < MOST_VARIANTS:
+            if shapes not in self._variants and len(self._variants) >= MOST_VARIANTS:
+                if self._may_be_dynamic and self._dynamic is None:
+                    self._dynamic = self._link_dynamic()
+                if self._dynamic is not None:
+                    return self._dynamic
+                self._variants.pop(next(iter(self._variants)))
+            if shapes not in self._variants:
                 self._variants[shapes] = self.executable(shapes)
-                return self._variants[shapes]
-            if self._dynamic is None:
-                self._dynamic = self.executable()
-            return self._dynamic
+            return self._variants[shapes]
+
+    def _link_dynamic(self) -> Executable | None:
+        """The dynamic variant; None where a device needs static shapes: then the oldest variant makes room."""
+        try:
+            return self.executable()
+        except Unimplemented:
+            self._may_be_dynamic = False
+            return None

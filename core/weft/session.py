@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .errors import FailedPrecondition, InvalidArgument, boundary
+from .errors import FailedPrecondition, InvalidArgument, WeftError, boundary, unexpected
 from .executor import Executable
 from .graph import Graph
 from .graph_pass import in_order
@@ -76,14 +76,18 @@ class Session:
         count = len(names_fed)
         single = isinstance(fetches, str)
 
-        @boundary
         def step(*arrays: Any) -> Any:
             if len(arrays) != count:
                 wanted = ", ".join(names_fed) or "none"
                 raise InvalidArgument(f"this callable takes {count} arrays ({wanted}), {len(arrays)} given")
             if self._closed:
                 raise _closed()
-            results = prepared(arrays)
+            try:
+                results = prepared(arrays)
+            except WeftError:
+                raise
+            except Exception as error:  # the boundary, without the cost of the decorator's call
+                raise unexpected(error) from error
             return results[0] if single else rebuild(results)
 
         return step

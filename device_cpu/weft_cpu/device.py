@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -23,10 +24,13 @@ def scan(config: Config) -> Iterator[Cpu]:
 
 class Cpu:
     type = "CPU"
+    attributes: dict[str, Any]
 
     def __init__(self, index: int) -> None:
         self.uid = f"cpu{index}"
         self.attributes = {"host_visible": True, "model": platform.processor() or platform.machine()}
+        if hasattr(os, "sysconf"):
+            self.attributes["memory"] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
     def open(self) -> None: ...
 

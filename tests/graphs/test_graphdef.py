@@ -329,3 +329,12 @@ def test_reading_a_binary_file_imports_neither_numpy_nor_protobuf() -> None:
            "g.replace(nodes=[next(iter(g)).replace(device='x')])\n" \
            "sys.exit([m for m in sys.modules if m.split('.')[0] in ('numpy', 'google')] or None)"
     subprocess.run([sys.executable, "-c", code, str(SMALL)], check=True)
+
+
+def test_tensorflows_messages_stay_out_of_the_pool_that_tensorflow_itself_uses():
+    from google.protobuf import descriptor_pool
+
+    dumps(Graph([Node("n", "NoOp")]), text=True)
+    for name in ("GraphDef", "NodeDef", "AttrValue"):
+        with pytest.raises(KeyError):
+            descriptor_pool.Default().FindMessageTypeByName(f"tensorflow.{name}")

@@ -67,6 +67,27 @@ def test_a_random_graph_gives_what_numpy_gives_and_keeps_its_results(program):
             assert g.flags.writeable
 
 
+@given(programs(), st.lists(st.sampled_from(["CPU:0", "EXAMPLE:0"]), min_size=25, max_size=25))
+@settings(deadline=None, max_examples=100)
+def test_a_graph_split_over_two_memories_gives_what_the_cpu_gives(program, devices):
+    """The example device works only when it is waited for: a buffer that is reused too early would show."""
+    calls, fetches = program
+    placed = {f"v{i + 3}": device for i, device in enumerate(devices)}
+    split = build(calls)
+    split = split.replace(nodes=[n.replace(device=placed[n.name]) for n in split.nodes.values() if n.name in placed])
+    session = weft.Session(split, {"placement": {"fallback": "allow"}})
+    step = session.make_callable([f"v{i}" for i in fetches], ["v0", "v1"])
+    runs = []
+    with np.errstate(all="ignore"):
+        for batch in (1, 2, 1):
+            x, y = np.random.default_rng(batch).integers(-3, 4, (2, batch, 4)).astype(np.float32)
+            want = expected(calls, x, y)
+            runs.append((step(x, y), [want[i] for i in fetches]))
+    for got, want in runs:
+        for g, w in zip(got, want, strict=True):
+            assert np.array_equal(g, np.broadcast_to(w, g.shape), equal_nan=True)
+
+
 @given(programs())
 @settings(deadline=None, max_examples=20)
 def test_concurrent_runs_of_a_random_graph_do_not_see_each_other(program):

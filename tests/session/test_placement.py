@@ -85,6 +85,18 @@ def test_a_device_that_is_not_there_is_refused_with_the_reason(request_, why):
         assert weft.Session(two_nodes(first=request_)).run("a", {"x": X}).tolist() == (2 * X).tolist()
 
 
+def test_a_missing_device_of_a_type_that_is_there_gives_way_to_another_of_its_type():
+    with pytest.warns(WeftWarning, match=r"nothing runs on EXAMPLE:7: no such device.*nodes a$"):
+        session = weft.Session(two_nodes(first="EXAMPLE:7"))
+    assert row(session, "a")["assigned"] == "EXAMPLE:0"
+
+
+def test_a_device_type_that_is_missing_is_told_once_for_all_ops():
+    with pytest.warns(WeftWarning, match="nothing runs on GPU:0") as caught:
+        weft.Session(two_nodes(first="/device:GPU:0", second="/device:GPU:0"))
+    assert len(caught) == 1
+
+
 def test_a_request_that_is_no_device_name_is_an_error_of_the_step_that_needs_the_node():
     session = weft.Session(two_nodes(second="what? no"))
     assert session.run("a", {"x": X}).tolist() == (2 * X).tolist()
@@ -150,3 +162,14 @@ def test_a_program_on_the_cpu_opens_no_other_device(tmp_path):
     session = weft.Session(two_nodes(first="CPU:0", second="CPU:0"))
     session.run("b", {"x": X})
     assert made.host.opened() == []
+
+
+def test_an_array_on_its_way_to_a_device_is_not_overwritten_before_the_device_has_read_it():
+    """The example device reads when it is waited for; b crosses back only after c and d have run."""
+    session = weft.Session(graph(
+        placeholder("x", (3,)), node("a", "Neg", "x"), node("b", "Neg", "a", device="EXAMPLE:0"),
+        node("c", "Square", "x"), node("d", "Neg", "c"), node("e", "AddV2", "d", "b"),
+    ))
+    order = [call.node for call in session.prepare("e", ["x"]).program.functions["main"].kernels if call.pack != "weft"]
+    assert order == ["a", "b", "c", "d", "e"]
+    assert np.array_equal(session.run("e", {"x": X}), X - X * X)

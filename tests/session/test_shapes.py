@@ -33,6 +33,14 @@ def test_every_batch_size_is_right_before_and_after_the_dynamic_variant_takes_ov
         assert np.array_equal(step(x), -x.reshape(batch, 6))
 
 
+def test_a_device_that_needs_static_shapes_serves_any_number_of_them():
+    nodes = graph(placeholder("x", (None, 3)), node("a", "Neg", "x", device="EXAMPLE:0"), node("b", "Square", "a"))
+    step = weft.Session(nodes).make_callable("b", ["x"])
+    for batch in [*range(1, MOST_VARIANTS + 4), 1, 2]:
+        x = np.full((batch, 3), batch, np.float32)
+        assert np.array_equal(step(x), x * x)
+
+
 def test_shape_arithmetic_is_done_when_the_program_is_linked():
     prepared = weft.Session(flatten_graph()).prepare("y", ["x"])
     executable = prepared.executable(((5, 2, 3),))

@@ -1,0 +1,79 @@
+"""What of a graph the registered kernels cover, without opening a device; ops that nobody knows included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ..errors import WeftError
+from ..graph import Graph, Node
+from ..host_context import HostContext
+from ..model import NO_OUTPUTS
+from ..place import HOST_OPS
+from ..resolve import Resolved
+
+Nodes = Mapping[str, Resolved | WeftError]
+
+
+class Missing(NamedTuple):
+    """Nodes of one op that nothing can run, for one reason."""
+
+    op: str
+    reason: str
+    nodes: list[str]
+
+
+def sinks(graph: Graph, nodes: Nodes) -> list[str]:
+    """The nodes whose results nobody takes, as Model finds a graph's outputs, those of unknown ops among them."""
+    taken = {i.node for node in graph for i in node.inputs}
+    return [node.name for node in graph
+            if node.name not in taken and node.op not in NO_OUTPUTS and _may_give(nodes[node.name])]
+
+
+def needed(graph: Graph, outputs: Iterable[str]) -> list[Node]:
+    """The nodes that these tensors or nodes depend on, data and control, in the graph's order.
+
+    Raises NotFound for a name that is not in the graph.
+    """
+    stack = [graph[name.partition(":")[0]].name for name in outputs]
+    seen: set[str] = set()
+    while stack:
+        name = stack.pop()
+        if name in seen or name not in graph:
+            continue
+        seen.add(name)
+        node = graph[name]
+        stack += [i.node for i in node.inputs]
+        stack += node.controls
+    return [node for node in graph if node.name in seen]
+
+
+def missing(order: Iterable[Node], nodes: Nodes, host: HostContext) -> list[Missing]:
+    """What stands in the way of running these nodes, most nodes first."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for node in order:
+        reason = _lacks(nodes[node.name], host)
+        if reason is not None:
+            found.setdefault((node.op, reason), []).append(node.name)
+    rows = [Missing(op, reason, names) for (op, reason), names in found.items()]
+    return sorted(rows, key=lambda row: (-len(row.nodes), row.op))
+
+
+def _may_give(entry: Resolved | WeftError) -> bool:
+    return isinstance(entry, WeftError) or bool(entry.output_tensors)
+
+
+def _lacks(entry: Resolved | WeftError, host: HostContext) -> str | None:
+    """Why no device type has a kernel for a node, or None."""
+    if isinstance(entry, WeftError):
+        return f"{entry.message}; {entry.hint}" if entry.hint else entry.message
+    if entry.op.name in HOST_OPS:
+        return None
+    refused = []
+    for device_type in host.preference():
+        for kernel in host.registries.kernels.candidates(entry.op.name, device_type):
+            why = kernel.refuses(entry.attrs)
+            if why is None:
+                return None
+            refused.append(f"{device_type} {kernel.pack}: {why}")
+    return "; ".join(dict.fromkeys(refused)) or "no kernel"

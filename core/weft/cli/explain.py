@@ -1,0 +1,132 @@
+"""weft explain: where each node of a model runs, why, and what was refused."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .arguments import add_device, add_listing, add_model, command, open_graph
+from .progress import ticking
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+FEW = 30  # rows that are shown one by one without --all
+COLUMNS = ("op", "requested", "assigned", "kernel", "reason", "refused")
+EPILOG = """\
+A kernel may also decline a node for the shapes it meets. That shows when the shape of every input is known:
+  weft explain model.pb --input image=1,224,224,3"""
+
+
+def add(commands: Any) -> None:
+    parser = command(commands, "explain", explain, "show where each node runs, and why", EPILOG)
+    add_model(parser)
+    add_device(parser)
+    parser.add_argument("--fetch", action="append", default=[], metavar="NAME",
+                        help="only the nodes that this tensor needs (repeatable)")
+    parser.add_argument("--input", action="append", default=[], metavar="NAME=SHAPE",
+                        help="the shape that an input will have, such as x=1,224,224,3 (repeatable)")
+    parser.add_argument("--all", action="store_true", help="a row for every node")
+    add_listing(parser)
+
+
+def explain(args: Namespace) -> int:
+    from ..session import Session
+    from .coverage import needed, sinks
+    from .table import show_json
+
+    graph = open_graph(args)
+    with ticking("placing"):
+        session = Session(graph, device=args.device)
+        outputs = args.fetch or sinks(graph, session.nodes)
+        order = [node.name for node in needed(graph, outputs)] if args.fetch else list(graph.nodes)
+        note = _link(session, outputs, args.input)
+    rows = {row["node"]: row for row in session.placement().table()}
+    chosen = [rows[name] for name in order]
+    if args.json:
+        show_json(chosen)
+    else:
+        _tell(chosen, note, args.all)
+    return 0
+
+
+def _link(session: Session, outputs: Sequence[str], given: Sequence[str]) -> str:
+    """Link the step for these inputs, so that kernels which decline are known; or why that cannot be done."""
+    from ..errors import WeftError
+    from ..model import find_inputs
+
+    shapes = dict(_shape(text) for text in given)
+    feeds = tuple(dict.fromkeys((*find_inputs(session, outputs), *shapes)))
+    try:
+        prepared = session.prepare(outputs, feeds)
+    except WeftError as error:
+        if given:
+            raise
+        return f"not linked: {error.message}"
+    metas = dict(zip(feeds, prepared.program.functions["main"].arg_types, strict=True))
+    wanted = {name: shapes.get(name, meta.dims if meta.is_static else None) for name, meta in metas.items()}
+    unknown = [name for name, shape in wanted.items() if shape is None]
+    if unknown:
+        named = ", ".join(f"{name} {metas[name]}" for name in unknown)
+        example = ",".join(str(dim or 1) for dim in metas[unknown[0]].shape or (None,))
+        return f"not linked, since shapes are open: {named}; give them: --input {unknown[0]}={example}"
+    for name, shape in wanted.items():
+        _check_fits(name, shape or (), metas[name])
+    prepared.executable(tuple(shape or () for shape in wanted.values()))
+    return ""
+
+
+EXAMPLE = "NAME=1,224,224,3"
+
+
+def _shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """`x=1,224,224,3`, also in brackets; `x=` is a scalar's. Raises InvalidArgument."""
+    from ..errors import InvalidArgument
+
+    name, equals, shape = text.rpartition("=")
+    parts = [part.strip() for part in shape.strip("[]() ").split(",") if part.strip()]
+    if not name or not equals or not all(part.isascii() and part.isdecimal() for part in parts):
+        raise InvalidArgument(f"--input '{text}' gives no shape", hint=f"--input {EXAMPLE}")
+    return name, tuple(int(part) for part in parts)
+
+
+def _check_fits(name: str, shape: tuple[int, ...], meta: Any) -> None:
+    from ..errors import InvalidArgument
+    from ..feeds import fits
+    from ..tensor import shape_text
+
+    if not fits(shape, meta):
+        raise InvalidArgument(f"input '{name}' is {meta}, it cannot have shape {shape_text(shape)}")
+
+
+def _tell(rows: list[dict[str, str]], note: str, every: bool) -> None:
+    from .table import plural, show
+
+    print(f"{plural(len(rows), 'node')}:")
+    for (assigned, pack), count in Counter((r["assigned"], r["kernel"].partition(".")[0]) for r in rows).most_common():
+        print(f"  {count:6,}  {_served(assigned, pack)}")
+    if note:
+        print(note)
+    print()
+    rows = [row | {"kernel": row["kernel"].partition(".")[0], "reason": _brief(row)} for row in rows]
+    if every or len(rows) <= FEW:
+        show(rows, ("node", *COLUMNS), cut=("node",), wrap=("reason", "refused"))
+        return
+    groups = Counter(tuple(row[c] for c in COLUMNS) for row in rows)
+    show([{"nodes": count, **dict(zip(COLUMNS, group, strict=True))} for group, count in groups.most_common()],
+         ("nodes", *COLUMNS), wrap=("reason", "refused"))
+    print("\n--all shows every node")
+
+
+def _brief(row: dict[str, str]) -> str:
+    """The reason without what stands in the column `refused` beside it."""
+    head, _, tail = row["reason"].partition(": ")
+    return head if tail and tail in row["refused"] else row["reason"]
+
+
+def _served(assigned: str, pack: str) -> str:
+    if assigned == "-":
+        return "nowhere"
+    return f"{assigned}, kernels of {pack}" if pack else "by the runtime itself: they need no kernel"

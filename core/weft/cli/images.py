@@ -1,0 +1,37 @@
+"""Image files as tensors, through Pillow where it is installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataLoss, Unimplemented
+from ..tensor import TensorMetadata
+
+MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # by the tensor's number of channels, as Pillow calls them
+
+
+def read_image(path: Path, meta: TensorMetadata) -> Any:
+    """The pixels, uint8, with as many channels as the tensor's last dimension says, and a batch dimension where the
+    tensor has one more: [1, height, width, channels].
+
+    A tensor of rank 2, or whose last dimension cannot be channels, gets gray pixels without that dimension.
+    Raises Unimplemented without Pillow, DataLoss for a file that is no image.
+    """
+    import numpy as np
+
+    try:
+        from PIL import Image
+    except ImportError:
+        raise Unimplemented(f"reading '{path}' needs Pillow", hint="pip install 'weft-core[images]'") from None
+    last = meta.shape[-1] if meta.shape else None
+    flat = meta.rank == 2 or last not in (None, *MODES)  # no dimension for channels
+    try:
+        with Image.open(path) as image:
+            own = "L" if image.mode in ("1", "L", "LA") else "RGB"
+            pixels = np.asarray(image.convert("L" if flat else MODES.get(last or 0, own)))
+    except OSError as error:
+        raise DataLoss(f"'{path}' is no image that Pillow can read: {error}") from error
+    if pixels.ndim == 2 and not flat:
+        pixels = pixels[:, :, None]
+    return pixels[None] if meta.rank == pixels.ndim + 1 else pixels

@@ -1,0 +1,184 @@
+"""What `--input` gives: NAME=VALUE, NAME=FILE, or either without a name, and how a file becomes an array."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..dtypes import string
+from ..errors import DataLoss, InvalidArgument, NotFound, WeftError, closest
+from ..feeds import fits
+from ..tensor import TensorMetadata, shape_text
+from .images import read_image
+
+_NAMED = re.compile(r"(?P<name>[A-Za-z0-9.][\w.\\/>-]*(:\d+)?)=(?P<text>.*)", re.DOTALL)
+_FILE = re.compile(r"(?P<path>.*(?P<suffix>\.(npy|npz|txt|json|png|jpe?g)))(:(?P<key>.+))?", re.IGNORECASE)
+
+
+class Given(NamedTuple):
+    """One --input: the tensor it names, if it does, and the text after `=`."""
+
+    name: str | None
+    text: str
+
+
+class _File(NamedTuple):
+    path: Path
+    key: str | None  # of an array in an .npz
+
+
+def parse(argument: str) -> Given:
+    match = _NAMED.fullmatch(argument)
+    return Given(match["name"], match["text"]) if match is not None else Given(None, argument)
+
+
+def named(given: Sequence[Given], inputs: Sequence[str]) -> dict[str, str]:
+    """Texts by tensor name; one without a name is for the model's only input. Raises InvalidArgument."""
+    found: dict[str, str] = {}
+    for name, text in given:
+        if name is None and len(inputs) != 1:
+            has = f"{len(inputs)} inputs: {', '.join(inputs)}" if inputs else "no inputs"
+            raise InvalidArgument(f"--input '{text}' names no input, and the model has {has}", hint="--input NAME=...")
+        key = name if name is not None else inputs[0]
+        if key in found:
+            raise InvalidArgument(f"input '{key}' is given twice")
+        found[key] = text
+    return found
+
+
+def read(text: str, meta: TensorMetadata, name: str) -> Any:
+    """The value that `text` is or names, for the tensor `name`; the session converts it to the tensor's type.
+
+    Raises NotFound, DataLoss and InvalidArgument, Unimplemented for an image without Pillow.
+    """
+    match = _FILE.fullmatch(text)
+    if match is None:
+        return _literal(text, meta, name)
+    file = _File(Path(match["path"]), match["key"])
+    _check(file, text, meta, name)
+    try:
+        return _READERS[match["suffix"].lower()](file, meta, name)
+    except WeftError:
+        raise
+    except (ValueError, EOFError, RecursionError) as error:
+        raise DataLoss(f"'{file.path}' cannot be read: {error}") from error
+
+
+def _check(file: _File, text: str, meta: TensorMetadata, name: str) -> None:
+    if not file.path.is_file():
+        beside = file.path.parent
+        near = closest(file.path.name, [p.name for p in beside.iterdir()] if beside.is_dir() else [])
+        quoted = f"for the text itself write {name}='{json.dumps(text)}'" if meta.dtype is string else None
+        raise NotFound(f"there is no file '{file.path}' for input '{name}'",
+                       hint=f"did you mean {near[0]}?" if near else quoted)
+    if file.key is not None and file.path.suffix.lower() != ".npz":
+        raise InvalidArgument(f"'{text}': only an .npz file has arrays by name")
+
+
+def _literal(text: str, meta: TensorMetadata, name: str) -> Any:
+    """A JSON literal or list; for a string tensor any other text stands for itself."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if meta.dtype is string:
+        return value if isinstance(value, str | list) else text
+    value = _number(text) if value is None else value
+    if value is None or isinstance(value, str | dict):
+        raise InvalidArgument(
+            f"input '{name}' is {meta}; '{text[:60]}' is no number, no JSON list and no file of a known kind",
+            hint=f"files: {', '.join(_READERS)}; lists are written as in [[1, 2], [3, 4]]")
+    return value
+
+
+def _number(text: str) -> int | float | complex | None:
+    for kind in (int, float, complex):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None
+
+
+def _npy(file: _File, _: TensorMetadata, __: str) -> Any:
+    import numpy as np
+
+    found = np.load(file.path, allow_pickle=False)
+    if not isinstance(found, np.ndarray):
+        raise DataLoss(f"'{file.path}' holds several arrays", hint="name it .npz")
+    return found
+
+
+def _npz(file: _File, _: TensorMetadata, name: str) -> Any:
+    import zipfile
+
+    import numpy as np
+
+    try:
+        arrays = np.load(file.path, allow_pickle=False)
+    except zipfile.BadZipFile as error:
+        raise DataLoss(f"'{file.path}' is no .npz file: {error}") from error
+    if isinstance(arrays, np.ndarray):
+        raise DataLoss(f"'{file.path}' holds a single array", hint="name it .npy")
+    with arrays:
+        keys = list(arrays)
+        wanted = (file.key,) if file.key is not None else (name, name.partition(":")[0], *keys[: len(keys) == 1])
+        for key in wanted:
+            if key in keys:
+                return arrays[key]
+    shown = ", ".join(keys[:8]) + (", ..." if len(keys) > 8 else "")
+    raise NotFound(f"'{file.path}' has no array '{wanted[0]}'", hint=f"it has {shown or 'none'}: {name}=FILE.npz:KEY")
+
+
+def _txt(file: _File, meta: TensorMetadata, name: str) -> Any:
+    """Numbers between white space, in the tensor's shape where only one dimension is open, else a row a line;
+    for a string tensor the lines."""
+    lines = [line for line in file.path.read_text("utf-8").splitlines() if line.strip()]
+    if meta.dtype is string:
+        return lines
+    rows = [[_word(word, file.path) for word in line.split()] for line in lines]
+    flat = [number for row in rows for number in row]
+    if meta.shape is None or meta.shape.count(None) > 1:
+        return rows if len(rows) > 1 else flat
+    known = prod(d for d in meta.shape if d is not None)
+    exact = None not in meta.shape
+    if not known or (known != len(flat) if exact else len(flat) % known):
+        raise InvalidArgument(f"'{file.path}' has {len(flat)} numbers, which do not fill '{name}', {meta}")
+    return _nested(flat, [len(flat) // known if d is None else d for d in meta.shape])
+
+
+def _word(word: str, path: Path) -> Any:
+    value = {"true": True, "false": False}.get(word.lower(), _number(word))
+    if value is None:
+        raise InvalidArgument(f"'{path}': '{word[:40]}' is no number")
+    return value
+
+
+def _nested(flat: list[Any], shape: Sequence[int]) -> Any:
+    """Lists within lists: Python numbers stay what they are, for the rule by which the session converts them."""
+    for size in reversed(shape):
+        flat = [flat[i : i + size] for i in range(0, len(flat), size)]
+    return flat[0]
+
+
+def _json(file: _File, _: TensorMetadata, __: str) -> Any:
+    return json.loads(file.path.read_text("utf-8"))
+
+
+def _image(file: _File, meta: TensorMetadata, name: str) -> Any:
+    array = read_image(file.path, meta)
+    if not fits(array.shape, meta):
+        height, width = (meta.shape or ())[-3:-1] if len(meta.shape or ()) >= 3 else (None, None)
+        resize = f"resize it to {width}x{height} pixels first" if width and height else None
+        raise InvalidArgument(f"'{file.path}' is an image of shape {shape_text(array.shape)}, "
+                              f"input '{name}' is {meta}", hint=resize)
+    return array
+
+
+_READERS: dict[str, Callable[[_File, TensorMetadata, str], Any]] = {
+    ".npy": _npy, ".npz": _npz, ".txt": _txt, ".json": _json, ".png": _image, ".jpg": _image, ".jpeg": _image,
+}

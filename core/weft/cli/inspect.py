@@ -1,0 +1,147 @@
+"""weft inspect: what a model file contains, also where weft could not run it."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .arguments import add_listing, add_model, command, open_graph
+
+if TYPE_CHECKING:
+    from ..errors import WeftError
+    from ..graph import Graph
+    from ..host_context import HostContext
+    from ..resolve import Resolved
+    from ..tensor import ValueInfo
+
+LARGEST = 5  # constants that are listed
+
+
+def add(commands: Any) -> None:
+    parser = command(commands, "inspect", inspect, "show what a model contains: inputs, outputs, ops, constants")
+    add_model(parser)
+    add_listing(parser)
+
+
+def inspect(args: Namespace) -> int:
+    from pathlib import Path
+
+    from ..resolve import resolve
+    from ..runtime import runtime
+    from .table import show_json
+
+    graph = open_graph(args)
+    host = runtime().host
+    nodes = resolve(graph, host.registries.ops)
+    found = {
+        "file": args.model,
+        "bytes": Path(args.model).stat().st_size,
+        "nodes": len(graph),
+        "versions": {"producer": graph.versions.producer, "min_consumer": graph.versions.min_consumer,
+                     "bad_consumers": graph.versions.bad_consumers},
+        **_signature(graph, nodes, host),
+        "ops": _ops(graph, nodes, host),
+        "constants": _constants(graph),
+        "functions": _functions(graph),
+    }
+    if args.json:
+        show_json(found)
+    else:
+        _tell(found)
+    return 0
+
+
+def _signature(graph: Graph, nodes: Mapping[str, Resolved | WeftError], host: HostContext) -> dict[str, Any]:
+    """Rows of inputs and of outputs."""
+    from ..prune import PLACEHOLDERS
+    from .coverage import needed, sinks
+    from .signature import infer_types
+
+    outputs = sinks(graph, nodes)
+    order = needed(graph, outputs)
+    infos = infer_types(order, nodes, host.registries.ops, graph.versions.producer)
+    rows: dict[str, list[dict[str, Any]]] = {"inputs": [], "outputs": []}
+    rows["inputs"] = [_tensor(n.name, infos.get((n.name, 0)), n.op) for n in order if n.op in PLACEHOLDERS]
+    for name in outputs:
+        given: list[ValueInfo | None] = [info for (node, _), info in infos.items() if node == name] or [None]
+        names = [name] if len(given) == 1 else [f"{name}:{i}" for i in range(len(given))]
+        rows["outputs"] += [_tensor(n, info, graph[name].op) for n, info in zip(names, given, strict=True)]
+    return rows
+
+
+def _tensor(name: str, info: ValueInfo | None, op: str) -> dict[str, Any]:
+    """A row: the shape as a list with None where it is not known, None as a whole where not even the rank is."""
+    if info is None:
+        return {"name": name, "op": op, "dtype": "?", "shape": None}
+    return {"name": name, "op": op, "dtype": info.dtype.name, "shape": info.shape}
+
+
+def _ops(graph: Graph, nodes: Mapping[str, Resolved | WeftError], host: HostContext) -> list[dict[str, Any]]:
+    from .coverage import missing
+
+    lacking: Counter[str] = Counter()
+    for row in missing(graph, nodes, host):
+        lacking[row.op] += len(row.nodes)
+    counts = Counter(node.op for node in graph)
+    return [{"op": op, "nodes": count, "without_kernel": lacking[op]}
+            for op, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
+
+
+def _constants(graph: Graph) -> dict[str, Any]:
+    from ..graph import TensorValue
+    from ..tensor import TensorMetadata
+
+    values = {n.name: v for n in graph if n.op == "Const" and isinstance(v := n.attrs.get("value"), TensorValue)}
+    sizes = {name: value.nbytes or len(value.raw) for name, value in values.items()}
+    largest = sorted(sizes, key=lambda name: -sizes[name])[:LARGEST]
+    rows = [{"name": name, "type": str(TensorMetadata(values[name].dtype, values[name].shape)), "bytes": sizes[name]}
+            for name in largest]
+    return {"count": len(values), "bytes": sum(sizes.values()), "largest": rows}
+
+
+def _functions(graph: Graph) -> list[dict[str, Any]]:
+    return [{"function": f.name, "nodes": len(f.nodes), "inputs": len(f.inputs), "outputs": len(f.outputs)}
+            for f in graph.functions.values()]
+
+
+def _tell(found: dict[str, Any]) -> None:
+    from .table import byte_text, plural
+
+    versions, constants = found["versions"], found["constants"]
+    print(f"{found['file']}: GraphDef of version {versions['producer']}, {byte_text(found['bytes'])}, "
+          f"{plural(found['nodes'], 'node')}")
+    for title, columns in (("inputs", ("name", "dtype", "shape")), ("outputs", ("name", "dtype", "shape", "op"))):
+        _section(title, [row | {"shape": _shape(row)} for row in found[title]], columns)
+    marks = [row | {"kernel": _mark(row)} for row in found["ops"]]
+    lacking = sum(bool(row["without_kernel"]) for row in marks)
+    _section(plural(len(marks), "op") + (f", {lacking} without a kernel here" if lacking else ""), marks,
+             ("op", "nodes", "kernel"))
+    total = f"{plural(constants['count'], 'constant')}, {byte_text(constants['bytes'])}"
+    largest = [row | {"bytes": byte_text(row["bytes"])} for row in constants["largest"]]
+    total += "; the largest" if len(largest) < constants["count"] else ""
+    _section(total, largest, ("name", "type", "bytes"))
+    if found["functions"]:
+        _section(plural(len(found["functions"]), "function"), found["functions"],
+                 ("function", "nodes", "inputs", "outputs"))
+
+
+def _section(title: str, rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
+    from .table import show
+
+    print(f"\n{title}{'' if rows else ': none'}")
+    if rows:
+        show(rows, columns, cut=("name", "function"))
+
+
+def _shape(row: dict[str, Any]) -> str:
+    from ..tensor import shape_text
+
+    return "?" if row["dtype"] == "?" else shape_text(row["shape"])
+
+
+def _mark(row: dict[str, Any]) -> str:
+    if not row["without_kernel"]:
+        return ""
+    return "missing" if row["without_kernel"] == row["nodes"] else f"missing for {row['without_kernel']}"

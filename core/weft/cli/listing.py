@@ -1,0 +1,113 @@
+"""weft devices and weft plugins: what there is on this machine, and what is wrong with it."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from .arguments import add_listing, command, register_plugins
+from .progress import ticking
+
+if TYPE_CHECKING:
+    from ..host_context import DeviceRecord, HostContext
+    from ..plugin_record import PluginRecord
+
+
+def add(commands: Any) -> None:
+    parser = command(commands, "devices", devices, "list the devices, or check each of them")
+    parser.add_argument("--check", action="store_true", help="open each device and run a kernel; status 1 if one fails")
+    add_listing(parser)
+    parser = command(commands, "plugins", plugins, "list the plugins, and what became of each")
+    parser.add_argument("--traceback", metavar="ID", help="where this plugin's own code went wrong")
+    add_listing(parser)
+
+
+def devices(args: Namespace) -> int:
+    from ..runtime import runtime
+    from .table import show, show_json
+
+    register_plugins(args)
+    host = runtime().host
+    with ticking("scanning"):
+        records = host.records()
+    rows = [_check(record, host) if args.check else _device(record) for record in records]
+    if args.json:
+        show_json(rows)
+    elif rows:
+        texts = [row | {"memory": _memory(row), "attributes": _attributes(row)} for row in rows]
+        columns = ("name", "check", "ms", "plugin", "status", "reason", "remedy", "memory", "attributes")
+        show(texts, columns, wrap=("reason", "remedy", "attributes"))
+    else:
+        print("no plugin brings a device; the CPU's is installed with: pip install weft-cpu")
+    return int(any(row.get("check") == "FAIL" for row in rows))
+
+
+def _device(record: DeviceRecord) -> dict[str, Any]:
+    return {"name": record.name, "type": record.type, "plugin": record.plugin, "status": record.status,
+            "reason": record.reason, "remedy": record.remedy, "attributes": dict(record.attributes)}
+
+
+def _check(record: DeviceRecord, host: HostContext) -> dict[str, Any]:
+    """Open a device, which runs a copy and a kernel on it."""
+    start = perf_counter()
+    with ticking(f"checking {record.name}"):
+        passed = record.name in host.names(record.type)
+    took = round(1000 * (perf_counter() - start), 1)
+    return {"check": "PASS" if passed else "FAIL", "ms": took, **_device(record)}
+
+
+def _memory(row: Mapping[str, Any]) -> str:
+    from .table import byte_text
+
+    memory = row["attributes"].get("memory")
+    return byte_text(memory) if isinstance(memory, int) else ""
+
+
+def _attributes(row: Mapping[str, Any]) -> str:
+    given = {key: value for key, value in row["attributes"].items() if key != "memory"}
+    return ", ".join(key if value is True else f"{key} {value}" for key, value in given.items() if value is not False)
+
+
+def plugins(args: Namespace) -> int:
+    from ..runtime import runtime
+    from .table import show, show_json
+
+    register_plugins(args)
+    records = runtime().plugins.listing()
+    if args.traceback is not None:
+        return _traceback(records, args.traceback)
+    rows = [_plugin(record) for record in records]
+    if args.json:
+        show_json(rows)
+    elif rows:
+        texts = [row | {"brings": _brings(row["registered"])} for row in rows]
+        show(texts, ("id", "status", "distribution", "version", "brings", "reason", "remedy"),
+             wrap=("brings", "reason", "remedy"))
+    else:
+        print("no plugin is installed; the CPU's is installed with: pip install weft-cpu")
+    return 0
+
+
+def _plugin(record: PluginRecord) -> dict[str, Any]:
+    return {"id": record.id, "status": record.status, "distribution": record.distribution, "version": record.version,
+            "module": record.module, "registered": dict(record.registered), "reason": record.reason,
+            "remedy": record.remedy}
+
+
+def _brings(registered: Mapping[str, Any]) -> str:
+    texts = {kind: ", ".join(what) if isinstance(what, list) else str(what) for kind, what in registered.items()}
+    return "; ".join(f"{kind} {text}" for kind, text in texts.items())
+
+
+def _traceback(records: list[PluginRecord], wanted: str) -> int:
+    from ..errors import NotFound, closest
+
+    for record in records:
+        if record.id == wanted:
+            print(record.traceback.rstrip() or f"plugin {wanted} is {record.status}: it has no traceback")
+            return 0
+    near = closest(wanted, [record.id for record in records])
+    hint = f"did you mean {near[0]}?" if near else "weft plugins lists them"
+    raise NotFound(f"no plugin is called '{wanted}'", hint=hint)

@@ -1,0 +1,198 @@
+"""weft ops: which ops have kernels here, what an op takes and gives, what a model lacks."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from .arguments import add_listing, command, open_graph, register_plugins
+
+if TYPE_CHECKING:
+    from ..dtypes import DType
+    from ..host_context import HostContext
+    from ..kernel import KernelDef
+    from ..op import ArgDef, AttrDef, OpDef
+
+NAMED = 3  # nodes that are named for an op that a model lacks
+# Sets of element types under one word; EPILOG says which.
+GROUPS = (
+    ("ints", ("int8", "int16", "int32", "int64")), ("uints", ("uint8", "uint16", "uint32", "uint64")),
+    ("floats", ("bfloat16", "float16", "float32", "float64")), ("complex", ("complex64", "complex128")),
+)
+EPILOG = "\n".join(f"{name}: {', '.join(types)}" for name, types in GROUPS)
+
+
+def add(commands: Any) -> None:
+    parser = command(commands, "ops", ops, "list the ops that have kernels, or what a model lacks", EPILOG)
+    parser.add_argument("op", nargs="*", metavar="OP", help="show this op's signature and kernels")
+    parser.add_argument("--missing", metavar="MODEL", help="the ops that this model's outputs need and nothing can run")
+    parser.add_argument("--all", action="store_true", help="also ops without a kernel")
+    add_listing(parser)
+
+
+def ops(args: Namespace) -> int:
+    from ..runtime import runtime
+    from .table import show_json
+
+    register_plugins(args)
+    host = runtime().host
+    if args.missing is not None:
+        return _missing(args, host)
+    kernels = _kernels(host)
+    if args.op:
+        found = [_described(host, name, kernels.get(name, [])) for name in args.op]
+        if args.json:
+            show_json(found)
+        else:
+            print("\n\n".join(_signature(one) for one in found))
+        return 0
+    rows = [_row(host, name, kernels.get(name, [])) for name in (host.registries.ops if args.all else sorted(kernels))]
+    if args.json:
+        show_json(rows)
+    else:
+        _list(rows)
+    return 0
+
+
+def _kernels(host: HostContext) -> dict[str, list[KernelDef]]:
+    """The kernels of every device type by op, best first within a type."""
+    found: dict[str, list[KernelDef]] = {}
+    for device_type in host.preference():
+        host.registries.kernels.load(device_type)
+    for kernel in host.registries.kernels.loaded():
+        found.setdefault(kernel.op, []).append(kernel)
+    return found
+
+
+def _row(host: HostContext, name: str, kernels: list[KernelDef]) -> dict[str, Any]:
+    registry = host.registries.ops
+    known = name in registry and registry.metadata(registry.get(name)) is not None
+    return {"op": name, "metadata": known, "plugin": registry.plugin_of(name), "kernels": [_kernel(k) for k in kernels]}
+
+
+def _kernel(kernel: KernelDef) -> dict[str, Any]:
+    types = {attr: None if allowed is None else sorted(d.name for d in allowed)
+             for attr, allowed in kernel.dtypes.items()}
+    return {"device_type": kernel.device_type, "pack": kernel.pack, "priority": kernel.priority, "dtypes": types,
+            "conditional": kernel.when is not None}
+
+
+def _list(rows: list[dict[str, Any]]) -> None:
+    from .table import plural, show
+
+    cells = [{"op": row["op"], "metadata": row["metadata"], "device": kernel.get("device_type"),
+              "pack": kernel.get("pack"), "types": _types(kernel)}
+             for row in rows for kernel in row["kernels"] or [{}]]
+    if cells:
+        show(cells, ("op", "device", "pack", "metadata", "types"), wrap=("types",))
+    print(f"\n{plural(len(rows), 'op')}, {sum(bool(row['kernels']) for row in rows):,} with a kernel")
+
+
+def _types(kernel: dict[str, Any]) -> str:
+    """`T: floats, int32`: an attribute that is not named may be any type."""
+    if not kernel:
+        return ""
+    texts = [f"{attr}: {_grouped(allowed)}" for attr, allowed in kernel["dtypes"].items()] or ["any"]
+    return "; ".join([*texts, *(["for some attributes only"] if kernel["conditional"] else [])])
+
+
+def _grouped(names: list[str] | None) -> str:
+    if names is None:
+        return "any"
+    left, words = list(names), []
+    for word, types in GROUPS:
+        if set(types) <= set(left):
+            words.append(word)
+            left = [name for name in left if name not in types]
+    return ", ".join([*words, *left])
+
+
+def _described(host: HostContext, name: str, kernels: list[KernelDef]) -> dict[str, Any]:
+    op: OpDef = host.registries.ops.get(name)
+    return {
+        **_row(host, name, kernels),
+        "inputs": [_arg(a) for a in op.inputs],
+        "outputs": [_arg(a) for a in op.outputs],
+        "attrs": [_attr(a) for a in op.attrs.values()],
+        "stateful": op.stateful,
+        "deprecated": op.deprecated,
+    }
+
+
+def _arg(arg: ArgDef) -> dict[str, str]:
+    kind = arg.dtype.name if arg.dtype is not None else arg.type_attr or arg.type_list_attr or ""
+    kind = f"{arg.number_attr} * {kind}" if arg.number_attr is not None else kind
+    return {"name": arg.name, "type": f"Ref({kind})" if arg.is_ref else kind}
+
+
+def _attr(attr: AttrDef) -> dict[str, Any]:
+    from ..op import REQUIRED, attr_text
+
+    found: dict[str, Any] = {"name": attr.name, "type": attr.type}
+    if attr.default is not REQUIRED:
+        found["default"] = attr_text(attr.default)
+    if attr.minimum is not None:
+        found["minimum"] = attr.minimum
+    if attr.allowed is not None:
+        found["allowed"] = [_allowed(item) for item in attr.allowed]
+    return found
+
+
+def _allowed(item: DType | str) -> str:
+    return item if isinstance(item, str) else item.name
+
+
+def _signature(op: dict[str, Any]) -> str:
+    """An op as its documentation would begin."""
+
+    def args(given: Iterable[dict[str, str]]) -> str:
+        return ", ".join(f"{a['name']}: {a['type']}" for a in given)
+
+    lines = [f"{op['op']}({args(op['inputs'])}) -> {args(op['outputs']) or 'nothing'}"]
+    for attr in op["attrs"]:
+        least = f" >= {attr['minimum']}" if "minimum" in attr else ""
+        allowed = f" in {{{_grouped(attr['allowed'])}}}" if "allowed" in attr else ""
+        default = f" = {attr['default']}" if "default" in attr else ""
+        lines.append(f"  {attr['name']}: {attr['type']}{least}{allowed}{default}")
+    lines += [f"  stateful: {'yes' if op['stateful'] else 'no'}; metadata function: {'yes' if op['metadata'] else 'no'}"
+              + (f"; an op of plugin {op['plugin']}" if op["plugin"] else "")]
+    lines += [f"  deprecated since GraphDef version {op['deprecated']}"] if op["deprecated"] is not None else []
+    lines += [f"  kernel: {k['device_type']} {k['pack']}, priority {k['priority']}  {_types(k)}".rstrip()
+              for k in op["kernels"]] or [f"  kernel: {_none(op['op'])}"]
+    return "\n".join(lines)
+
+
+def _none(op: str) -> str:
+    from ..place import HOST_OPS
+
+    return "needs none, the runtime itself serves it" if op in HOST_OPS else "none here"
+
+
+def _missing(args: Namespace, host: HostContext) -> int:
+    from ..resolve import resolve
+    from .coverage import missing, needed, sinks
+    from .table import plural, show, show_json
+
+    args.model = args.missing
+    graph = open_graph(args)
+    nodes = resolve(graph, host.registries.ops)
+    order = needed(graph, sinks(graph, nodes))
+    rows = [row._asdict() for row in missing(order, nodes, host)]
+    if args.json:
+        show_json(rows)
+        return 0
+    if not rows:
+        print(f"nothing is missing: every op that the outputs of {args.missing} need has a kernel")
+        return 0
+    cells = [{"op": row["op"], "count": len(row["nodes"]), "reason": row["reason"], "nodes": _named(row["nodes"])}
+             for row in rows]
+    show(cells, ("op", "count", "reason", "nodes"), wrap=("reason", "nodes"))
+    lost = sum(len(row["nodes"]) for row in rows)
+    print(f"\n{plural(lost, 'node')} of {len(order):,} cannot run here")
+    return 0
+
+
+def _named(names: list[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more

@@ -1,0 +1,105 @@
+"""Outputs as files: written beside their place and renamed when all of them are complete."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import InvalidArgument, Unimplemented
+
+
+def check_place(output: str) -> None:
+    """Raise InvalidArgument when `output` is neither an .npz file nor a folder, before anything is run."""
+    if Path(output).suffix == ".npz" or is_folder(output):
+        return
+    raise InvalidArgument(f"--output '{output}' is neither a folder nor an .npz file",
+                          hint=f"'{output}/' means a folder, with an .npy file for each output")
+
+
+def is_folder(output: str) -> bool:
+    return output.endswith(("/", os.sep)) or Path(output).is_dir() or not Path(output).suffix
+
+
+def write(output: str, arrays: Mapping[str, Any]) -> dict[str, str]:
+    """Write all arrays; the file of each by name. Raises OSError, and Unimplemented for what .npy cannot hold."""
+    storable = {name: _storable(name, array) for name, array in arrays.items()}
+    if is_folder(output):
+        return _write_folder(Path(output), storable)
+    path = Path(output)
+    with _Aside() as aside, zipfile.ZipFile(aside.path_for(path), "w") as archive:
+        for name, array in storable.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                _write_array(file, array)
+        archive.close()
+        aside.rename()
+    return dict.fromkeys(arrays, str(path))
+
+
+def _write_folder(folder: Path, arrays: Mapping[str, Any]) -> dict[str, str]:
+    folder.mkdir(parents=True, exist_ok=True)
+    names: dict[str, str] = {}
+    with _Aside() as aside:
+        for name, array in arrays.items():
+            path = folder / _file_name(name, names.values(), folder)
+            names[name] = str(path)
+            with aside.path_for(path).open("xb") as file:
+                _write_array(file, array)
+        aside.rename()
+    return names
+
+
+class _Aside:
+    """Files under names of their own, until all are renamed to their real ones or removed."""
+
+    def __init__(self) -> None:
+        self._files: dict[Path, Path] = {}
+
+    def path_for(self, path: Path) -> Path:
+        self._files[path] = path.parent / f".weft-{secrets.token_hex(6)}.tmp"
+        return self._files[path]
+
+    def rename(self) -> None:
+        for path, aside in self._files.items():
+            aside.replace(path)
+
+    def __enter__(self) -> _Aside:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for aside in self._files.values():
+            aside.unlink(missing_ok=True)
+
+
+def _write_array(file: Any, array: Any) -> None:
+    from numpy.lib import format as npy
+
+    npy.write_array(file, array, allow_pickle=False)
+
+
+def _storable(name: str, array: Any) -> Any:
+    """Strings as fixed-size bytes, types that NumPy itself lacks as float32. Both keep every value, or raise."""
+    import numpy as np
+
+    if array.dtype.kind == "V":
+        return array.astype(np.float32)
+    if array.dtype != object:
+        return array
+    fixed = array.astype(bytes)
+    if not np.array_equal(fixed.astype(object), array):
+        raise Unimplemented(f"output '{name}' has strings that end in zero bytes, which .npy files cannot hold")
+    return fixed
+
+
+def _file_name(name: str, taken: Any, folder: Path) -> str:
+    """The name of a tensor with what is no part of a file's name replaced, distinct from those taken."""
+    safe = re.sub(r"[^\w.-]", "_", name, flags=re.ASCII).lstrip(".") or "output"
+    number, found = 1, f"{safe}.npy"
+    while str(folder / found) in taken:
+        number += 1
+        found = f"{safe}_{number}.npy"
+    return found

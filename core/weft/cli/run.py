@@ -1,0 +1,146 @@
+"""weft run: one step of a model from the shell, or many, timed."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from .arguments import add_device, add_listing, add_model, command, register_plugins
+from .progress import counted, ticking
+
+if TYPE_CHECKING:
+    from ..model import Model
+    from ..tensor import TensorMetadata
+
+EPILOG = """\
+inputs:
+  x=3  x=true  x='[[1, 2], [3, 4]]'   a number or a JSON list
+  x='some text'                       for a string tensor
+  x=data.npy  x=data.npz:key          NumPy files; without a key the array of the
+                                      input's name, or the only one there is
+  x=data.txt  x=data.json             numbers between white space (for a string
+                                      tensor the lines); JSON
+  x=cat.png  x=cat.jpg                pixels, with Pillow installed:
+                                      pip install 'weft-core[images]'
+Without NAME= it is for the model's only input."""
+
+
+def add(commands: Any) -> None:
+    parser = command(commands, "run", run, "run a model and print or save its outputs", EPILOG)
+    add_model(parser)
+    parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE|FILE",
+                        help="feed an input, or any other tensor (repeatable)")
+    parser.add_argument("--fetch", action="append", default=[], metavar="NAME",
+                        help="a tensor to compute instead of the model's outputs (repeatable)")
+    parser.add_argument("--target", action="append", default=[], metavar="NAME",
+                        help="a node to run for its effect; alone, nothing is fetched (repeatable)")
+    add_device(parser)
+    parser.add_argument("--output", metavar="DIR|FILE.npz",
+                        help="save the outputs: all in one .npz, or an .npy each in a folder")
+    parser.add_argument("--repeat", type=_count, default=0, metavar="N", help="after the first run, time N more")
+    add_listing(parser)
+
+
+def run(args: Namespace) -> int:
+    from pathlib import Path
+
+    from .outputs import check_place
+
+    if args.output is not None:
+        check_place(args.output)
+    model = _load(args)
+    step, values = _prepared(args, model)
+    name = Path(args.model).name
+    start = perf_counter()
+    with ticking(f"running {name}"):
+        results = step(*values)
+    times = [perf_counter() - start]
+    for _ in counted(args.repeat, f"running {name}"):
+        start = perf_counter()
+        step(*values)
+        times.append(perf_counter() - start)
+    _tell(args, dict(zip(model.outputs, results, strict=True)), times)
+    return 0
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()) or int(text) < 1:
+        raise ArgumentTypeError(f"'{text}' is not a number of runs, such as 10")
+    return int(text)
+
+
+def _load(args: Namespace) -> Model:
+    from ..model import load
+
+    register_plugins(args)
+    outputs = args.fetch or ([] if args.target else None)
+    with ticking(f"loading {args.model}"):
+        return load(args.model, outputs=outputs, device=args.device)
+
+
+def _prepared(args: Namespace, model: Model) -> tuple[Callable[..., Sequence[Any]], list[Any]]:
+    """The step, and what to call it with. Raises InvalidArgument that names every input that is missing."""
+    from ..model import find_inputs
+    from .inputs import named, parse, read
+
+    needed = _types(args, model, find_inputs(model.session, [*model.outputs, *args.target]))
+    texts = named([parse(text) for text in args.input], tuple(needed))
+    _check_missing(needed, texts)
+    types = _types(args, model, tuple(texts))
+    values = [read(text, types[name], name) for name, text in texts.items()]
+    return model.session.make_callable(list(model.outputs), tuple(texts), args.target), values
+
+
+def _types(args: Namespace, model: Model, feeds: Sequence[str]) -> dict[str, TensorMetadata]:
+    """What is known of these tensors when they are fed. Raises what is wrong with them, and with what they lead to."""
+    prepared = model.session.prepare(list(model.outputs), feeds, args.target)
+    return dict(zip(feeds, prepared.program.functions["main"].arg_types, strict=True))
+
+
+def _check_missing(needed: Mapping[str, TensorMetadata], fed: Iterable[str]) -> None:
+    given = {name.removesuffix(":0") for name in fed}
+    missing = [name for name in needed if name not in given]
+    if not missing or given - needed.keys():
+        return  # tensors in the middle are fed: the session knows what that spares
+    from ..errors import InvalidArgument
+
+    named = ", ".join(f"{name} {needed[name]}" for name in missing)
+    example = " ".join(f"--input {name}=FILE.npy" for name in missing[:2])
+    raise InvalidArgument(f"the model needs {'an input' if len(missing) == 1 else 'inputs'}: {named}", hint=example)
+
+
+def _tell(args: Namespace, outputs: dict[str, Any], times: list[float]) -> None:
+    from . import summary
+    from .outputs import write
+    from .table import show_json
+
+    written = write(args.output, outputs) if args.output is not None else {}
+    if args.json:
+        described = {name: summary.as_json(array) for name, array in outputs.items()}
+        for name, file in written.items():
+            described[name]["file"] = file
+        show_json({"outputs": described, "times": _times(times)})
+        return
+    if not outputs:
+        print(f"ran {', '.join(args.target)}")
+    for file in dict.fromkeys(written.values()):
+        heads = [summary.head(name, array) for name, array in outputs.items() if written[name] == file]
+        print(f"wrote {file}: {', '.join(heads)}")
+    for name, array in outputs.items():
+        if name not in written:
+            print("\n".join(summary.lines(name, array)))
+    if len(times) > 1:
+        found = _times(times)
+        print(f"first run {found['first_ms']:.3f} ms, which links; then {found['runs']} runs: "
+              f"min {found['min_ms']:.3f}  median {found['median_ms']:.3f}  max {found['max_ms']:.3f} ms")
+
+
+def _times(times: list[float]) -> dict[str, float]:
+    from statistics import median
+
+    first, *more = (1000 * t for t in times)
+    if not more:
+        return {"first_ms": first}
+    return {"first_ms": first, "runs": len(more), "min_ms": min(more), "median_ms": median(more), "max_ms": max(more)}

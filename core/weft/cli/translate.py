@@ -1,0 +1,45 @@
+"""weft translate: one graph, another form."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from .arguments import command
+from .progress import ticking
+
+EPILOG = "The suffix tells the form: .pb is a binary GraphDef, .pbtxt the same in text."
+
+
+def add(commands: Any) -> None:
+    parser = command(commands, "translate", translate, "write a graph in another form", EPILOG)
+    parser.add_argument("source", metavar="IN", help="the graph to read: .pb or .pbtxt")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the file to write: .pb or .pbtxt")
+
+
+def translate(args: Namespace) -> int:
+    from pathlib import Path
+
+    from ..graphdef import dump, load
+    from .table import byte_text, plural
+
+    forms = [_is_text(path) for path in (args.source, args.output)]
+    with ticking(f"translating {args.source}"):
+        graph = load(args.source, text=forms[0])
+        dump(graph, args.output, text=forms[1])
+    print(f"wrote {args.output}: {plural(len(graph), 'node')}, {byte_text(Path(args.output).stat().st_size)}")
+    return 0
+
+
+def _is_text(path: str) -> bool:
+    """Whether a file is in the text form. Raises Unimplemented for other forms."""
+    from pathlib import Path
+
+    from ..errors import Unimplemented
+    from ..graphdef import TEXT_SUFFIXES
+
+    suffix = Path(path).suffix.lower()
+    if suffix != ".pb" and suffix not in TEXT_SUFFIXES:
+        raise Unimplemented(f"'{path}': graphs are read and written as .pb and {', '.join(sorted(TEXT_SUFFIXES))}",
+                            hint="the suffix tells the form")
+    return suffix != ".pb"

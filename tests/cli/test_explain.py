@@ -1,0 +1,90 @@
+"""weft explain: the placement, in groups or node by node."""
+
+import json
+
+import pytest
+from build import const, node, placeholder
+
+
+@pytest.fixture
+def chain(saved):
+    """Forty additions of equal shapes, then one that broadcasts."""
+    names = [f"n{i}" for i in range(40)]
+    adds = [node(name, "AddV2", before, before) for before, name in zip(["x", *names], names, strict=False)]
+    return saved(placeholder("x", (None, 2)), *adds, const("row", [1, 2]), node("last", "AddV2", "n39", "row"),
+                 node("side", "Neg", "x"))
+
+
+def rows(done):
+    assert done.status == 0
+    return {row["node"]: row for row in json.loads(done.out)}
+
+
+def test_many_nodes_are_grouped_and_few_are_not(command, chain):
+    lines = command("explain", chain).words
+    assert lines[0] == ["44", "nodes:"]
+    assert lines[1] == ["42", "CPU:0,", "kernels", "of", "cpu"]
+    assert ["41", "AddV2", "CPU:0", "cpu", "first", "in", "order", "with", "a", "kernel"] in lines
+    lines = command("explain", chain, "--fetch", "n1").words
+    assert ["n1", "AddV2", "CPU:0", "cpu", "first", "in", "order", "with", "a", "kernel"] in lines
+    assert [line for line in lines if line[0] == "n2"] == []
+
+
+def test_all_shows_every_node(command, chain):
+    lines = command("explain", chain, "--all").words
+    assert sum(line[1] == "AddV2" for line in lines) == 41
+
+
+def test_json_has_every_row_in_full(command, chain):
+    found = rows(command("explain", chain, "--json"))
+    assert len(found) == 44
+    assert found["side"] == {"node": "side", "op": "Neg", "requested": "", "assigned": "CPU:0", "kernel": "cpu.Neg",
+                             "reason": "first in order with a kernel", "refused": ""}
+
+
+def test_open_shapes_are_named_with_what_to_write(command, chain):
+    done = command("explain", chain)
+    assert "not linked, since shapes are open: x float32[?,2]; give them: --input x=1,2\n" in done.out
+
+
+def test_with_shapes_the_kernels_that_decline_are_seen(command, chain):
+    arguments = ("explain", chain, "--device", "EXAMPLE:0", "--json")
+    assert rows(command(*arguments))["last"]["assigned"] == "EXAMPLE:0"
+    found = rows(command(*arguments, "--input", "x=5,2"))
+    assert found["n1"]["assigned"] == "EXAMPLE:0"
+    assert found["last"]["assigned"] == "CPU:0"
+    assert "shapes differ" in found["last"]["refused"]
+
+
+@pytest.mark.parametrize("shape", ["x=5,2", "x=[5, 2]", "x=(5,2)"])
+def test_shapes_may_be_written_in_brackets(command, chain, shape):
+    assert "not linked" not in command("explain", chain, "--input", shape).out
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ("x=5,two", "--input 'x=5,two' gives no shape"), ("5,2", "--input '5,2' gives no shape"),
+    ("x=5,3", "input 'x' is float32[?,2], it cannot have shape [5,3]"), ("z=1", "feed 'z': no node is called 'z'"),
+])
+def test_shapes_that_cannot_be_are_told(command, chain, given, message):
+    done = command("explain", chain, "--input", given)
+    assert (done.status, done.out) == (1, "")
+    assert done.err.startswith(f"error: {message}")
+
+
+def test_nodes_that_nothing_can_run_are_told(command, saved):
+    done = command("explain", saved(placeholder("x", ()), node("y", "NoSuchOp", "x"), node("z", "Neg", "x")))
+    assert done.status == 0
+    lines = done.words
+    assert ["1", "nowhere"] in lines
+    assert ["y", "NoSuchOp", "-", "no", "op", "is", "called", "'NoSuchOp'"] in lines
+    assert "not linked: no op is called 'NoSuchOp'\n" in done.out
+
+
+def test_a_name_that_is_not_there_is_told(command, chain):
+    assert command("explain", chain, "--fetch", "lost").err.startswith("error: no node is called 'lost'")
+
+
+def test_what_a_request_met_stands_once_in_a_row(command, saved):
+    model = saved(placeholder("x", ()), node("y", "Neg", "x", device="/device:NOSUCH:0"))
+    lines = command("explain", model).words
+    assert sum("device type NOSUCH" in " ".join(line) for line in lines) == 1

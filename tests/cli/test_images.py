@@ -1,0 +1,71 @@
+"""Images as inputs: pixels in the channels, the rank and the type of the tensor that they are for."""
+
+import json
+import sys
+
+import pytest
+from build import node, placeholder
+from PIL import Image
+from weft import dtypes
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """Pictures of 2 rows and 3 columns, and a file that is none."""
+    for name, mode, color in (("color.png", "RGB", (200, 0, 0)), ("gray.png", "L", 90), ("photo.JPG", "RGB", 9)):
+        Image.new(mode, (3, 2), color).save(tmp_path / name)
+    (tmp_path / "broken.jpeg").write_bytes(b"not an image")
+
+
+@pytest.mark.parametrize(("file", "shape", "fed"), [
+    ("color.png", (None, 2, 3, 3), [1, 2, 3, 3]), ("photo.JPG", (2, 3, 3), [2, 3, 3]),
+    ("color.png", (1, None, None, 1), [1, 2, 3, 1]), ("gray.png", (1, 2, 3, 4), [1, 2, 3, 4]),
+    ("color.png", (None, None, None, None), [1, 2, 3, 3]), ("gray.png", (None, None, None, None), [1, 2, 3, 1]),
+    ("color.png", None, [2, 3, 3]), ("gray.png", (None, None), [2, 3]),
+])
+@pytest.mark.usefixtures("pictures")
+def test_pixels_take_the_channels_and_the_rank_of_the_input(command, saved, file, shape, fed):
+    model = saved(placeholder("x", shape), node("y", "Identity", "x"))
+    found = json.loads(command("run", model, "--input", file, "--json").out)["outputs"]["y"]
+    assert (found["shape"], found["dtype"]) == (fed, "float32")
+
+
+@pytest.mark.usefixtures("pictures")
+@pytest.mark.parametrize(("file", "channels", "least", "most"), [
+    ("color.png", 3, 0, 200), ("color.png", 1, 60, 60), ("gray.png", 1, 90, 90), ("gray.png", 4, 90, 255),
+])
+def test_pixels_are_from_0_to_255_and_gray_is_made_of_color_where_there_is_one_channel(
+    command, saved, file, channels, least, most
+):
+    model = saved(placeholder("x", (None, 2, 3, channels)), node("y", "Identity", "x"))
+    found = json.loads(command("run", model, "--input", file, "--json").out)["outputs"]["y"]
+    assert (found["min"], found["max"]) == (least, most)
+
+
+@pytest.mark.usefixtures("pictures")
+def test_a_last_dimension_that_cannot_be_channels_gets_gray_pixels(command, saved):
+    model = saved(placeholder("x", (None, 2, 8)), node("y", "Identity", "x"))
+    done = command("run", model, "--input", "color.png")
+    assert done.err.startswith("error: 'color.png' is an image of shape [1,2,3],")
+
+
+@pytest.mark.usefixtures("pictures")
+def test_an_image_of_another_size_is_told_with_the_size_to_make(command, saved):
+    model = saved(placeholder("x", (None, 224, 160, 3)), node("y", "Identity", "x"))
+    assert command("run", model, "--input", "color.png") == (1, "", (
+        "error: 'color.png' is an image of shape [1,2,3,3], input 'x' is float32[?,224,160,3]\n"
+        "  hint: resize it to 160x224 pixels first\n"))
+
+
+@pytest.mark.usefixtures("pictures")
+def test_a_file_that_is_no_image_is_told(command, saved):
+    model = saved(placeholder("x", None, dtypes.uint8), node("y", "Identity", "x", T=dtypes.uint8))
+    assert command("run", model, "--input", "broken.jpeg").err.startswith("error: 'broken.jpeg' is no image")
+
+
+def test_without_pillow_the_error_says_how_to_get_it(command, saved, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    (tmp_path / "cat.png").touch()
+    model = saved(placeholder("x", None), node("y", "Identity", "x"))
+    assert command("run", model, "--input", "cat.png") == (1, "", (
+        "error: reading 'cat.png' needs Pillow\n  hint: pip install 'weft-core[images]'\n"))

@@ -1,0 +1,79 @@
+"""weft inspect: what is told of a model, ops that nobody knows included."""
+
+import json
+
+import numpy as np
+import pytest
+from build import FLOAT, const, node, placeholder
+from weft import dtypes
+from weft.graph import Node
+
+
+@pytest.fixture
+def strange(saved):
+    """A graph in which some ops are unknown, and one node does not fit its op."""
+    return saved(
+        placeholder("x", (None, 4)), placeholder("unused", (1,)), const("c", np.ones((3, 4))),
+        node("known", "AddV2", "x", "c"), node("mystery", "NoSuchOp", "known"), node("after", "Neg", "mystery"),
+        Node("unfit", "Relu", ["x", "c"], attrs={"T": FLOAT}),
+    )
+
+
+def test_shapes_are_inferred_without_a_device(command, saved):
+    model = saved(placeholder("x", (None, 3)), const("w", np.ones((3, 5))), node("y", "MatMul", "x", "w"))
+    found = json.loads(command("inspect", model, "--json").out)
+    assert found["inputs"] == [{"name": "x", "op": "Placeholder", "dtype": "float32", "shape": [None, 3]}]
+    assert found["outputs"] == [{"name": "y", "op": "MatMul", "dtype": "float32", "shape": [None, 5]}]
+
+
+def test_what_is_not_known_is_told_as_such(command, strange):
+    found = json.loads(command("inspect", strange, "--json").out)
+    told = [(t["name"], t["dtype"], t["shape"]) for t in found["outputs"]]
+    assert told == [("after", "float32", None), ("unfit", "?", None)]
+    lacking = {row["op"]: row["without_kernel"] for row in found["ops"]}
+    assert lacking == {"Placeholder": 0, "AddV2": 0, "Const": 0, "Neg": 0, "NoSuchOp": 1, "Relu": 1}
+
+
+def test_people_get_sections(command, strange):
+    done = command("inspect", strange)
+    assert (done.status, done.err) == (0, "")
+    lines = done.words
+    assert lines[0][1:] == ["GraphDef", "of", "version", "0,", *lines[0][5:7], "7", "nodes"]
+    assert ["x", "float32", "[?,4]"] in lines
+    assert ["unfit", "?", "?", "Relu"] in lines
+    assert ["NoSuchOp", "1", "missing"] in lines
+    assert ["Placeholder", "2"] in lines
+    assert "6 ops, 2 without a kernel here" in done.out
+    assert ["c", "float32[3,4]", "48", "bytes"] in lines
+
+
+def test_outputs_of_one_node_are_numbered(command, saved):
+    model = saved(placeholder("x", (2, 3)), Node("u", "Unpack", ["x"], attrs={"T": FLOAT, "num": 2, "axis": 0}))
+    found = json.loads(command("inspect", model, "--json").out)
+    assert [(t["name"], t["shape"]) for t in found["outputs"]] == [("u:0", [3]), ("u:1", [3])]
+
+
+def test_the_largest_constants_come_first(command, saved):
+    constants = [const(f"c{n}", np.zeros(n)) for n in range(1, 8)]
+    found = json.loads(command("inspect", saved(*constants), "--json").out)["constants"]
+    assert (found["count"], found["bytes"]) == (7, 4 * 28)
+    assert [row["name"] for row in found["largest"]] == ["c7", "c6", "c5", "c4", "c3"]
+
+
+def test_legacy_placeholders_have_no_shape(command, saved):
+    """Writers of old GraphDefs left the shape out, which reads as a scalar's."""
+    found = json.loads(command("inspect", saved(placeholder("x", ()), node("y", "Neg", "x")), "--json").out)
+    assert [t["shape"] for t in (*found["inputs"], *found["outputs"])] == [None, None]
+
+
+def test_an_unknown_rank_and_strings_are_told(command, saved):
+    model = saved(placeholder("s", None, dtypes.string), node("t", "Identity", "s", T=dtypes.string))
+    assert ["t", "string", "<unknown", "rank>", "Identity"] in command("inspect", model).words
+
+
+def test_the_digits_network(command, digits):
+    found = json.loads(command("inspect", digits / "frozen.pb", "--json").out)
+    assert [t["shape"] for t in found["inputs"]] == [[None, 8, 8, 1]]
+    assert [t["shape"] for t in found["outputs"]] == [[None], [None, 10], [None, 10]]
+    assert (found["nodes"], sum(row["nodes"] for row in found["ops"])) == (200, 200)
+    assert found["versions"]["producer"] > 21

@@ -1,0 +1,90 @@
+"""weft devices and weft plugins."""
+
+import json
+
+import pytest
+
+BROKEN = """
+from weft.api import Unavailable, hookimpl
+
+WEFT_API = (1, 0)
+
+@hookimpl
+def weft_devices(registry):
+    registry.device(type="BROKEN", scan=scan)
+
+def scan(config):
+    raise Unavailable("no driver", hint="install one")
+"""
+FAILING = "WEFT_API = (1, 0)\n1 / 0\n"
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    """Writes a one-file plugin, which no other test's has the name of."""
+    import sys
+
+    def write(name, text):
+        (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        return str(tmp_path / f"{name}.py")
+
+    return write
+
+
+def by_name(done, key="name"):
+    return {row[key]: row for row in json.loads(done.out)}
+
+
+def test_devices_are_listed_without_opening_them(command):
+    done = command("devices", "--json")
+    assert done.status == 0
+    assert by_name(done)["EXAMPLE:0"]["status"] == "found"
+    assert by_name(done)["EXAMPLE:0"]["attributes"]["memory"] == 1 << 30
+    assert ["EXAMPLE:0", "example", "found", "1.07", "GB", "model", "make-believe"] in command("devices").words
+
+
+def test_checking_opens_every_device(command):
+    done = command("devices", "--check", "--json")
+    assert done.status == 0
+    assert {(row["check"], row["status"]) for row in json.loads(done.out)} == {("PASS", "ok")}
+    assert all(row["ms"] >= 0 for row in json.loads(done.out))
+
+
+def test_a_device_that_is_unavailable_fails_a_check_only(command, plugin):
+    arguments = ("devices", "--plugin", plugin("broken_device_test", BROKEN))
+    done = command(*arguments)
+    assert done.status == 0
+    assert ["BROKEN:*", "broken_device_test", "unavailable", "no", "driver", "install", "one"] in done.words
+    done = command(*arguments, "--check")
+    assert done.status == 1
+    assert [line[:2] for line in done.words if "BROKEN:*" in line] == [["BROKEN:*", "FAIL"]]
+
+
+def test_plugins_are_listed_with_what_they_bring(command):
+    row = by_name(command("plugins", "--json"), "id")["cpu"]
+    assert (row["status"], row["distribution"], row["registered"]["device types"]) == ("ok", "weft-cpu", ["CPU"])
+    assert ["cpu", "ok", "weft-cpu"] in [line[:3] for line in command("plugins").words]
+
+
+def test_a_plugin_that_failed_is_listed_and_its_traceback_told(command, plugin, monkeypatch):
+    monkeypatch.setenv("WEFT_PLUGINS__LOAD", plugin("failing_plugin_test", FAILING))
+    done = command("plugins")
+    assert done.status == 0
+    assert ["failing_plugin_test", "failed"] in [line[:2] for line in done.words]
+    done = command("plugins", "--traceback", "failing_plugin_test")
+    assert done.status == 0
+    assert "ZeroDivisionError: division by zero" in done.out
+
+
+def test_a_plugin_that_works_has_no_traceback(command):
+    assert command("plugins", "--traceback", "cpu") == (0, "plugin cpu is ok: it has no traceback\n", "")
+    assert command("plugins", "--traceback", "cpux").err == (
+        "error: no plugin is called 'cpux'\n  hint: did you mean cpu?\n")
+
+
+def test_without_plugins_the_way_to_devices_is_told(command, monkeypatch):
+    monkeypatch.setenv("WEFT_PLUGINS__ALLOW", "")
+    done = command("devices")
+    assert done.status == 0
+    assert "pip install weft-cpu" in done.out

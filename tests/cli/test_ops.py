@@ -1,0 +1,86 @@
+"""weft ops: kernels, signatures, what a model lacks."""
+
+import json
+
+import pytest
+from build import node, placeholder
+from weft import dtypes
+
+
+def test_ops_with_kernels_are_listed(command):
+    lines = command("ops").words
+    assert ["MatMul", "EXAMPLE", "example", "yes"] in [line[:4] for line in lines]
+    assert [line for line in lines if line[0] == "Fact"] == []
+    assert lines[-1][1:] == ["ops,", lines[-1][0], "with", "a", "kernel"]
+
+
+def test_all_lists_ops_without_a_kernel_too(command):
+    found = {row["op"]: row for row in json.loads(command("ops", "--all", "--json").out)}
+    assert found["Fact"] == {"op": "Fact", "metadata": False, "plugin": None, "kernels": []}
+    assert found["Example>Gelu"]["plugin"] == "example"
+    assert len(found) > 1900
+
+
+def test_types_are_told_in_groups(command):
+    (line,) = [line for line in command("ops").words if line[:3] == ["AddV2", "CPU", "cpu"]]
+    assert line[4:] == ["T:", "ints,", "uints,", "floats,", "complex"]
+
+
+def test_an_op_is_told_with_signature_and_kernels(command):
+    done = command("ops", "Conv2D")
+    assert (done.status, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[0] == "Conv2D(input: T, filter: T) -> output: T"
+    assert "  padding: string in {SAME, VALID, EXPLICIT}" in lines
+    assert "  data_format: string in {NHWC, NCHW} = 'NHWC'" in lines
+    assert "  dilations: list(int) = [1, 1, 1, 1]" in lines
+    assert [line for line in lines if line.startswith("  kernel: CPU cpu, priority 0")]
+
+
+@pytest.mark.parametrize(("op", "line"), [
+    ("Concat", "Concat(concat_dim: int32, values: N * T) -> output: T"), ("Concat", "  N: int >= 2"),
+    ("AssignAdd", "AssignAdd(ref: Ref(T), value: T) -> output_ref: Ref(T)"), ("NoOp", "NoOp() -> nothing"),
+    ("Const", "  kernel: needs none, the runtime itself serves it"), ("Fact", "  kernel: none here"),
+    ("BatchNormWithGlobalNormalization", "  deprecated since GraphDef version 9"),
+    ("Example>Gelu", "  stateful: no; metadata function: yes; an op of plugin example"),
+])
+def test_signatures_of_every_kind(command, op, line):
+    assert line in command("ops", op).out.splitlines()
+
+
+def test_several_ops_and_json(command):
+    found = json.loads(command("ops", "Relu", "MatMul", "--json").out)
+    assert [op["op"] for op in found] == ["Relu", "MatMul"]
+    assert {"name": "transpose_a", "type": "bool", "default": "False"} in found[1]["attrs"]
+
+
+def test_an_op_that_is_not_there_is_told(command):
+    assert command("ops", "MatMull").err.startswith("error: no op is called 'MatMull'\n  hint: did you mean MatMul")
+
+
+def test_what_a_model_lacks_is_told_with_nodes_and_reasons(command, saved):
+    names = [f"m{i}" for i in range(5)]
+    model = saved(
+        placeholder("x", ()), *(node(name, "NoSuchOp", "x") for name in names),
+        placeholder("b", (), dtypes.bool_), node("r", "Exp", "b", T=dtypes.bool_), node("fine", "Neg", "x"),
+    )
+    done = command("ops", "--missing", model)
+    assert (done.status, done.err) == (0, "")
+    lines = done.words
+    assert lines[1][:2] == ["NoSuchOp", "5"]
+    assert lines[1][-6:] == ["m0,", "m1,", "m2", "and", "2", "more"]
+    assert lines[2][:2] == ["Exp", "1"]
+    found = json.loads(command("ops", "--missing", model, "--json").out)
+    assert found[0]["nodes"] == names
+    assert "T is bool" in found[1]["reason"] or "bool" in found[1]["reason"]
+
+
+def test_nodes_that_no_output_needs_do_not_count(command, saved):
+    model = saved(placeholder("x", ()), node("y", "Neg", "x"))
+    done = command("ops", "--missing", model)
+    assert done == (0, f"nothing is missing: every op that the outputs of {model} need has a kernel\n", "")
+    assert command("ops", "--missing", model, "--json").out == "[]\n"
+
+
+def test_the_digits_network_lacks_nothing(command, digits):
+    assert command("ops", "--missing", digits / "frozen.pb").out.startswith("nothing is missing")

@@ -1,0 +1,76 @@
+"""Progress shows on a terminal only, only when work is long, and leaves nothing behind."""
+
+import io
+import threading
+from types import SimpleNamespace
+
+import pytest
+from weft.cli import progress
+
+
+class Terminal(io.StringIO):
+    """A stderr that tells when something was written to it."""
+
+    def __init__(self):
+        super().__init__()
+        self.written = threading.Event()
+
+    def isatty(self):
+        return True
+
+    def write(self, text):
+        count = super().write(text)
+        self.written.set()
+        return count
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    monkeypatch.setattr(progress, "DELAY", 0.001)
+    return _stderr(Terminal(), monkeypatch)
+
+
+def _stderr(stream, monkeypatch):
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=stream))
+    return stream
+
+
+def test_long_work_shows_a_line_that_is_erased(terminal):
+    with progress.ticking("running m.pb"):
+        assert terminal.written.wait(10)
+    text = terminal.getvalue()
+    assert text.startswith(f"{progress.CLEAR}running m.pb ... 0 s")
+    assert text.endswith(progress.CLEAR)
+
+
+def test_the_line_is_erased_when_work_fails(terminal):
+    @progress.ticking("failing")
+    def work():
+        assert terminal.written.wait(10)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        work()
+    assert terminal.getvalue().endswith(progress.CLEAR)
+
+
+def test_short_work_shows_nothing(monkeypatch):
+    stderr = _stderr(Terminal(), monkeypatch)
+    with progress.ticking("quick"):
+        pass
+    assert stderr.getvalue() == ""
+
+
+def test_without_a_terminal_there_is_no_thread_and_no_bar(monkeypatch):
+    stderr = _stderr(io.StringIO(), monkeypatch)
+    before = threading.active_count()
+    with progress.ticking("work"):
+        assert threading.active_count() == before
+    assert progress.counted(3, "work") == range(3)
+    progress.erase()
+    assert stderr.getvalue() == ""
+
+
+@pytest.mark.usefixtures("terminal")
+def test_counting_counts():
+    assert list(progress.counted(3, "work")) == [0, 1, 2]
