@@ -13,7 +13,7 @@ from weft.graphdef import dumps, loads
 from weft.messages import message_class
 from weft.op import ArgDef
 
-QUICK = settings(deadline=None, max_examples=40, derandomize=True, database=None)
+QUICK = settings(max_examples=40)
 
 
 def proto(raw: bytes) -> Any:

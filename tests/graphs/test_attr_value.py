@@ -27,7 +27,7 @@ from weft.errors import DataLoss, InvalidArgument, Unimplemented, WeftError
 from weft.messages import message_class
 from weft.tensor_proto import TensorValue
 
-QUICK = settings(deadline=None, max_examples=60, derandomize=True, database=None)
+QUICK = settings(max_examples=60)
 
 
 def message(text: str, kind: str = "AttrValue") -> bytes:

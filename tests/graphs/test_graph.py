@@ -14,7 +14,7 @@ from weft.graph import Func, Function, Graph, Input, Node, ShapeAttr, Versions, 
 from weft.node import parse_input
 from weft.op import ArgDef
 
-QUICK = settings(deadline=None, max_examples=60, derandomize=True, database=None)
+QUICK = settings(max_examples=60)
 
 
 @pytest.mark.parametrize(

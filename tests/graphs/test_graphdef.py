@@ -18,7 +18,7 @@ from weft.graph import Function, Graph, Node, Versions
 from weft.graphdef import dump, dumps, load, loads
 from weft.messages import message_class
 
-QUICK = settings(deadline=None, max_examples=40, derandomize=True, database=None)
+QUICK = settings(max_examples=40)
 FILES = sorted((Path(__file__).parents[1] / "data" / "graphs").glob("*.pb"))
 SMALL = next(f for f in FILES if f.stem == "v2_case")
 

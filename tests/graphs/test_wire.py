@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from weft import wire
 from weft.errors import DataLoss, InvalidArgument
 
-QUICK = settings(deadline=None, max_examples=100, derandomize=True, database=None)
+QUICK = settings(max_examples=100)
 
 VARINTS = [
     (0, b"\x00"), (1, b"\x01"), (127, b"\x7f"), (128, b"\x80\x01"), (300, b"\xac\x02"), (2**32, b"\x80" * 4 + b"\x10"),

@@ -14,7 +14,7 @@ from weft.metadata import RULES
 from weft.op import infer
 from weft.tensor import TensorMetadata, ValueInfo, constant_info, info, merge_shapes
 
-fast = settings(deadline=None, max_examples=60)
+fast = settings(max_examples=60)
 x234 = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
 

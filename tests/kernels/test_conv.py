@@ -15,7 +15,7 @@ from weft.op import infer
 from weft.tensor import info
 from weft_cpu.device import Cpu
 
-fast = settings(deadline=None, max_examples=60)
+fast = settings(max_examples=60)
 
 
 def attributes(op, inputs, **attrs):

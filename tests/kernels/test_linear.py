@@ -11,7 +11,7 @@ from weft.errors import InvalidArgument
 from weft.metadata import RULES
 from weft.tensor import info, merge_shapes
 
-fast = settings(deadline=None, max_examples=60)
+fast = settings(max_examples=60)
 TYPES = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int32, np.int64, np.complex64]
 
 

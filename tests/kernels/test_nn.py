@@ -12,7 +12,7 @@ from weft.errors import InvalidArgument, Unimplemented
 from weft.metadata import RULES
 from weft.tensor import info
 
-fast = settings(deadline=None, max_examples=60)
+fast = settings(max_examples=60)
 NAN, INF = np.nan, np.inf
 pair = st.tuples(st.integers(1, 3), st.integers(1, 3))
 

@@ -16,7 +16,7 @@ from weft.tensor import TensorMetadata, ValueInfo, constant_info, info
 
 INF, NAN = np.inf, np.nan
 NUMPY = {"Sum": np.sum, "Mean": np.mean, "Prod": np.prod, "Max": np.max, "Min": np.min}
-fast = settings(deadline=None, max_examples=60)
+fast = settings(max_examples=60)
 
 
 def reduce(op, x, axes, keep_dims=False):
@@ -49,7 +49,8 @@ arrays = hnp.arrays(np.float64, hnp.array_shapes(min_dims=0, max_dims=4, max_sid
 def test_reductions_are_numpys_in_float64(op, x, keep_dims, data):
     axis = st.integers(-x.ndim, x.ndim - 1) if x.ndim else st.nothing()
     axes = data.draw(st.lists(axis, unique_by=lambda a: a % x.ndim))
-    want = NUMPY[op](x, axis=tuple(axes), keepdims=keep_dims)
+    with np.errstate(all="ignore"):
+        want = NUMPY[op](x, axis=tuple(axes), keepdims=keep_dims)
     np.testing.assert_allclose(reduce(op, x, axes, keep_dims), want, rtol=1e-12, atol=1e-12)
 
 

@@ -239,7 +239,7 @@ WORDS = st.text(string.ascii_letters + string.digits + "_-", min_size=1, max_siz
 TEXTS = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=12)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     strict=st.booleans(), block=st.lists(WORDS, max_size=3), remap=st.dictionaries(WORDS, TEXTS, max_size=3),
     name=TEXTS, number=st.integers(-(2**40), 2**40), real=st.floats(allow_nan=False), commas=st.booleans(),

@@ -51,7 +51,7 @@ def expected(calls, x, y):
 
 
 @given(programs())
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_a_random_graph_gives_what_numpy_gives_and_keeps_its_results(program):
     calls, fetches = program
     step = weft.Session(build(calls)).make_callable([f"v{i}" for i in fetches], ["v0", "v1"])
@@ -68,7 +68,7 @@ def test_a_random_graph_gives_what_numpy_gives_and_keeps_its_results(program):
 
 
 @given(programs(), st.lists(st.sampled_from(["CPU:0", "EXAMPLE:0"]), min_size=25, max_size=25))
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_a_graph_split_over_two_memories_gives_what_the_cpu_gives(program, devices):
     """The example device works only when it is waited for: a buffer that is reused too early would show."""
     calls, fetches = program
@@ -89,7 +89,7 @@ def test_a_graph_split_over_two_memories_gives_what_the_cpu_gives(program, devic
 
 
 @given(programs())
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_concurrent_runs_of_a_random_graph_do_not_see_each_other(program):
     calls, fetches = program
     step = weft.Session(build(calls)).make_callable([f"v{i}" for i in fetches], ["v0", "v1"])
@@ -117,7 +117,6 @@ def uses(draw):
 
 
 @given(uses())
-@settings(deadline=None)
 def test_no_two_registers_that_are_alive_together_share_a_slot(calls):
     plan = plan_memory(calls)
     holder: dict[int, int] = {}  # slot -> register whose value is in it

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import weft
 from build import graph, node, placeholder
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from weft import dtypes
@@ -61,7 +61,6 @@ INTEGERS = arrays.arrays(st.sampled_from([np.int8, np.int32, np.int64, np.uint16
 
 @given(INTEGERS,
        st.sampled_from([dtypes.int8, dtypes.uint8, dtypes.int32, dtypes.uint64]))
-@settings(deadline=None)
 def test_integers_are_cast_exactly_or_refused(array, dtype):
     info = np.iinfo(dtype.numpy)
     fits = all(info.min <= int(v) <= info.max for v in array.reshape(-1))

@@ -98,7 +98,7 @@ def test_a_placeholder_of_a_very_old_graph_says_nothing_when_it_says_scalar():
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=20))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_batches_in_any_order_give_what_a_fresh_session_gives(batches):
     step = weft.Session(flatten_graph()).make_callable("y", ["x"])
     for i, batch in enumerate(batches):
