@@ -88,7 +88,6 @@ def against_tensorflow(path: Path, model: weft.Model, x: np.ndarray) -> list[str
     """Median times of one image, weft's and TensorFlow's, and their ratio."""
     import tensorflow as tf
 
-    tf.config.threading.set_inter_op_parallelism_threads(1)
     graph_def = tf.compat.v1.GraphDef.FromString(path.read_bytes())
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(graph_def, name="")

@@ -53,6 +53,9 @@ class Executable:
         self._device_names = {id(device): name for name, device in devices.items()}
         self._asynchronous = [d for d in devices.values() if not d.attributes.get("host_visible")]
         self._count = len(function.arg_names)
+        self._open = self.layout.open
+        self._results = function.results
+        self._copied = self.layout.copied_results
         self._frames: list[Frame] = []
 
     def run(self, feeds: Sequence[Any]) -> list[Any]:
@@ -60,8 +63,9 @@ class Executable:
 
         Raises the typed error of the first call that fails, with its node, op and device.
         """
+        frames = self._frames
         try:
-            frame = self._frames.pop()
+            frame = frames.pop()
         except IndexError:
             frame = self.layout.make_frame()
         registers = frame.registers
@@ -71,32 +75,36 @@ class Executable:
         calls = iter(frame.calls)
         try:
             frame.context.run(_run_flat, calls)
-            for device in self._asynchronous:
-                device.synchronize(device.record(STREAM))
+            if self._asynchronous:
+                self._synchronize()
         except Exception as error:  # noqa: BLE001 - a kernel may raise anything; it leaves typed
             left: int = calls.__length_hint__()  # type: ignore[attr-defined]
-            self._give_back(frame)
-            self._raise(error, len(frame.calls) - left - 1)
-        results = [np.array(registers[r]) if copied else registers[r] for r, copied in self.layout.results]
-        self._give_back(frame)
+            typed = self._typed(error, len(frame.calls) - left - 1)
+            if typed is error:
+                raise
+            raise typed from error
+        results = [registers[r] for r in self._results]
+        for i in self._copied:
+            results[i] = np.array(results[i])
+        for register in self._open:
+            registers[register] = None
+        if len(frames) < FREE_FRAMES:
+            frames.append(frame)
         return results
 
-    def _give_back(self, frame: Frame) -> None:
-        registers = frame.registers
-        for register in self.layout.open:
-            registers[register] = None
-        if len(self._frames) < FREE_FRAMES:
-            self._frames.append(frame)
+    def _synchronize(self) -> None:
+        for device in self._asynchronous:
+            device.synchronize(device.record(STREAM))
 
-    def _raise(self, error: Exception, position: int) -> None:
-        """Raise the typed error for what a call raised: the one place where a kernel's exception becomes weft's."""
-        step = self.layout.attached[position]
+    def _typed(self, error: Exception, position: int) -> WeftError:
+        """The typed error for what a call raised: the one place where a kernel's exception becomes weft's."""
+        step = self.layout.attached[min(position, len(self.layout.attached) - 1)]
         device = self._device_names[id(step.device)]
         if isinstance(error, WeftError):
-            raise error.at(node=step.call.node, op=step.call.op, device=device)
+            return error.at(node=step.call.node, op=step.call.op, device=device)
         kind = next((mine for theirs, mine in CODES if isinstance(error, theirs)), Unknown)
-        raise kind(f"kernel {step.call.code} failed with {type(error).__name__}: {error}", node=step.call.node,
-                   op=step.call.op, device=device) from error
+        return kind(f"kernel {step.call.code} failed with {type(error).__name__}: {error}", node=step.call.node,
+                    op=step.call.op, device=device)
 
 
 def _run_flat(calls: Iterable[Callable[[], Any]]) -> None:

@@ -95,7 +95,7 @@ class FrameLayout:
         self.fixed = self._find_fixed(given)
         self.open = tuple(r for r in range(len(metas)) if r not in self.fixed or r in arguments)
         self.attached = tuple(s for s in steps if not (s.is_view and self.fixed.issuperset(s.call.results)))
-        self.results = self._make_results(function.results, given.union(arguments))
+        self.copied_results = self._find_copied(function.results, given.union(arguments))
 
     def make_frame(self) -> Frame:
         """A new frame. Raises ResourceExhausted when a device has no memory for its buffers."""
@@ -152,15 +152,10 @@ class FrameLayout:
                 fixed.update(step.call.results)
         return frozenset(fixed)
 
-    def _make_results(self, registers: Sequence[int], not_fresh: set[int]) -> tuple[tuple[int, bool], ...]:
-        """Each result, and whether it is copied: its elements are not this run's, or are returned already."""
-        given: set[int] = set()
-        results = []
-        for register in registers:
-            root = self._root[register]
-            results.append((register, root in not_fresh or root in given))
-            given.add(root)
-        return tuple(results)
+    def _find_copied(self, results: Sequence[int], not_fresh: set[int]) -> tuple[int, ...]:
+        """Which results are copied at the door: their elements are not this run's, or are returned already."""
+        roots = [self._root[register] for register in results]
+        return tuple(i for i, root in enumerate(roots) if root in not_fresh or root in roots[:i])
 
     def _has_size(self, register: int) -> bool:
         return self._metas[register].is_static and self._metas[register].dtype.itemsize > 0

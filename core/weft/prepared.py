@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from numpy import ndarray
@@ -21,6 +22,7 @@ from .link import UPLOADED
 from .tensor import TensorMetadata
 
 MOST_VARIANTS = 8
+SHAPE = attrgetter("shape")
 Linked = Callable[[HostProgram, Sequence[TensorMetadata], dict[Any, Any]], tuple[HostProgram, Executable]]
 
 
@@ -52,7 +54,7 @@ class Prepared:
             x = feeds[i]
             if type(x) is not ndarray or x.dtype is not dtype or not x.flags.carray:
                 feeds[i] = convert(x, self._metas[i], self._names[i])
-        shapes = tuple([x.shape for x in feeds])
+        shapes = tuple(map(SHAPE, feeds))
         executable = self._variants.get(shapes)
         if executable is None:
             executable = self._variant(shapes, feeds)

@@ -91,7 +91,7 @@ def test_an_exception_of_a_kernel_is_a_typed_error_with_its_place_and_cause(conf
 def test_a_typed_error_of_a_kernel_keeps_its_type(config):
     with pytest.raises(weft.errors.Unavailable, match="boom") as caught:
         session(config, "Raise", "weft").run("after", {"x": X})
-    assert caught.value.node == "n"
+    assert (caught.value.node, caught.value.__cause__) == ("n", None)
 
 
 def test_an_interrupt_inside_a_kernel_leaves_the_session_usable(config):
