@@ -77,7 +77,7 @@ class Executable:
             frame.context.run(_run_flat, calls)
             if self._asynchronous:
                 self._synchronize()
-        except Exception as error:  # noqa: BLE001 - a kernel may raise anything; it leaves typed
+        except Exception as error:
             left: int = calls.__length_hint__()  # type: ignore[attr-defined]
             typed = self._typed(error, len(frame.calls) - left - 1)
             if typed is error:
