@@ -75,7 +75,7 @@ class Bind:
 
     def prepared(self, key: str, make: Callable[[], T]) -> T:
         """What was made from this node's constants under `key`, made once and shared by all links of a program."""
-        slot = (self.node, key)
+        slot = (self.node, id(self.device), key)
         if slot not in self._prepared:
             self._prepared[slot] = make()
         return self._prepared[slot]  # type: ignore[no-any-return]

@@ -7,14 +7,14 @@ memory is planned. What has no static shape is bound when it is first seen (see 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .errors import ResourceExhausted, Unimplemented, WeftError
 from .executor import Executable
-from .frame import STREAM, Step
+from .frame import STREAM, Owned, Step
 from .host_array import returned, solid, view
 from .host_program import CONSTANT, COPY, HOST, Call, Function, HostProgram
 from .infer import infer_call, infer_registers
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from .host_context import HostContext
 
 FOLDED_BYTES = 64 << 10  # a folded value may be this large, or as large as what it was made from
-UPLOADED = "uploaded buffers"  # key of the list of (free, buffer) in what links share
 LAZY_VARIANTS = 64  # shapes that a lazily bound call remembers
 
 
@@ -37,6 +36,23 @@ class NodesDeclined(Exception):
     def __init__(self, refusals: list[tuple[str, str, str, str]]) -> None:
         super().__init__(refusals)
         self.refusals = refusals
+
+
+@dataclass(slots=True)
+class Shared:
+    """What the links of one program share: what kernels prepared, constants folded and uploaded (by register).
+
+    `buffers` are those on devices, with what frees them; they live as long as the program may be linked or run.
+    """
+
+    prepared: dict[Any, Any] = field(default_factory=dict)
+    folded: dict[tuple[int, ...], list[Any]] = field(default_factory=dict)
+    uploaded: dict[int, Any] = field(default_factory=dict)
+    buffers: list[Owned] = field(default_factory=list)
+
+    def renumbered(self) -> Shared:
+        """This for a program that was lowered anew: its registers mean other values."""
+        return Shared(self.prepared, buffers=self.buffers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,26 +141,26 @@ class LazyKernel:
 
 def link(
     program: HostProgram, host: HostContext, arguments: Sequence[TensorMetadata] | None = None,
-    *, function: str = "main", prepared: dict[Any, Any] | None = None,
+    *, function: str = "main", shared: Shared | None = None,
 ) -> Executable:
     """Bind a function of the program for arguments of this metadata (default: as far as the program knows them).
 
-    `prepared` holds what kernels made of constants; pass the same dict to share it between links of one program.
+    Pass the same `shared` to the links of one program.
     Raises NodesDeclined, and InvalidArgument when metadata contradicts an op.
     """
     chosen = program.functions[function]
     infos = [ValueInfo(meta) for meta in arguments or chosen.arg_types]
-    return Linker(program, chosen, host, {} if prepared is None else prepared).link(infos)
+    return Linker(program, chosen, host, Shared() if shared is None else shared).link(infos)
 
 
 class Linker:
     """The state of one link."""
 
-    def __init__(self, program: HostProgram, function: Function, host: HostContext, prepared: dict[Any, Any]) -> None:
+    def __init__(self, program: HostProgram, function: Function, host: HostContext, shared: Shared) -> None:
         self._program = program
         self._function = function
         self._host = host
-        self._prepared = prepared
+        self._shared = shared
         self._devices = [host.open(name) for name in program.requires]  # by stream
         self._binders: dict[int, Binder] = {}
         self._declined: dict[str, list[tuple[str, str]]] = {}
@@ -156,6 +172,9 @@ class Linker:
             if call.code == CONSTANT:
                 self._frozen.update(call.results)
         known = infer_registers(function, arguments, self._program.constants, self._host.registries.ops, self._fold)
+        for call in function.kernels:
+            if call.code == COPY and call.args[0] in self._frozen:
+                self._frozen.update(call.results)
         values = {r: info.value for r, info in enumerate(known[len(function.arg_names):], len(function.arg_names))
                   if info.value is not None}
         steps: list[Step] = []
@@ -188,14 +207,13 @@ class Linker:
         same in every link."""
         if memory == HOST:
             return solid(value)
-        key = ("uploaded", register) if register in self._frozen else None
-        if key is not None and key in self._prepared:
-            return self._prepared[key]
+        if register in self._frozen and register in self._shared.uploaded:
+            return self._shared.uploaded[register]
         device = self._devices[memory]
         buffer = upload(device, solid(value))
-        self._prepared.setdefault(UPLOADED, []).append((device.free, buffer))
-        if key is not None:
-            self._prepared[key] = buffer
+        self._shared.buffers.append((device.free, buffer))
+        if register in self._frozen:
+            self._shared.uploaded[register] = buffer
         return buffer
 
     def _visible(self, call: Call) -> bool:
@@ -226,7 +244,7 @@ class Linker:
             same = tuple(k for k in candidates[candidates.index(named):]
                          if k.host == named.host)
             rule = self._host.registries.ops.metadata(op)
-            self._binders[key] = Binder(call, op, rule, same, device, self._prepared)
+            self._binders[key] = Binder(call, op, rule, same, device, self._shared.prepared)
         return self._binders[key]
 
     def _fold(
@@ -245,13 +263,14 @@ class Linker:
         limit = max(FOLDED_BYTES, sum(i.meta.nbytes for i in inputs))
         if sum(o.meta.nbytes for o in outputs) > limit:
             return outputs
-        key = ("folded", call.results)
-        if not frozen or key not in self._prepared:
+        values = self._shared.folded.get(call.results) if frozen else None
+        if values is None:
             values = _evaluate(binder, inputs, outputs)
-            if not frozen or values is None:
-                return outputs if values is None else tuple(map(constant_info, values))
-            self._prepared[key] = values
-        return tuple(map(constant_info, self._prepared[key]))
+        if values is None:
+            return outputs
+        if frozen:
+            self._shared.folded[call.results] = values
+        return tuple(map(constant_info, values))
 
     def _transfer(self, call: Call, known: Sequence[ValueInfo]) -> Step:
         meta = known[call.args[0]].meta

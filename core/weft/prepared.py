@@ -9,7 +9,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy import ndarray
 
@@ -18,29 +18,39 @@ from .executor import Executable
 from .feeds import convert, fits
 from .frame import free
 from .host_program import HostProgram
-from .link import UPLOADED
+from .link import Shared
 from .tensor import TensorMetadata
 
 MOST_VARIANTS = 8
 SHAPE = attrgetter("shape")
-Linked = Callable[[HostProgram, Sequence[TensorMetadata], dict[Any, Any]], tuple[HostProgram, Executable]]
+
+
+class Linked(NamedTuple):
+    """A link, the program that was linked in the end, and what its further links may share."""
+
+    program: HostProgram
+    executable: Executable
+    shared: Shared
+
+
+Linking = Callable[[HostProgram, Sequence[TensorMetadata], Shared], Linked]
 
 
 class Prepared:
     """Runs one step for arrays in the order of its feeds. Safe to call from several threads at once.
 
-    `linked(program, metas, prepared)` links the program, or one lowered anew when kernels decline it.
+    `linking(program, metas, shared)` links the program, or one lowered anew when kernels decline it.
     """
 
     def __init__(
-        self, names: Sequence[str], metas: Sequence[TensorMetadata], program: HostProgram, linked: Linked
+        self, names: Sequence[str], metas: Sequence[TensorMetadata], program: HostProgram, linking: Linking
     ) -> None:
         self._names = names
         self._metas = metas
         self._dtypes = [(i, meta.dtype.numpy) for i, meta in enumerate(metas)]
-        self._linked = linked
-        self._constants: dict[Any, Any] = {UPLOADED: []}
-        weakref.finalize(self, free, self._constants[UPLOADED])
+        self._linking = linking
+        self._shared = Shared()
+        weakref.finalize(self, free, self._shared.buffers)
         self._variants: dict[tuple[tuple[int, ...], ...], Executable] = {}
         self._dynamic: Executable | None = None
         self._may_be_dynamic = True
@@ -65,7 +75,7 @@ class Prepared:
         metas = self._metas
         if shapes is not None:
             metas = [TensorMetadata(m.dtype, s) for m, s in zip(metas, shapes, strict=True)]
-        self.program, executable = self._linked(self.program, metas, self._constants)
+        self.program, executable, self._shared = self._linking(self.program, metas, self._shared)
         return executable
 
     def _variant(self, shapes: tuple[tuple[int, ...], ...], feeds: Sequence[Any]) -> Executable:

@@ -11,11 +11,11 @@ from .executor import Executable
 from .graph import Graph
 from .graph_pass import in_order
 from .host_program import HostProgram
-from .link import NodesDeclined, link
+from .link import NodesDeclined, Shared, link
 from .lower import lower
 from .names import flatten, target, tensor
 from .place import Placement, Placer
-from .prepared import Prepared
+from .prepared import Linked, Prepared
 from .prune import Tensor, prune
 from .resolve import Resolved, check_versions, resolve
 from .runtime import Runtime, runtime
@@ -147,18 +147,18 @@ class Session:
             return lower(order, placement, list(zip(fed, metas, strict=True)), wanted, acting, visible,
                          self._runtime.host.registries.ops)
 
-        def linked(program: HostProgram, given: Sequence[TensorMetadata], constants: dict[Any, Any]) -> Any:
+        def linked(program: HostProgram, given: Sequence[TensorMetadata], shared: Shared) -> Linked:
             while True:
                 try:
-                    executable = link(program, self._runtime.host, given, prepared=constants)
+                    executable = link(program, self._runtime.host, given, shared=shared)
                 except NodesDeclined as declined:
                     for refusal in declined.refusals:
                         self._placer.decline(*refusal)
                     self._placement = self._place(self._graph, self.nodes)
-                    program = lowered()
+                    program, shared = lowered(), shared.renumbered()
                     continue
                 self._note(executable)
-                return program, executable
+                return Linked(program, executable, shared)
 
         return Prepared(feeds, metas, lowered(), linked)
 

@@ -173,3 +173,18 @@ def test_an_array_on_its_way_to_a_device_is_not_overwritten_before_the_device_ha
     order = [call.node for call in session.prepare("e", ["x"]).program.functions["main"].kernels if call.pack != "weft"]
     assert order == ["a", "b", "c", "d", "e"]
     assert np.array_equal(session.run("e", {"x": X}), X - X * X)
+
+
+def test_a_program_that_is_lowered_anew_takes_no_values_of_the_one_before_it():
+    """With one row y is the device's; with two its kernel declines and the registers are numbered anew."""
+    nodes = [placeholder("x", (None, 2))]
+    for i in range(2):
+        nodes += [const(f"c{i}", [[i, i]]), node(f"y{i}", "AddV2", "x", f"c{i}", device="EXAMPLE:0")]
+    for i in range(4):
+        nodes += [const(f"d{i}", [10 + i]), node(f"w{i}", "Neg", f"d{i}", device="EXAMPLE:0")]
+    session = weft.Session(graph(*nodes), {"placement": {"fallback": "allow"}})
+    step = session.make_callable(["y0", "y1", "w0", "w1", "w2", "w3"], ["x"])
+    for rows in (1, 2, 1, 3):
+        y0, y1, *w = step(np.ones((rows, 2), np.float32))
+        assert (y0.tolist(), y1.tolist()) == ([[1, 1]] * rows, [[2, 2]] * rows)
+        assert [v.tolist() for v in w] == [[-10], [-11], [-12], [-13]]
