@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .errors import WeftError
+from .errors import Internal, WeftError
 from .host_program import CONSTANT, COPY, Call, Function
 from .op import MetadataRule, OpDef, OpRegistry, infer, merge_info
 from .tensor import ValueInfo, constant_info
@@ -17,6 +17,9 @@ def infer_call(call: Call, op: OpDef, rule: MetadataRule | None, inputs: Sequenc
         return infer(op, rule, call.attrs, inputs)
     except WeftError as error:
         raise error.at(node=call.node, op=op.name)  # noqa: B904 - the same error, with its place filled in
+    except Exception as error:
+        raise Internal(f"the metadata function of {op.name} raised {type(error).__name__}: {error}", node=call.node,
+                       op=op.name) from error
 
 
 def infer_registers(

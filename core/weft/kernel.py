@@ -108,9 +108,11 @@ class KernelDef:
             types = given if isinstance(given, tuple | list) else (given,)
             if allowed is not None and not all(t in allowed for t in types):
                 return f"{name}={', '.join(str(t) for t in types)} is not among {dtype_names(allowed)}"
-        if self.when is not None and not self.when(attrs):
-            return "its condition on the attributes does not hold"
-        return None
+        try:
+            holds = self.when is None or self.when(attrs)
+        except Exception as error:  # noqa: BLE001 - a plugin's fault: its kernel is no candidate
+            return f"its condition on the attributes raised {type(error).__name__}: {error}"
+        return None if holds else "its condition on the attributes does not hold"
 
 
 def dtype_names(allowed: Iterable[DType] | None) -> str:
@@ -256,6 +258,8 @@ def run_of(bound: Callable[..., Any] | Attachable) -> Callable[..., Any]:
 
 def check_bound(bound: object, pack: str, op: str) -> None:
     """A bind function must return a callable, None, or an object with run and attach."""
+    if isinstance(bound, Declined):
+        return
     if bound is not None and not callable(bound) and not (hasattr(bound, "run") and hasattr(bound, "attach")):
         raise PluginError(f"bind of {pack}'s kernel for {op} returned {type(bound).__name__}; "
                           "expected a function, None, or an object with run and attach")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import ResourceExhausted, Unimplemented, WeftError
+from .errors import PluginError, ResourceExhausted, Unimplemented, WeftError
 from .executor import Executable
 from .frame import STREAM, Owned, Step
 from .host_array import returned, solid, view
@@ -75,12 +75,24 @@ class Binder:
         for kernel in self.candidates:
             bind = Bind(self.call.node, self.op.name, self.call.attrs, tuple(inputs), tuple(outputs), self.device,
                         STREAM, self.prepared)
-            bound = kernel.bind(bind)
+            bound = self._call(kernel, bind)
             if not isinstance(bound, Declined):
-                check_bound(bound, kernel.pack, self.op.name)
                 return kernel, bound, refusals
             refusals.append((kernel.pack, bound.reason))
         return None, None, refusals
+
+    def _call(self, kernel: KernelDef, bind: Bind) -> Bound | Declined:
+        """What bind returns. Raises PluginError for what it raises, unless that is weft's and meant for the user."""
+        node, op = self.call.node, self.op.name
+        try:
+            bound = kernel.bind(bind)
+            check_bound(bound, kernel.pack, self.op.name)
+        except WeftError as error:
+            raise error.at(node=node, op=op, device=self.device.type)  # noqa: B904 - the same error, with its place filled in
+        except Exception as error:
+            raise PluginError(f"bind of {kernel.pack}'s kernel for {op} raised {type(error).__name__}: {error}",
+                              node=node, op=op, device=self.device.type) from error
+        return bound
 
     def value_inputs(self) -> frozenset[int]:
         """The inputs whose elements the metadata function reads."""

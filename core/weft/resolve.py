@@ -69,6 +69,8 @@ def _resolve(node: Node, graph: Graph, ops: OpRegistry, producer: int) -> Resolv
         raise Unimplemented(f"op {op.name} is deprecated since GraphDef version {op.deprecated}, and this graph is "
                             f"of version {producer}", hint="write the graph again without it")
     attrs = _attrs(op, node)
+    if op.name == "Const" and attrs["value"].dtype is not attrs["dtype"]:
+        raise InvalidArgument(f"attribute 'value' is {attrs['value'].dtype.name}, 'dtype' says {attrs['dtype'].name}")
     inputs = tuple(op.expand_inputs(attrs))
     if len(inputs) != len(node.inputs):
         raise InvalidArgument(f"op {op.name} takes {len(inputs)} inputs with these attributes, "

@@ -15,6 +15,7 @@ from .link import NodesDeclined, Shared, link
 from .lower import lower
 from .names import flatten, target, tensor
 from .place import Placement, Placer
+from .plugin_code import plugin_code
 from .prepared import Linked, Prepared
 from .prune import Tensor, prune
 from .resolve import Resolved, check_versions, resolve
@@ -177,7 +178,8 @@ class Session:
         needed = {entry.node.name for entry in order} | {node for node, _ in fed}
         graph = self._graph.replace(without=[name for name in self._graph.nodes if name not in needed])
         for entry in self._passes:
-            graph = entry.function(graph)
+            with plugin_code(f"pass '{entry.name}' of plugin {entry.plugin}"):
+                graph = entry.function(graph)
             if not isinstance(graph, Graph):
                 raise InvalidArgument(f"pass '{entry.name}' of plugin {entry.plugin} returned "
                                       f"{type(graph).__name__}, not a Graph")

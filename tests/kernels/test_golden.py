@@ -41,8 +41,9 @@ def run(session: weft.Session, feeds: dict[str, np.ndarray]) -> list[np.ndarray]
 
 @pytest.mark.parametrize("way", [fed, as_constants])
 @pytest.mark.parametrize("op", APPLICABLE)
-def test_an_op_gives_what_tensorflow_gives(op, way):
+def test_an_op_gives_what_tensorflow_gives(op, way, record_property):
     wrong = []
+    record_property("golden cases", len(cases()[op]))
     for case in cases()[op]:
         try:
             got = way(case)
@@ -96,11 +97,10 @@ def inferred(entry: Resolved, infos: list[ValueInfo]) -> list[tuple[int | None, 
     return [i.shape for i in infer(entry.op, ops.metadata(entry.op), entry.attrs, infos)]
 
 
-def test_the_number_of_cases_is_known(record_property, capsys):
-    count = sum(len(cases()[op]) for op in APPLICABLE)
-    with capsys.disabled():
-        print(f"\n{count} golden cases of {len(APPLICABLE)} ops on CPU:0, fed and as constants", end=" ")
-    assert count >= 800
+def test_no_op_has_lost_its_kernel():
+    """The rest of the 2,068 cases are of ops that have no kernel yet."""
+    assert len(APPLICABLE) >= 78
+    assert sum(len(cases()[op]) for op in APPLICABLE) >= 982
 
 
 def test_a_graph_is_what_its_case_says():

@@ -16,7 +16,10 @@ WEFT_API = (1, 0)
 
 @hookimpl
 def weft_ops(registry):
-    for name in ("Raise", "Count", "Two", "Refuse", "Keep"):
+    for name, metadata in (("BadShape", lambda attrs, x: 1 / 0), ("BadInfo", lambda attrs, x: (4,))):
+        registry.add(OpSpec(f"Test>{name}", inputs=["x: T"], outputs=["y: T"], attrs=["T: type", "what: string = ''"],
+                            metadata=metadata))
+    for name in ("Raise", "Count", "Two", "Refuse", "Keep", "BadBind"):
         registry.add(OpSpec(f"Test>{name}", inputs=["x: T"], outputs=["y: T"], attrs=["T: type", "what: string = ''"],
                             metadata=None if name == "Count" else lambda attrs, x: x))
 
@@ -37,10 +40,20 @@ def register(kernels):
         return {"none": lambda x: None, "three": lambda x: (x, x, x), "scalar": lambda x: 7.0,
                 "strided": lambda x: x[..., ::2]}[b.attrs["what"]]
 
+    @kernels.kernel("Test>BadBind")
+    def bad_bind(b):
+        return {}["nothing"]
+
+    @kernels.kernel("Test>BadShape")
+    @kernels.kernel("Test>BadInfo")
+    def never(b):
+        return None
+
     @kernels.kernel("Test>Refuse")
     def refusing(b):
         return b.decline("never")
 
+    @kernels.kernel("Test>Keep", when=lambda attrs: attrs["no such attribute"], priority=5)
     @kernels.kernel("Test>Two", when=lambda attrs: attrs["what"] != "other")
     def two(b):
         return 3
@@ -126,10 +139,28 @@ def test_a_bind_that_returns_nonsense_is_named(config):
         session(config, "Two", "other").run("n", {"x": X})
 
 
+@pytest.mark.parametrize(("op", "kind", "message"), [
+    ("BadBind", PluginError, "bind of test_kernels's kernel for Test>BadBind raised KeyError"),
+    ("BadShape", Internal, "metadata function of Test>BadShape raised ZeroDivisionError"),
+    ("BadInfo", Internal, "metadata function of Test>BadInfo raised AttributeError"),
+])
+def test_what_a_plugin_does_wrong_before_the_run_names_it_and_the_node(config, op, kind, message):
+    with pytest.raises(kind, match=message) as caught:
+        session(config, op).run("n", {"x": X})
+    assert caught.value.node == "n"
+    assert caught.value.__cause__ is not None
+
+
 def test_a_kernel_with_attach_is_attached_where_its_buffers_are_fixed(config):
     attached = session(config, "Keep")
     assert np.array_equal(attached.run("after", {"x": X}), X * 2)  # n is a buffer of the frame
     assert np.array_equal(attached.run("n", {"x": X}), -X * 3)  # n is a fresh result
+
+
+def test_a_condition_that_raises_makes_its_kernel_no_candidate(config):
+    refused = session(config, "Keep").placement()["n"].refused
+    why = "its condition on the attributes raised KeyError: 'no such attribute'"
+    assert refused == [("CPU test_kernels.Test>Keep", why)]
 
 
 def test_a_one_file_plugin_adds_a_pass_that_sees_and_changes_the_pruned_graph(tmp_path):

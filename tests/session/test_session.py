@@ -203,6 +203,12 @@ def test_edges_of_the_wrong_type_or_number_are_errors_that_name_both_ends():
         session.run("k")
 
 
+def test_a_constant_of_another_type_than_it_says_is_an_error():
+    node_ = Node("c", "Const", attrs={"dtype": dtypes.int32, "value": np.ones(2, np.float32)})
+    with pytest.raises(InvalidArgument, match="'value' is float32, 'dtype' says int32"):
+        weft.Session(graph(node_)).run("c")
+
+
 def test_attributes_that_a_node_lacks_have_their_defaults():
     x = const("x", np.ones((1, 4, 4, 1)))
     f = const("f", np.ones((2, 2, 1, 1)))
