@@ -88,7 +88,9 @@ class Plugins:
             brought = contribution(module, record.id, self.config, record.distribution)
             self.registries.add(brought)
         except WeftError as error:
-            return record.refused(error)
+            refused = record.refused(error)
+            self.registries.missing_plugins[refused.id] = f"{refused.status}: {refused.reason}"
+            return refused
         self.configs[record.id] = brought.config
         return replace(record, registered=summary(brought))
 

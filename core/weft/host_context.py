@@ -72,8 +72,13 @@ class HostContext:
         have = [r.name for t in self.preference() for r in self._records.get(t, ()) if r.status == "ok"]
         if self.registries.device_types.get(device_type) is None:
             known = ", ".join(self.preference()) or "none"
-            return f"no plugin brings the device type {device_type}; device types: {known}"
+            return "; ".join((f"no plugin brings the device type {device_type}", f"device types: {known}",
+                              *self.missing_plugins()))
         return f"no such device; devices: {', '.join(have) or 'none'}"
+
+    def missing_plugins(self) -> list[str]:
+        """The plugins that are not in use, each with the reason: what is missing may be theirs."""
+        return [f"plugin {name} is {why}" for name, why in self.registries.missing_plugins.items()]
 
     def records(self, device_type: str | None = None) -> list[DeviceRecord]:
         """The devices of a type, or of every type, scanned now if they were not."""

@@ -33,6 +33,9 @@ class DeviceView(Protocol):
     def why_not(self, device_type: str, index: int | None) -> str:
         """Why a device of this type, or the one of this index, cannot be used."""
 
+    def missing_plugins(self) -> list[str]:
+        """The plugins that are not in use, each with the reason."""
+
 
 @dataclass(slots=True)
 class Assignment:
@@ -181,9 +184,10 @@ class Placer:
         have = [f"{k.device_type} {k.pack}.{row.op}" + "".join(f" {a}: {dtype_names(d)}" for a, d in k.dtypes.items())
                 for t in self._devices.preference() for k in self._kernels.candidates(row.op, t)]
         asked = "; ".join(f"{candidate}: {why}" for candidate, why in row.refused)
-        return Unimplemented(
-            f"no kernel for op {row.op} with types {', '.join(types) or 'none'}: {asked}", node=row.node, op=row.op,
-            hint=f"registered: {'; '.join(have)}" if have else "'weft plugins' lists what is installed")
+        registered = [f"registered: {'; '.join(have)}"] if have else []
+        hint = "; ".join([*registered, *self._devices.missing_plugins()]) or "'weft plugins' lists what is installed"
+        return Unimplemented(f"no kernel for op {row.op} with types {', '.join(types) or 'none'}: {asked}",
+                             node=row.node, op=row.op, hint=hint)
 
     def _not_met(self, row: Assignment, request: DeviceName, reason: str) -> None:
         wanted = request.short if request.is_local else str(request)

@@ -26,6 +26,7 @@ class Registries:
         self.allocators: dict[str, Callable[..., Any]] = {"plain": PlainAllocator}
         self.work_queues: dict[str, Callable[..., Any]] = {}
         self.passes: dict[str, GraphPass] = {}
+        self.missing_plugins: dict[str, str] = {}  # plugins that are not in use, and why: what they bring is not here
 
     def add(self, brought: Contribution) -> None:
         """Take in what a plugin brings, all of it or, when something does not fit, nothing (the error says what)."""

@@ -155,6 +155,14 @@ def test_an_unknown_device_in_the_api_is_an_error_with_the_devices():
         weft.runtime.runtime().host.open("TPU:0")
 
 
+def test_a_device_whose_plugin_failed_is_refused_with_that_reason(tmp_path):
+    path = tmp_path / "npu.py"
+    path.write_text("raise ImportError('libnpu.so.1 is missing')")
+    config = {"plugins": {"load": [str(path)]}, "placement": {"fallback": "error"}}
+    with pytest.raises(InvalidArgument, match=r"NPU:0.*plugin npu is failed: .*libnpu\.so\.1 is missing"):
+        weft.Session(two_nodes(first="NPU:0"), config).run("a", {"x": X})
+
+
 def test_a_program_on_the_cpu_opens_no_other_device(tmp_path):
     from weft.runtime import Runtime, load_config
 

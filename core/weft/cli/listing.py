@@ -51,9 +51,15 @@ def _device(record: DeviceRecord) -> dict[str, Any]:
 
 def _check(record: DeviceRecord, host: HostContext) -> dict[str, Any]:
     """Open a device, which runs a copy and a kernel on it."""
+    from ..errors import WeftError
+
     start = perf_counter()
     with ticking(f"checking {record.name}"):
-        passed = record.name in host.names(record.type)
+        try:
+            host.open(record.name)
+            passed = True
+        except WeftError:  # the record says why
+            passed = False
     took = round(1000 * (perf_counter() - start), 1)
     return {"check": "PASS" if passed else "FAIL", "ms": took, **_device(record)}
 
