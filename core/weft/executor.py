@@ -8,11 +8,10 @@ Results are the user's: what was not made in this very run is copied at the door
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .allocator import HostAllocator
 from .device import Device
 from .errors import (
     DeadlineExceeded,
@@ -26,6 +25,9 @@ from .errors import (
 from .frame import STREAM, Frame, FrameLayout, Step
 from .host_program import Function
 from .tensor import TensorMetadata
+
+if TYPE_CHECKING:
+    from .host_context import HostContext
 
 FREE_FRAMES = 8  # frames kept for reuse; more steps at once make frames of their own
 
@@ -42,14 +44,14 @@ class Executable:
 
     def __init__(
         self, function: Function, metas: Sequence[TensorMetadata], steps: Sequence[Step], presets: Mapping[int, Any],
-        devices: Mapping[str, Device], allocator: HostAllocator,
+        devices: Mapping[str, Device], host: HostContext,
         declined: Mapping[str, Sequence[tuple[str, str]]],
     ) -> None:
         self.function = function
         self.metas = tuple(metas)
         self.steps = tuple(steps)
         self.declined = declined  # node -> (pack, reason) of better kernels that declined it
-        self.layout = FrameLayout(function, metas, steps, presets, allocator)
+        self.layout = FrameLayout(function, metas, steps, presets, host)
         self._device_names = {id(device): name for name, device in devices.items()}
         self._asynchronous = [d for d in devices.values() if not d.attributes.get("host_visible")]
         self._count = len(function.arg_names)

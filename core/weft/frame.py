@@ -12,11 +12,10 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .allocator import HostAllocator
 from .device import Device
 from .errors import ResourceExhausted
 from .host_array import returned, typed, view
@@ -24,6 +23,9 @@ from .host_program import COPY, HOST, Call, Function
 from .kernel import Bound, KernelDef, run_of
 from .memory_plan import MemoryPlan, Use, plan_memory
 from .tensor import TensorMetadata
+
+if TYPE_CHECKING:
+    from .host_context import HostContext
 
 SMALL_FEED = 4096  # bytes up to which a feed is copied into the frame, so that its users can be attached
 FEED_USERS = 3  # from how many users on that pays: a copy costs about as much as two open calls cost more
@@ -79,9 +81,9 @@ class FrameLayout:
 
     def __init__(
         self, function: Function, metas: Sequence[TensorMetadata], steps: Sequence[Step], presets: Mapping[int, Any],
-        allocator: HostAllocator,
+        host: HostContext,
     ) -> None:
-        self._allocator = allocator
+        self._host = host
         self._metas = metas
         self._steps = steps
         self._presets = presets
@@ -115,7 +117,7 @@ class FrameLayout:
             registers[i] = copy
         calls = [call for step in self._steps if (call := self._attach(step, registers)) is not None]
         frame = Frame(registers, calls, copies)
-        weakref.finalize(frame, free, buffers)
+        weakref.finalize(frame, free, buffers, self._host)
         return frame
 
     def _lent(self, results: Sequence[int]) -> frozenset[int]:
@@ -168,7 +170,7 @@ class FrameLayout:
         buffers: list[Owned] = []
         for memory, nbytes in self.plan.slots:
             if memory == HOST:
-                buffers.append((self._allocator.deallocate, self._allocator.allocate(nbytes)))
+                buffers.append((self._host.allocator.deallocate, self._host.allocator.allocate(nbytes)))
                 continue
             device = next(s.device for s in self._steps if s.memory == memory)
             buffer = device.allocate(max(nbytes, 1))
@@ -277,6 +279,7 @@ def _copy_out(device: Device, source: Any, result: Any, stream: int) -> None:
     device.synchronize(device.record(stream))
 
 
-def free(buffers: Sequence[Owned]) -> None:
+def free(buffers: Sequence[Owned], _owner: object = None) -> None:
+    """Give buffers back. Who owns their memory is named so that it lives until then."""
     for take_back, buffer in buffers:
         take_back(buffer)

@@ -6,6 +6,7 @@ Nothing is scanned, opened or imported before somebody asks for the device type.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +41,8 @@ class DeviceRecord:
 class HostContext:
     """Devices and the host allocator over a set of registries. `order` is placement's order of device types.
 
+    Devices are closed when the context is closed, is no longer used, or the process ends.
+
     Raises NotFound for an allocator that nobody registered.
     """
 
@@ -54,6 +57,7 @@ class HostContext:
         self._order = order
         self._records: dict[str, list[DeviceRecord]] = {}
         self._lock = threading.RLock()
+        weakref.finalize(self, _close, self._records)
 
     def preference(self) -> list[str]:
         """Device types, those that placement prefers first."""
@@ -111,11 +115,7 @@ class HostContext:
     def close(self) -> None:
         """Close every device that was opened."""
         with self._lock:
-            for records in self._records.values():
-                for record in records:
-                    if record.status == "ok" and record.device is not None:
-                        record.device.close()
-            self._records.clear()
+            _close(self._records)
 
     def _scan(self, device_type: str) -> list[DeviceRecord]:
         announced = self.registries.device_types.get(device_type)
@@ -151,3 +151,10 @@ class HostContext:
                 except Exception as error:  # noqa: BLE001 - a plugin's fault becomes a record
                     record.give_up(error)
             return record.status == "ok"
+
+
+def _close(records: dict[str, list[DeviceRecord]]) -> None:
+    for record in [r for of_type in records.values() for r in of_type]:
+        if record.status == "ok" and record.device is not None:
+            record.device.close()
+    records.clear()

@@ -201,7 +201,7 @@ class Linker:
         used = {r for step in steps for r in step.call.args}.union(function.results)
         presets = {r: self._preset(r, values[r], memory[r]) for r in used & values.keys()}
         devices = dict(zip(self._program.requires, self._devices, strict=True))
-        return Executable(function, [info.meta for info in known], steps, presets, devices, self._host.allocator,
+        return Executable(function, [info.meta for info in known], steps, presets, devices, self._host,
                           self._declined)
 
     def _memory(self) -> dict[int, int]:

@@ -17,6 +17,7 @@ from .errors import Unimplemented
 from .executor import Executable
 from .feeds import convert, fits
 from .frame import free
+from .host_context import HostContext
 from .host_program import HostProgram
 from .link import Shared
 from .tensor import TensorMetadata
@@ -43,14 +44,15 @@ class Prepared:
     """
 
     def __init__(
-        self, names: Sequence[str], metas: Sequence[TensorMetadata], program: HostProgram, linking: Linking
+        self, names: Sequence[str], metas: Sequence[TensorMetadata], program: HostProgram, linking: Linking,
+        host: HostContext,
     ) -> None:
         self._names = names
         self._metas = metas
         self._dtypes = [(i, meta.dtype.numpy) for i, meta in enumerate(metas)]
         self._linking = linking
         self._shared = Shared()
-        weakref.finalize(self, free, self._shared.buffers)
+        weakref.finalize(self, free, self._shared.buffers, host)
         self._variants: dict[tuple[tuple[int, ...], ...], Executable] = {}
         self._dynamic: Executable | None = None
         self._may_be_dynamic = True

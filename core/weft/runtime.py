@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import threading
 from typing import Any
 
@@ -35,7 +34,6 @@ def runtime(config: Any = None) -> Runtime:
             made.plugins.register(module)
         if config is None:
             _default.append(made)
-        atexit.register(made.host.close)
         return made
 
 

@@ -161,7 +161,7 @@ class Session:
                 self._note(executable)
                 return Linked(program, executable, shared)
 
-        return Prepared(feeds, metas, lowered(), linked)
+        return Prepared(feeds, metas, lowered(), linked, self._runtime.host)
 
     def _feed_meta(self, fed: Tensor) -> TensorMetadata:
         entry = self.nodes[fed[0]]

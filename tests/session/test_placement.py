@@ -196,3 +196,45 @@ def test_a_program_that_is_lowered_anew_takes_no_values_of_the_one_before_it():
         y0, y1, *w = step(np.ones((rows, 2), np.float32))
         assert (y0.tolist(), y1.tolist()) == ([[1, 1]] * rows, [[2, 2]] * rows)
         assert [v.tolist() for v in w] == [[-10], [-11], [-12], [-13]]
+
+
+def test_a_session_that_is_dropped_frees_its_buffers_and_then_closes_its_devices(tmp_path):
+    path = tmp_path / "lifelog.py"
+    path.write_text("""
+from weft.api import hookimpl
+from weft_example import device, plugin
+WEFT_API = (1, 0)
+log = []
+
+class Logged(device.Example):
+    def free(self, buffer):
+        log.append("free")
+        super().free(buffer)
+    def close(self):
+        log.append("close")
+        super().close()
+
+def scan(config):
+    yield Logged(0, 1 << 20)
+
+@hookimpl
+def weft_devices(registry):
+    registry.device(type="EXAMPLE", scan=scan, kernels="weft_example.kernels:register")
+""")
+    import gc
+    import sys
+    import weakref
+
+    nodes = graph(placeholder("x", (3,)), const("c", [1, 2, 3]), node("a", "AddV2", "x", "c", device="EXAMPLE:0"))
+    session = weft.Session(nodes, {"plugins": {"load": [str(path)], "block": ["example"]}})
+    step = session.make_callable("a", ["x"])
+    assert step(X).tolist() == [2, 0, 6]
+    gone = weakref.ref(session)
+    del session
+    assert step(X).tolist() == [2, 0, 6]  # the callable keeps what it needs
+    del step
+    gc.collect()
+    assert gone() is None
+    log = sys.modules["lifelog"].log
+    assert log[-1] == "close"
+    assert log.count("close") == 1
