@@ -20,17 +20,19 @@ if TYPE_CHECKING:
     from .runtime import plugins as plugins
     from .runtime import register as register
     from .session import Session as Session
+    from .step import CancelToken as CancelToken
+    from .step import RunOptions as RunOptions
 
 __version__ = "0.1.0"
 
 _WHERE = {
-    "Graph": "graph", "Model": "model", "Session": "session", "devices": "runtime", "load": "model",
-    "plugins": "runtime", "register": "runtime",
+    "CancelToken": "step", "Graph": "graph", "Model": "model", "RunOptions": "step", "Session": "session",
+    "devices": "runtime", "load": "model", "plugins": "runtime", "register": "runtime",
 }
 _MODULES = ("api", "errors", "graphdef")
 
-__all__ = ["Graph", "Model", "Session", "__version__", "api", "devices", "errors", "graphdef", "load", "plugins",
-           "register"]
+__all__ = ["CancelToken", "Graph", "Model", "RunOptions", "Session", "__version__", "api", "devices", "errors",
+           "graphdef", "load", "plugins", "register"]
 
 
 def __getattr__(name: str) -> Any:

@@ -17,6 +17,7 @@ from .config_schema import Row, Setting, as_table, check_keys, plain, read_field
 from .config_sources import gather
 from .placement_config import PlacementConfig
 from .plugin_code import plugin_code
+from .work_queue import WorkQueueConfig
 
 T = TypeVar("T")
 
@@ -34,9 +35,11 @@ class PluginsConfig:
 
 @dataclass(frozen=True)
 class AllocatorConfig:
-    """[allocator]. `name`: the host allocator, "plain" or one that a plugin brings."""
+    """[allocator]. `name`: the host allocator, "plain", "pooled", "counting", "poisoning" or one that a plugin brings.
+    `limit`: how much of it may be in use at a time, as bytes, "2GiB" or "80%" of the physical memory."""
 
     name: str = "plain"
+    limit: int | str | None = None
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class PassesConfig:
     disable: tuple[str, ...] = ()
 
 
-SECTIONS = ("plugins", "plugin", "placement", "kernels", "allocator", "passes")
+SECTIONS = ("plugins", "plugin", "placement", "kernels", "allocator", "work_queue", "passes")
 
 
 class Config:
@@ -61,6 +64,7 @@ class Config:
         self.placement = self._section(PlacementConfig, "placement")
         self.kernels: dict[str, str] = self._entries("kernels")  # op -> plugin
         self.allocator = self._section(AllocatorConfig, "allocator")
+        self.work_queue = self._section(WorkQueueConfig, "work_queue")
         self.passes = self._section(PassesConfig, "passes")
         self._plugin: dict[str, list[tuple[str, Setting]]] = {}  # by folded id: (id as written, section)
         for setting in self._of("plugin"):

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import contextvars
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .allocators.aligned import array_maker
+from .async_value import DEAD, AsyncValue, available
 from .device import Device
-from .errors import ResourceExhausted
+from .errors import ResourceExhausted, Unimplemented, WeftError
 from .host_array import returned, typed, view
 from .host_program import COPY, HOST, Call, Function
 from .kernel import Bound, KernelDef, run_of
 from .memory_plan import MemoryPlan, Use, plan_memory
+from .step import Step
 from .tensor import TensorMetadata
 
 if TYPE_CHECKING:
@@ -29,15 +32,17 @@ if TYPE_CHECKING:
 
 SMALL_FEED = 4096  # bytes up to which a feed is copied into the frame, so that its users can be attached
 FEED_USERS = 3  # from how many users on that pays: a copy costs about as much as two open calls cost more
+BLOCK = 64  # calls between two looks at whether the step was cancelled
 STREAM = 0  # a device has one stream so far
 
 Attached = Callable[[], Any]
 Maker = Callable[[], Any]
+FreshCall = Callable[[Step, list[Any]], list[Any]]  # arguments to results that are new, or views of them
 Owned = tuple[Callable[[Any], None], Any]  # a buffer, and what takes it back
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BoundCall:
     """A call of a linked program: bound, or `lazy` (bound when its shapes are seen), or a transfer (no kernel).
 
     `alias`: which results show the buffer of which argument. `memory`: the stream whose memory the results live in.
@@ -59,29 +64,44 @@ class Step:
     @property
     def plannable(self) -> bool:
         """True when its results may be buffers of the frame."""
-        return self.lazy is None and not self.is_view and not (self.kernel is not None and self.kernel.allocates)
+        return self.lazy is None and not self.is_view and not (self.kernel is not None and self.kernel.returns)
+
+    @property
+    def lends(self) -> bool:
+        """True when it may read its arguments after it has returned."""
+        return self.kernel is not None and (self.kernel.asynchronous or self.kernel.nonstrict)
 
 
 class Frame:
-    """Registers, the calls attached to them, and the arrays that feeds are copied into. One step at a time runs."""
+    """Registers, the calls attached to them in blocks, and the arrays that feeds are copied into.
 
-    __slots__ = ("__weakref__", "calls", "context", "copies", "registers")
+    The last register holds the Step that runs in the frame, one at a time. `cursor` is the block that is being run.
+    """
+
+    __slots__ = ("__weakref__", "blocks", "context", "copies", "cursor", "registers")
 
     def __init__(self, registers: list[Any], calls: list[Attached], copies: list[tuple[int, Any]]) -> None:
         self.registers = registers
-        self.calls = calls
+        self.blocks = [(i, calls[i : i + BLOCK]) for i in range(0, len(calls), BLOCK)]
         self.copies = copies
+        self.cursor: tuple[int, int, Iterator[Attached]] = (0, 0, iter(()))
         # NumPy's error state is a context variable: entering a context that ignores it all is cheaper than errstate.
         self.context = contextvars.copy_context()
         self.context.run(np.seterr, all="ignore")
+
+    def position(self) -> int:
+        """The number, among the attached calls, of the one that was called last."""
+        start, size, calls = self.cursor
+        left: int = calls.__length_hint__()  # type: ignore[attr-defined]
+        return start + max(size - left - 1, 0)
 
 
 class FrameLayout:
     """Everything about the frames of an executable that can be decided before there is one."""
 
     def __init__(
-        self, function: Function, metas: Sequence[TensorMetadata], steps: Sequence[Step], presets: Mapping[int, Any],
-        host: HostContext,
+        self, function: Function, metas: Sequence[TensorMetadata], steps: Sequence[BoundCall],
+        presets: Mapping[int, Any], host: HostContext,
     ) -> None:
         self._host = host
         self._metas = metas
@@ -89,19 +109,25 @@ class FrameLayout:
         self._presets = presets
         self._root = _roots(steps, len(metas))
         self._memory = dict.fromkeys(range(len(metas)), HOST) | {r: s.memory for s in steps for r in s.call.results}
+        self.calls = tuple(steps)
+        self.producer = {r: call for call in steps for r in call.call.results}
+        self.late = self._find_late()  # numbers of calls that wait for what asynchronous ones give
+        self.is_asynchronous = any(call.lends or (call.kernel is not None and call.kernel.step) for call in steps)
+        self._fresh_calls: dict[int, FreshCall] = {}
         arguments = range(len(function.arg_names))
         lent = self._lent(function.results)
         self.plan = self._make_plan(lent)
         self.copied_feeds = self._choose_copied_feeds(arguments, lent)
         given = {*presets, *self.plan.slot_of, *self.copied_feeds}
         self.fixed = self._find_fixed(given)
-        self.open = tuple(r for r in range(len(metas)) if r not in self.fixed or r in arguments)
-        self.attached = tuple(s for s in steps if not (s.is_view and self.fixed.issuperset(s.call.results)))
+        self.open = (*(r for r in range(len(metas)) if r not in self.fixed or r in arguments), len(metas))
+        self.attached = tuple(n for n, s in enumerate(steps) if n not in self.late
+                              and not (s.is_view and self.fixed.issuperset(s.call.results)))
         self.copied_results = self._find_copied(function.results, given.union(arguments))
 
     def make_frame(self) -> Frame:
         """A new frame. Raises ResourceExhausted when a device has no memory for its buffers."""
-        registers: list[Any] = [None] * len(self._metas)
+        registers: list[Any] = [None] * (len(self._metas) + 1)
         for register, value in self._presets.items():
             registers[register] = value
         buffers = self._allocate()
@@ -115,15 +141,18 @@ class FrameLayout:
         copies = [(i, self._maker(i)()) for i in self.copied_feeds]
         for i, copy in copies:
             registers[i] = copy
-        calls = [call for step in self._steps if (call := self._attach(step, registers)) is not None]
-        frame = Frame(registers, calls, copies)
+        attached = [self._attach(step, registers) for n, step in enumerate(self._steps) if n not in self.late]
+        frame = Frame(registers, [call for call in attached if call is not None], copies)
         weakref.finalize(frame, free, buffers, self._host)
         return frame
 
     def _lent(self, results: Sequence[int]) -> frozenset[int]:
-        """Registers whose arrays others read later: the user, or a device that works through its queue."""
+        """Registers whose arrays others read later: the user, a device that works through its queue, a kernel that
+        has returned, a call that waits for one."""
         read_later = [a for step in self._steps if not step.device.attributes.get("host_visible")
                       for a in step.call.args if self._memory[a] == HOST]
+        read_later += [a for n, step in enumerate(self._steps) if step.lends or n in self.late for a in step.call.args]
+        read_later += [r for n in self.late for r in self._steps[n].call.results]
         return frozenset(self._root[r] for r in (*results, *read_later))
 
     def _make_plan(self, lent: frozenset[int]) -> MemoryPlan:
@@ -162,30 +191,40 @@ class FrameLayout:
     def _has_size(self, register: int) -> bool:
         return self._metas[register].is_static and self._metas[register].dtype.itemsize > 0
 
-    def _same_layout(self, step: Step, output: int, argument: int) -> bool:
+    def _same_layout(self, step: BoundCall, output: int, argument: int) -> bool:
         out, arg = self._metas[step.call.results[output]], self._metas[step.call.args[argument]]
         return out.is_static and out.shape == arg.shape and out.dtype.itemsize == arg.dtype.itemsize
 
     def _allocate(self) -> list[Owned]:
+        """A buffer for each slot. Host memory goes back when the last array over it is gone, which may be later than
+        the frame: a kernel of an abandoned step may still use it."""
         buffers: list[Owned] = []
-        for memory, nbytes in self.plan.slots:
-            if memory == HOST:
-                buffers.append((self._host.allocator.deallocate, self._host.allocator.allocate(nbytes)))
-                continue
-            device = next(s.device for s in self._steps if s.memory == memory)
-            buffer = device.allocate(max(nbytes, 1))
-            if buffer is None:
-                free(buffers)
-                raise ResourceExhausted(f"no memory for a buffer of {nbytes} bytes, of {self.plan.nbytes} bytes that "
-                                        "a run of this program takes", device=device.type)
-            buffers.append((device.free, buffer))
+        try:
+            for slot, (memory, nbytes) in enumerate(self.plan.slots):
+                user = next(s for s in self._steps if any(self.plan.slot_of.get(r) == slot for r in s.call.results))
+                buffers.append(self._allocate_slot(memory, nbytes, user))
+        except BaseException:
+            free(buffers)
+            raise
         return buffers
+
+    def _allocate_slot(self, memory: int, nbytes: int, user: BoundCall) -> Owned:
+        try:
+            if memory == HOST:
+                return keep, self._host.allocator.allocate(nbytes)
+            buffer = user.device.allocate(max(nbytes, 1))
+            if buffer is None:
+                raise ResourceExhausted(f"no memory for a buffer of {nbytes} bytes, of {self.plan.nbytes} bytes that a "
+                                        "run of this program takes")
+        except WeftError as error:
+            raise error.at(node=user.call.node, op=user.call.op, device=user.device.type)  # noqa: B904 - the same error
+        return user.device.free, buffer
 
     def _maker(self, register: int) -> Maker:
         meta = self._metas[register]
-        return partial(np.empty, meta.dims, meta.dtype.numpy)
+        return array_maker(self._host.allocator, meta.dims, meta.dtype.numpy)
 
-    def _attach(self, step: Step, registers: list[Any]) -> Attached | None:
+    def _attach(self, step: BoundCall, registers: list[Any]) -> Attached | None:
         """The step as a call without arguments over these registers; None where nothing is left to run."""
         args, results = step.call.args, step.call.results
         if step.is_view:
@@ -195,21 +234,73 @@ class FrameLayout:
         if step.call.code == COPY:
             copy = step.device.copy_in if step.memory != HOST else partial(_copy_out, step.device)
             return open_call(registers, args, results, self._fresh(step), partial(_on_stream, copy))
-        assert step.kernel is not None
-        assert step.bound is not None
-        run = run_of(step.bound)
-        if step.kernel.allocates:
-            return partial(_run_lazy, registers, args, results, partial(_allocating, run, len(results), step.call.op))
+        run = self._runner(step, registers)
+        if step.kernel is not None and step.kernel.returns:
+            return partial(_run_lazy, registers, args, results, run)
         if self.fixed.issuperset(args) and self.fixed.issuperset(results):
             inputs, outputs = tuple(registers[a] for a in args), tuple(registers[r] for r in results)
             attach = getattr(step.bound, "attach", None)
             return attach(inputs, outputs) if attach is not None else partial(run, *inputs, *outputs)
         return open_call(registers, args, results, self._fresh(step), run)
 
-    def _fresh(self, step: Step) -> tuple[Maker | None, ...]:
+    def _runner(self, step: BoundCall, registers: list[Any]) -> Callable[..., Any]:
+        """The call's run function; of one that returns its results, a function of the list of its arguments."""
+        assert step.kernel is not None
+        assert step.bound is not None
+        run = run_of(step.bound)
+        if step.kernel.step:
+            run = partial(_with_step, registers, run)
+        if step.kernel.returns:
+            return partial(_returning, run, len(step.call.results), step.call.op, step.kernel.nonstrict)
+        return run
+
+    def fresh(self, number: int) -> FreshCall:
+        """Call `number` as a function that writes no memory of the plan; made when it is first asked for."""
+        if number not in self._fresh_calls:
+            self._fresh_calls[number] = self._make_fresh(self._steps[number])
+        return self._fresh_calls[number]
+
+    def _make_fresh(self, bound: BoundCall) -> FreshCall:
+        metas = [self._metas[r] for r in bound.call.results]
+        if bound.is_view:
+            sources = [bound.alias[i] for i in range(len(metas))]
+            return lambda _, ins: [view(ins[s], m) for s, m in zip(sources, metas, strict=True)]
+        if bound.lazy is not None:
+            lazy = bound.lazy
+            return lambda _, ins: lazy(ins)
+        if bound.memory != HOST or bound.call.code == COPY:
+            raise Unimplemented(f"{bound.call.code} beside asynchronous kernels of the host", node=bound.call.node)
+        if bound.kernel is not None and bound.kernel.returns:
+            return lambda step, ins: self._runner(bound, [step])(ins)
+        makers = [self._maker(r) for r in bound.call.results]
+
+        def call(step: Step, ins: list[Any]) -> list[Any]:
+            outs = [make() for make in makers]
+            self._runner(bound, [step])(*ins, *outs)
+            return outs
+
+        return call
+
+    @staticmethod
+    def payload(value: Any) -> Any:
+        """What an asynchronous kernel completed a value with, as a register holds it."""
+        return np.asarray(value, order="C")
+
+    def _find_late(self) -> frozenset[int]:
+        """The calls that need, at whatever distance, a result of an asynchronous one."""
+        pending: set[int] = set()
+        late = set()
+        for number, step in enumerate(self._steps):
+            if not pending.isdisjoint(step.call.args):
+                late.add(number)
+            if number in late or step.lends:
+                pending.update(step.call.results)
+        return frozenset(late)
+
+    def _fresh(self, step: BoundCall) -> tuple[Maker | None, ...]:
         return tuple(None if r in self.fixed else self._maker(r) for r in step.call.results)
 
-    def _attach_view(self, step: Step, registers: list[Any]) -> Attached | None:
+    def _attach_view(self, step: BoundCall, registers: list[Any]) -> Attached | None:
         pairs = [(r, step.call.args[step.alias[i]], self._metas[r]) for i, r in enumerate(step.call.results)]
         if not self.fixed.issuperset(step.call.results):
             return partial(_run_view, registers, pairs)
@@ -245,7 +336,7 @@ def open_call(
     return call
 
 
-def _roots(steps: Sequence[Step], count: int) -> list[int]:
+def _roots(steps: Sequence[BoundCall], count: int) -> list[int]:
     """For every register the one whose buffer it shows: itself, or what it is an alias of."""
     root = list(range(count))
     for step in steps:
@@ -261,8 +352,16 @@ def _run_lazy(
         registers[register] = value
 
 
-def _allocating(run: Callable[..., Any], count: int, op: str, inputs: list[Any]) -> list[Any]:
-    return returned(run(*inputs), count, op)
+def _with_step(registers: list[Any], run: Callable[..., Any], *arrays: Any) -> Any:
+    return run(registers[-1], *arrays)
+
+
+def _returning(run: Callable[..., Any], count: int, op: str, nonstrict: bool, inputs: list[Any]) -> list[Any]:
+    """Results of a kernel that returns them: payloads where they are there, else AsyncValues."""
+    if nonstrict:
+        inputs = [x if isinstance(x, AsyncValue) else available(x) for x in inputs]
+    return [v.get() if isinstance(v, AsyncValue) and v.is_available() and v.error is None and v is not DEAD else v
+            for v in returned(run(*inputs), count, op)]
 
 
 def _run_view(registers: list[Any], pairs: Sequence[tuple[int, int, TensorMetadata]]) -> None:
@@ -277,6 +376,10 @@ def _on_stream(copy: Callable[..., None], source: Any, result: Any) -> None:
 def _copy_out(device: Device, source: Any, result: Any, stream: int) -> None:
     device.copy_out(source, result, stream)
     device.synchronize(device.record(stream))
+
+
+def keep(_buffer: object) -> None:
+    """Host memory is given back by the last array over it."""
 
 
 def free(buffers: Sequence[Owned], _owner: object = None) -> None:

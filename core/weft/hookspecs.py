@@ -85,7 +85,8 @@ class FactoryRegistrar:
         self._entries = entries
 
     def add(self, name: str, factory: Callable[..., Any]) -> None:
-        """Offer `factory()` under a name for config to choose."""
+        """Offer a factory under a name for config to choose: `factory()` gives an allocator, `factory(config)` with a
+        WorkQueueConfig a work queue."""
         if name in self._entries:
             raise PluginError(f"{self._kind} '{name}' is registered twice")
         self._entries[name] = factory

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .async_value import AsyncValue
 from .errors import Internal
 from .tensor import TensorMetadata
 
@@ -28,9 +29,9 @@ def solid(array: Any) -> Any:
 
 
 def returned(result: Any, count: int, op: str) -> list[Any]:
-    """What an allocating kernel returned, as contiguous arrays. Raises Internal when it is not `count` values."""
+    """What a kernel returned, as contiguous arrays or AsyncValues. Raises Internal when it is not `count` values."""
     values = list(result) if isinstance(result, tuple | list) else [result]
     if len(values) != count or any(v is None for v in values):
         got = 0 if result is None else len(values)
         raise Internal(f"the kernel of {op} returned {got} values, expected {count}", op=op)
-    return [np.asarray(v, order="C") for v in values]
+    return [v if isinstance(v, AsyncValue) else np.asarray(v, order="C") for v in values]

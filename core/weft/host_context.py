@@ -1,6 +1,7 @@
-"""HostContext: what programs run in. It owns the devices of this process: scans, opens, probes and closes them.
+"""HostContext: what programs run in. It owns the devices of this process: scans, opens, probes and closes them. It
+owns the work queue too.
 
-Nothing is scanned, opened or imported before somebody asks for the device type.
+Nothing is scanned, opened or imported before somebody asks for the device type, or for the queue.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .allocator import HostAllocator
+from .allocators import make_allocator
 from .device import Device, DeviceName, load_callable
 from .errors import NotFound, PluginError, Unavailable, WeftError, closest
 from .placement_config import preference
 from .registries import Registries
+from .work_queue import ConcurrentWorkQueue, WorkQueueConfig
+from .work_queues import make_work_queue
 
 
 @dataclass
@@ -41,23 +45,35 @@ class DeviceRecord:
 class HostContext:
     """Devices and the host allocator over a set of registries. `order` is placement's order of device types.
 
-    Devices are closed when the context is closed, is no longer used, or the process ends.
+    Devices and queue are closed when the context is closed, is no longer used, or the process ends.
 
-    Raises NotFound for an allocator that nobody registered.
+    `allocator` and `limit` are those of [allocator].
+
+    Raises NotFound for an allocator that nobody registered, InvalidArgument for a limit that cannot be read.
     """
 
     def __init__(
-        self, registries: Registries, order: str | Sequence[str] = "auto", allocator: str = "plain"
+        self, registries: Registries, order: str | Sequence[str] = "auto", allocator: str = "plain",
+        limit: int | str | None = None, work_queue: WorkQueueConfig | None = None,
     ) -> None:
-        if allocator not in registries.allocators:
-            raise NotFound(f"no allocator is called '{allocator}'",
-                           hint=f"[allocator] name: one of {', '.join(sorted(registries.allocators))}")
         self.registries = registries
-        self.allocator: HostAllocator = registries.allocators[allocator]()
+        self.allocator: HostAllocator = make_allocator(registries.allocators, allocator, limit)
         self._order = order
         self._records: dict[str, list[DeviceRecord]] = {}
+        self._queue_config = work_queue or WorkQueueConfig()
+        self._queues: list[ConcurrentWorkQueue] = []  # the one, once somebody has asked for it
         self._lock = threading.RLock()
-        weakref.finalize(self, _close, self._records)
+        weakref.finalize(self, _close, self._records, self._queues)
+
+    @property
+    def work_queue(self) -> ConcurrentWorkQueue:
+        """The queue that config chose, made when first asked for. Raises as make_work_queue does."""
+        for queue in self._queues:  # no lock once it is there: a device may be opening under it
+            return queue
+        with self._lock:
+            if not self._queues:
+                self._queues.append(make_work_queue(self.registries.work_queues, self._queue_config))
+            return self._queues[0]
 
     def preference(self) -> list[str]:
         """Device types, those that placement prefers first."""
@@ -113,9 +129,9 @@ class HostContext:
         raise NotFound(f"device {name}: {reason}", device=name, hint=f"did you mean {near[0]}?" if near else None)
 
     def close(self) -> None:
-        """Close every device that was opened."""
+        """Close the queue and every device that was opened."""
         with self._lock:
-            _close(self._records)
+            _close(self._records, self._queues)
 
     def _scan(self, device_type: str) -> list[DeviceRecord]:
         announced = self.registries.device_types.get(device_type)
@@ -153,7 +169,10 @@ class HostContext:
             return record.status == "ok"
 
 
-def _close(records: dict[str, list[DeviceRecord]]) -> None:
+def _close(records: dict[str, list[DeviceRecord]], queues: list[ConcurrentWorkQueue]) -> None:
+    for queue in queues:
+        queue.close()
+    queues.clear()
     for record in [r for of_type in records.values() for r in of_type]:
         if record.status == "ok" and record.device is not None:
             record.device.close()

@@ -96,6 +96,14 @@ class KernelDef:
     alias: Alias = field(default_factory=dict)  # output that is always the buffer of an input
     inplace: Mapping[int, int] = field(default_factory=dict)  # output that may be written over an input
     allocates: bool = False  # returns its outputs: their shapes depend on data
+    asynchronous: bool = False  # returns AsyncValues, or payloads where they are there already
+    nonstrict: bool = False  # called when one input is available, with every input as an AsyncValue; returns outputs
+    step: bool = False  # its first argument is the running Step
+
+    @property
+    def returns(self) -> bool:
+        """True when the run function returns its outputs instead of writing them."""
+        return self.allocates or self.asynchronous or self.nonstrict
 
     def aliases(self, attrs: Attrs) -> Mapping[int, int]:
         """Which outputs of a node with these attributes are the buffers of which inputs."""
@@ -140,6 +148,7 @@ class Kernels:
         self, op: str, *, dtypes: Mapping[str, str | Iterable[str]] | None = None,
         when: Callable[[Attrs], bool] | None = None, priority: int = 0, host: Iterable[str] = (),
         alias: Alias | None = None, inplace: Mapping[int, int] | None = None, allocates: bool = False,
+        asynchronous: bool = False, nonstrict: bool = False, step: bool = False,
     ) -> Callable[[BindFunction], BindFunction]:
         """Decorate a bind function: it serves `op` for these types and attributes. See KernelDef for the flags."""
 
@@ -148,7 +157,7 @@ class Kernels:
                     for attr, types in (dtypes or {}).items()}
             self.added.append(KernelDef(
                 op, self._pack.device_type, self._pack.plugin, bind, sets, when, self._pack.priority + priority,
-                frozenset(host), alias or {}, inplace or {}, allocates,
+                frozenset(host), alias or {}, inplace or {}, allocates, asynchronous, nonstrict, step,
             ))
             return bind
 

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .allocator import HostAllocator
+from .allocators.aligned import array_maker
 from .errors import PluginError, ResourceExhausted, Unimplemented, WeftError
 from .executor import Executable
-from .frame import STREAM, Owned, Step
+from .frame import STREAM, BoundCall, Owned
 from .host_array import returned, solid, view
 from .host_program import CONSTANT, COPY, HOST, Call, Function, HostProgram
 from .infer import infer_call, infer_registers
@@ -65,6 +67,7 @@ class Binder:
     candidates: tuple[KernelDef, ...]
     device: Device
     prepared: dict[Any, Any]
+    allocator: HostAllocator
 
     def bind(
         self, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata]
@@ -143,8 +146,10 @@ class LazyKernel:
         if kernel.allocates:
             return lambda ins: returned(run(*ins), len(outputs), binder.op.name)
 
+        makers = [array_maker(binder.allocator, o.dims, o.dtype.numpy) for o in outputs]
+
         def call(ins: list[Any]) -> list[Any]:
-            outs = [np.empty(o.dims, o.dtype.numpy) for o in outputs]
+            outs = [make() for make in makers]
             run(*ins, *outs)
             return outs
 
@@ -189,7 +194,7 @@ class Linker:
                 self._frozen.update(call.results)
         values = {r: info.value for r, info in enumerate(known[len(function.arg_names):], len(function.arg_names))
                   if info.value is not None}
-        steps: list[Step] = []
+        steps: list[BoundCall] = []
         refusals: list[tuple[str, str, str, str]] = []
         for call in self._needed(values):
             step = self._transfer(call, known) if call.code == COPY else self._bind(call, known, values, refusals)
@@ -256,7 +261,8 @@ class Linker:
             same = tuple(k for k in candidates[candidates.index(named):]
                          if k.host == named.host)
             rule = self._host.registries.ops.metadata(op)
-            self._binders[key] = Binder(call, op, rule, same, device, self._shared.prepared)
+            self._binders[key] = Binder(call, op, rule, same, device, self._shared.prepared,
+                                         self._host.allocator)
         return self._binders[key]
 
     def _fold(
@@ -284,18 +290,18 @@ class Linker:
             self._shared.folded[call.results] = values
         return tuple(map(constant_info, values))
 
-    def _transfer(self, call: Call, known: Sequence[ValueInfo]) -> Step:
+    def _transfer(self, call: Call, known: Sequence[ValueInfo]) -> BoundCall:
         meta = known[call.args[0]].meta
         if not meta.is_static or not meta.dtype.itemsize:
             name = self._program.requires[call.stream]
             raise Unimplemented(f"copying a value of {meta} to or from {name}", node=call.node, device=name,
                                 hint="feed static shapes, or run on a host device such as CPU:0")
-        return Step(call, self._devices[call.stream], call.stream if call.attrs["to"] == "device" else HOST)
+        return BoundCall(call, self._devices[call.stream], call.stream if call.attrs["to"] == "device" else HOST)
 
     def _bind(
         self, call: Call, known: Sequence[ValueInfo], values: Mapping[int, Any],
         refusals: list[tuple[str, str, str, str]],
-    ) -> Step | None:
+    ) -> BoundCall | None:
         binder = self._binder(call)
         inputs = [known[a] for a in call.args]
         outputs = [known[r].meta for r in call.results]
@@ -310,7 +316,7 @@ class Linker:
                                     hint="feed static shapes, or place the node on CPU:0")
             constants = {i: values[a] for i, a in enumerate(call.args) if a in values}
             may_alias = {o: i for kernel in binder.candidates for o, i in kernel.aliases(call.attrs).items()}
-            return Step(call, binder.device, memory, binder.candidates[0], lazy=LazyKernel(binder, constants),
+            return BoundCall(call, binder.device, memory, binder.candidates[0], lazy=LazyKernel(binder, constants),
                         alias=may_alias)
         kernel, bound, declined = binder.bind(inputs, outputs)
         if kernel is None:
@@ -319,7 +325,7 @@ class Linker:
         if declined:
             self._declined[call.node] = declined
         alias = kernel.aliases(call.attrs) if bound is None else {}
-        return Step(call, binder.device, memory, kernel, bound, alias=alias)
+        return BoundCall(call, binder.device, memory, kernel, bound, alias=alias)
 
 
 def _evaluate(binder: Binder, inputs: list[ValueInfo], outputs: tuple[ValueInfo, ...]) -> list[Any] | None:

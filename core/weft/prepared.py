@@ -20,6 +20,7 @@ from .frame import free
 from .host_context import HostContext
 from .host_program import HostProgram
 from .link import Shared
+from .step import CancelToken, RunOptions, Step
 from .tensor import TensorMetadata
 
 MOST_VARIANTS = 8
@@ -45,8 +46,11 @@ class Prepared:
 
     def __init__(
         self, names: Sequence[str], metas: Sequence[TensorMetadata], program: HostProgram, linking: Linking,
-        host: HostContext,
+        host: HostContext, session: Step, closing: CancelToken,
     ) -> None:
+        self._host = host
+        self._step = session  # serves all runs that need no step of their own
+        self._closing = closing
         self._names = names
         self._metas = metas
         self._dtypes = [(i, meta.dtype.numpy) for i, meta in enumerate(metas)]
@@ -59,7 +63,7 @@ class Prepared:
         self._lock = threading.Lock()
         self.program = program
 
-    def __call__(self, arrays: Sequence[Any]) -> list[Any]:
+    def __call__(self, arrays: Sequence[Any], options: RunOptions | None = None) -> list[Any]:
         """Results for these feeds. Raises InvalidArgument when one does not fit its tensor."""
         feeds = list(arrays)
         for i, dtype in self._dtypes:
@@ -70,7 +74,17 @@ class Prepared:
         executable = self._variants.get(shapes)
         if executable is None:
             executable = self._variant(shapes, feeds)
-        return executable.run(feeds)
+        if options is None and not executable.is_asynchronous:
+            return executable.run(feeds, self._step)
+        return self._run_alone(executable, feeds, options or RunOptions())
+
+    def _run_alone(self, executable: Executable, feeds: Sequence[Any], options: RunOptions) -> list[Any]:
+        parents = (self._closing,) if options.cancel is None else (self._closing, options.cancel)
+        step = Step(self._host, options.timeout, parents)
+        try:
+            return executable.run(feeds, step)
+        finally:
+            step.close()
 
     def executable(self, shapes: tuple[tuple[int, ...], ...] | None = None) -> Executable:
         """The program linked for feeds of these shapes; without shapes: for what is known of them now."""

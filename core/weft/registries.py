@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .allocator import PlainAllocator
+from . import allocators, work_queues
 from .device import DeviceTypeRegistry
 from .errors import PluginError
 from .graph_pass import GraphPass
@@ -23,8 +23,8 @@ class Registries:
         self.ops = OpRegistry()
         self.device_types = DeviceTypeRegistry()
         self.kernels = KernelRegistry(self.device_types, kernel_override)
-        self.allocators: dict[str, Callable[..., Any]] = {"plain": PlainAllocator}
-        self.work_queues: dict[str, Callable[..., Any]] = {}
+        self.allocators: dict[str, Callable[..., Any]] = dict(allocators.GIVEN)
+        self.work_queues: dict[str, str | Callable[..., Any]] = dict(work_queues.GIVEN)
         self.passes: dict[str, GraphPass] = {}
         self.missing_plugins: dict[str, str] = {}  # plugins that are not in use, and why: what they bring is not here
 

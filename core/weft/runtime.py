@@ -16,7 +16,8 @@ class Runtime:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.plugins: Plugins = load_plugins(config)
-        self.host = HostContext(self.plugins.registries, config.placement.order, config.allocator.name)
+        self.host = HostContext(self.plugins.registries, config.placement.order, config.allocator.name,
+                                config.allocator.limit, config.work_queue)
 
 
 _lock = threading.RLock()

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .errors import FailedPrecondition, InvalidArgument, WeftError, boundary, unexpected
+from .errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, boundary, unexpected
 from .executor import Executable
 from .graph import Graph
 from .graph_pass import in_order
@@ -20,6 +20,7 @@ from .prepared import Linked, Prepared
 from .prune import Tensor, prune
 from .resolve import Resolved, check_versions, resolve
 from .runtime import Runtime, runtime
+from .step import CancelToken, RunOptions, Step
 from .tensor import TensorMetadata
 
 MOST_PREPARED = 256  # combinations of feeds, fetches and targets that are kept
@@ -46,6 +47,8 @@ class Session:
         check_versions(graph)
         self._runtime: Runtime = runtime(config)
         host, settings = self._runtime.host, self._runtime.config
+        self._step = Step(host)
+        self._closing = CancelToken()
         self._passes = in_order([p for name, p in host.registries.passes.items()
                                  if name not in settings.passes.disable], "graph")
         self.nodes = resolve(graph, host.registries.ops)
@@ -57,16 +60,20 @@ class Session:
         return self._graph
 
     @boundary
-    def run(self, fetches: Any, feeds: Mapping[str, Any] | None = None, *, targets: Sequence[str] = ()) -> Any:
+    def run(
+        self, fetches: Any, feeds: Mapping[str, Any] | None = None, *, targets: Sequence[str] = (),
+        options: RunOptions | None = None,
+    ) -> Any:
         """The fetched tensors: a name gives an array, a list a list, a dict a dict. Arrays are the caller's own.
 
         `feeds` maps tensor names to anything array-like; `targets` are nodes to run for their effect. Raises
-        InvalidArgument, NotFound for names and feeds that do not fit, and the error of the first kernel that fails.
+        InvalidArgument, NotFound for names and feeds that do not fit, the error of the first kernel that fails,
+        DeadlineExceeded and Cancelled as `options` say.
         """
         names, rebuild = flatten(fetches)
         feeds = feeds or {}
         prepared = self._prepare(names, tuple(feeds), (targets,) if isinstance(targets, str) else tuple(targets))
-        return rebuild(prepared(tuple(feeds.values())))
+        return rebuild(prepared(tuple(feeds.values()), options))
 
     @boundary
     def make_callable(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> Callable[..., Any]:
@@ -103,8 +110,10 @@ class Session:
         return self._prepare(flatten(fetches)[0], tuple(feeds), tuple(targets))
 
     def close(self) -> None:
-        """End the session: later runs raise FailedPrecondition. Closing twice is no error."""
+        """End the session: what runs is cancelled, later runs raise FailedPrecondition. Closing twice is no error."""
         self._closed = True
+        self._closing.cancel()
+        self._step.cancel(Cancelled("the session was closed while this ran"))
         self._prepared.clear()
 
     def __enter__(self) -> Session:
@@ -161,7 +170,7 @@ class Session:
                 self._note(executable)
                 return Linked(program, executable, shared)
 
-        return Prepared(feeds, metas, lowered(), linked, self._runtime.host)
+        return Prepared(feeds, metas, lowered(), linked, self._runtime.host, self._step, self._closing)
 
     def _feed_meta(self, fed: Tensor) -> TensorMetadata:
         entry = self.nodes[fed[0]]

@@ -193,12 +193,12 @@ def weft_passes(registry):
 
 
 def test_an_allocator_of_a_plugin_is_used_by_config_alone(tmp_path):
-    path = tmp_path / "counting.py"
+    path = tmp_path / "small.py"
     path.write_text("""
 from weft.api import PlainAllocator, hookimpl
 WEFT_API = (1, 0)
 
-class Counting(PlainAllocator):
+class Small(PlainAllocator):
     def allocate(self, nbytes, alignment=64):
         if nbytes > 1000:
             from weft.api import errors
@@ -207,10 +207,10 @@ class Counting(PlainAllocator):
 
 @hookimpl
 def weft_allocators(registry):
-    registry.add("counting", Counting)
+    registry.add("small", Small)
 """)
     nodes = graph(placeholder("x", (None,)), node("a", "Neg", "x"), node("b", "Neg", "a"))
-    limited = weft.Session(nodes, {"plugins": {"load": [str(path)]}, "allocator": {"name": "counting"}})
+    limited = weft.Session(nodes, {"plugins": {"load": [str(path)]}, "allocator": {"name": "small"}})
     assert np.array_equal(limited.run("b", {"x": X}), X)
     with pytest.raises(ResourceExhausted, match="too many"):
         limited.run("b", {"x": np.zeros(1000, np.float32)})

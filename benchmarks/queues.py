@@ -1,0 +1,69 @@
+"""What a task costs in each work queue, against concurrent.futures.ThreadPoolExecutor with as many threads.
+
+    python benchmarks/queues.py
+
+A task that does nothing, from adding it until it is known to be done, in batches of 1,000; and alone, from adding it
+until its value is there. Every figure is the median over interleaved pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
+
+from tabulate import tabulate
+from timing import paired
+from weft.async_value import AsyncValue
+from weft.work_queues.multi_threaded import MultiThreadedWorkQueue
+from weft.work_queues.seeded import SeededWorkQueue
+from weft.work_queues.single_threaded import SingleThreadedWorkQueue
+
+THREADS = 2
+BATCH = 1000
+QUEUES: dict[str, Callable[[], Any]] = {
+    "multi_threaded": lambda: MultiThreadedWorkQueue(THREADS),
+    "single_threaded": SingleThreadedWorkQueue,
+    "seeded": lambda: SeededWorkQueue(0),
+}
+
+
+def nothing() -> None:
+    pass
+
+
+def row(what: str, ours: Callable[[], object], futures: Callable[[], object], tasks: int, repeat: int) -> list[str]:
+    a, b, ratio = paired(ours, futures, repeat)
+    return [what, f"{a / tasks * 1e9:.0f} ns", f"{b / tasks * 1e9:.0f} ns", f"{ratio:.3f}", f"{1 / ratio:.0f}x"]
+
+
+def rows(name: str, executor: ThreadPoolExecutor) -> list[list[str]]:
+    queue = QUEUES[name]()
+
+    def batch() -> None:
+        for _ in range(BATCH):
+            queue.add_task(nothing)
+        queue.quiesce()
+
+    def batch_of_futures() -> None:
+        wait([executor.submit(nothing) for _ in range(BATCH)])
+
+    def alone() -> None:
+        value = AsyncValue()
+        queue.add_task(lambda: value.emplace(None))
+        queue.await_values([value])
+
+    measured = [row(f"{name}, {BATCH} tasks", batch, batch_of_futures, BATCH, 5),
+                row(f"{name}, one task and its value", alone, lambda: executor.submit(nothing).result(), 1, 200)]
+    queue.close()
+    return measured
+
+
+def main() -> None:
+    with ThreadPoolExecutor(THREADS) as executor:
+        table = [line for name in QUEUES for line in rows(name, executor)]
+    print(tabulate(table, headers=["work", "weft", "futures", "ratio", "less"], disable_numparse=True))
+
+
+if __name__ == "__main__":
+    main()

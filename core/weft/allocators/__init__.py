@@ -1,0 +1,49 @@
+"""The allocators that come with weft, by name; those that wrap another one are put around it here and in tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..allocator import HostAllocator, PlainAllocator
+from ..errors import NotFound
+from .limit import limit_bytes
+
+
+def pooled() -> HostAllocator:
+    from .pooled import PooledAllocator
+
+    return PooledAllocator()
+
+
+def counting() -> HostAllocator:
+    from .counting import CountingAllocator
+
+    return CountingAllocator()
+
+
+def poisoning() -> HostAllocator:
+    from .poisoning import PoisoningAllocator
+
+    return PoisoningAllocator()
+
+
+GIVEN: dict[str, Callable[[], HostAllocator]] = {
+    "plain": PlainAllocator, "pooled": pooled, "counting": counting, "poisoning": poisoning,
+}
+
+
+def make_allocator(factories: Mapping[str, Callable[[], Any]], name: str, limit: int | str | None) -> HostAllocator:
+    """The allocator of this name, within `limit` (bytes, "2GiB", "80%" of physical memory) if there is one.
+
+    Raises NotFound for a name without a factory, InvalidArgument for a limit that cannot be read.
+    """
+    if name not in factories:
+        raise NotFound(f"no allocator is called '{name}'",
+                       hint=f"[allocator] name: one of {', '.join(sorted(factories))}")
+    if limit is None:
+        return factories[name]()  # type: ignore[no-any-return]
+    within = limit_bytes(limit)
+    from .budgeted import BudgetedAllocator
+
+    return BudgetedAllocator(within, factories[name]())

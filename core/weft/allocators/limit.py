@@ -1,0 +1,39 @@
+"""A limit of memory as people write it: bytes, a size with its unit, a share of the physical memory."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from ..errors import InvalidArgument
+
+UNITS = {"": 1, "B": 1} | {f"{prefix}{unit}": base**power for unit, base in (("B", 1000), ("iB", 1024))
+                           for power, prefix in enumerate("KMGT", 1)}
+_FOLDED = {unit.lower(): factor for unit, factor in UNITS.items()}
+
+
+def limit_bytes(limit: int | str) -> int:
+    """Bytes that `limit` stands for: 2147483648, "2GiB", "1.5 GB", "80%". Raises InvalidArgument."""
+    if isinstance(limit, int):
+        nbytes: float = limit
+    else:
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*|%)", limit.strip())
+        unit = match[2].lower() if match else None
+        if match is None or (unit != "%" and unit not in _FOLDED):
+            raise _unreadable(limit)
+        nbytes = float(match[1]) * (physical_memory() / 100 if unit == "%" else _FOLDED[unit or ""])
+    if nbytes < 1:
+        raise _unreadable(limit)
+    return int(nbytes)
+
+
+def physical_memory() -> int:
+    """Bytes of memory that this machine has. Raises InvalidArgument where the system does not tell."""
+    if not hasattr(os, "sysconf"):
+        raise InvalidArgument("the system does not tell how much memory it has", hint="write the limit in bytes")
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _unreadable(limit: int | str) -> InvalidArgument:
+    return InvalidArgument(f"{limit!r} is no limit of memory",
+                           hint='[allocator] limit: bytes, a size such as "2GiB", or a share such as "80%"')

@@ -1,0 +1,50 @@
+"""Lifetime: from when on a work queue refuses everything, because it was closed or has become a forked child's.
+
+A forked child has the parent's locks and tasks but none of its threads: whatever waited there would wait for ever.
+"""
+
+from __future__ import annotations
+
+import os
+from weakref import WeakSet
+
+from ..errors import FailedPrecondition
+
+CLOSED = ("the work queue has been closed", "open a new session")
+FORKED = ("the work queue belongs to the process that forked this one",
+          "fork before the first run, or start processes with multiprocessing's 'spawn'")
+
+
+class Lifetime:
+    """`end` is None while the queue may be used. It is looked at for every task, hence an attribute."""
+
+    __slots__ = ("__weakref__", "end")
+
+    def __init__(self) -> None:
+        self.end: tuple[str, str] | None = None
+        _lifetimes.add(self)
+
+    def check(self) -> None:
+        """Raises FailedPrecondition when the queue is closed or forked."""
+        if self.end is not None:
+            message, hint = self.end
+            raise FailedPrecondition(message, hint=hint)
+
+    def close(self) -> bool:
+        """End it; False when it has ended before."""
+        if self.end is not None:
+            return False
+        self.end = CLOSED
+        return True
+
+
+_lifetimes: WeakSet[Lifetime] = WeakSet()
+
+
+def _forked() -> None:
+    for lifetime in _lifetimes:
+        lifetime.end = FORKED
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
+    os.register_at_fork(after_in_child=_forked)

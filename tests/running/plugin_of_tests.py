@@ -1,0 +1,94 @@
+"""A plugin of the tests alone: kernels that fail, complete later, complete with an error, or need one input only."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+
+import numpy as np
+from weft.api import AsyncValue, OpSpec, available, errors, failed, hookimpl
+
+WEFT_API = (1, 0)
+live: set[int] = set()  # asynchronous work that has not completed
+
+
+@hookimpl
+def weft_ops(registry):
+    for name in ("Add", "Fail", "Later", "LaterFail", "Now", "First", "Block", "Poll", "Step"):
+        registry.add(OpSpec(f"Test>{name}", inputs=["x: T", "y: T"], outputs=["z: T"], attrs=["T: type"],
+                            metadata=lambda attrs, x, y: x))
+
+
+@hookimpl
+def weft_kernels(registry):
+    registry.kernels("CPU", register)
+
+
+def later(complete):
+    """A value that a thread of its own completes soon."""
+    value = AsyncValue()
+    live.add(id(value))
+
+    def work():
+        time.sleep(random.random() * 0.0005)  # noqa: S311 - a delay, no secret
+        live.discard(id(value))
+        complete(value)
+
+    threading.Thread(target=work, daemon=True).start()
+    return value
+
+
+def first(x, y):
+    """The sum of those inputs that are there when it is called: it needs one."""
+    have = [v for v in (x, y) if v.is_available() and not v.is_error() and not v.is_dead()]
+    return have[0].get() + 0 if have else (x if x.is_available() else y)
+
+
+def register(kernels):
+    kernels.kernel("Test>Add", inplace={0: 0})(lambda b: np.add)
+
+    @kernels.kernel("Test>Fail")
+    def fail(b):
+        def run(x, y, out):
+            out[...] = np.nan
+            raise ValueError(f"boom {b.node}")
+        return run
+
+    @kernels.kernel("Test>Later", asynchronous=True)
+    def asynchronous(b):
+        return lambda x, y: later(lambda value: value.emplace(x + y))
+
+    @kernels.kernel("Test>LaterFail", asynchronous=True)
+    def asynchronous_failure(b):
+        return lambda x, y: later(lambda value: value.set_error(errors.Unavailable(f"boom {b.node}")))
+
+    @kernels.kernel("Test>Now", asynchronous=True)
+    def now(b):
+        return lambda x, y: available(x + y) if x.flat[0] > 0 else failed(errors.Aborted(f"boom {b.node}"))
+
+    @kernels.kernel("Test>First", nonstrict=True)
+    def nonstrict(b):
+        return first
+
+    @kernels.kernel("Test>Block", asynchronous=True, step=True)
+    def block(b):
+        """Completes when the step is cancelled, and never otherwise."""
+        def run(step, x, y):
+            value = AsyncValue()
+            live.add(id(value))
+            step.on_cancel(lambda: (live.discard(id(value)), value.set_error(errors.Cancelled("unblocked"))))
+            return value
+        return run
+
+    @kernels.kernel("Test>Poll", step=True)
+    def poll(b):
+        def run(step, x, y, out):
+            while not step.cancelled():
+                time.sleep(0.001)
+            out[...] = x
+        return run
+
+    @kernels.kernel("Test>Step", step=True)
+    def with_step(b):
+        return lambda step, x, y, out: np.add(x, y, out, where=isinstance(step.cancelled(), bool))

@@ -1,0 +1,24 @@
+"""Tests in several threads: what fails in one of them fails the test."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+
+def in_threads(work: Callable[[int], object], count: int = 4) -> None:
+    errors: list[BaseException] = []
+
+    def guarded(index: int) -> None:
+        try:
+            work(index)
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(i,)) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
