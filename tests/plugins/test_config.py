@@ -34,7 +34,8 @@ def test_without_any_source_everything_has_its_default(tmp_path: Path) -> None:
         ("plugins.block", ()), ("plugins.allow", None), ("plugins.strict", False), ("plugins.load", ()),
         ("placement.order", "auto"), ("placement.fallback", "warn"), ("placement.remap", {}),
         ("placement.clear", False), ("allocator.name", "plain"), ("allocator.limit", None),
-        ("work_queue.name", "multi_threaded"), ("work_queue.threads", None), ("work_queue.seed", 0), ("passes.disable", ()),
+        ("work_queue.name", "multi_threaded"), ("work_queue.threads", None), ("work_queue.seed", 0),
+        ("passes.disable", ()),
     ]
     assert Config().placement == config.placement
 
