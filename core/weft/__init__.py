@@ -22,17 +22,18 @@ if TYPE_CHECKING:
     from .session import Session as Session
     from .step import CancelToken as CancelToken
     from .step import RunOptions as RunOptions
+    from .trace import RunMetadata as RunMetadata
 
 __version__ = "0.1.0"
 
 _WHERE = {
-    "CancelToken": "step", "Graph": "graph", "Model": "model", "RunOptions": "step", "Session": "session",
-    "devices": "runtime", "load": "model", "plugins": "runtime", "register": "runtime",
+    "CancelToken": "step", "Graph": "graph", "Model": "model", "RunMetadata": "trace", "RunOptions": "step",
+    "Session": "session", "devices": "runtime", "load": "model", "plugins": "runtime", "register": "runtime",
 }
 _MODULES = ("api", "errors", "graphdef")
 
-__all__ = ["CancelToken", "Graph", "Model", "RunOptions", "Session", "__version__", "api", "devices", "errors",
-           "graphdef", "load", "plugins", "register"]
+__all__ = ["CancelToken", "Graph", "Model", "RunMetadata", "RunOptions", "Session", "__version__", "api", "devices",
+           "errors", "graphdef", "load", "plugins", "register"]
 
 
 def __getattr__(name: str) -> Any:

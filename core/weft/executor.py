@@ -8,6 +8,7 @@ Results are the user's: what was not made in this very run is copied at the door
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from .allocators.aligned import array_maker
@@ -81,7 +82,7 @@ class Executable:
             copy[...] = feeds[i]
         registers[-1] = step
         try:
-            frame.context.run(_run_flat, frame, step)
+            frame.context.run(_run_flat if step.trace is None else self._run_traced, frame, step)
             if self._asynchronous:
                 self._synchronize()
         except Exception as error:
@@ -145,13 +146,32 @@ class Executable:
         results = [missing if v is MISSING else v for v in (rest.values[r] for r in self._results)]
         return [v if isinstance(v, AsyncValue) else available(self._copy(v)) for v in results]
 
+    def _run_traced(self, frame: Frame, step: Step) -> None:
+        """The flat list with the time of every call."""
+        assert step.trace is not None
+        numbers = iter(self.layout.attached)
+        for start, block in frame.blocks:
+            frame.cursor = start, len(block), (calls := iter(block))
+            if step.cancelled():
+                raise step.error  # type: ignore[misc]
+            for call in calls:
+                bound = self.layout.calls[next(numbers)]
+                started = perf_counter_ns()
+                call()
+                name = self._device_names[id(bound.device)]
+                step.trace.record(bound.call, name, started)
+                for value in (frame.registers[r] for r in bound.call.results if bound.lends):
+                    if isinstance(value, AsyncValue):
+                        step.trace.follow(bound.call, name, value, started)
+
     def _copy(self, array: Any) -> Any:
         copy = array_maker(self._host.allocator, array.shape, array.dtype)()
         copy[...] = array
         return copy
 
     def _propagation(self, registers: list[Any], calls: Sequence[int], step: Step, *, stop: bool) -> Propagation:
-        return Propagation(self.layout, calls, list(registers[:-1]), step, stop=stop, typed=self._typed)
+        return Propagation(self.layout, calls, list(registers[:-1]), step, stop=stop, typed=self._typed,
+                           device_names=self._device_names)
 
     def _synchronize(self) -> None:
         for device in self._asynchronous:

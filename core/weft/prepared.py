@@ -22,6 +22,7 @@ from .host_program import HostProgram
 from .link import Shared
 from .step import CancelToken, RunOptions, Step
 from .tensor import TensorMetadata
+from .trace import RunMetadata, Trace
 
 MOST_VARIANTS = 8
 SHAPE = attrgetter("shape")
@@ -63,7 +64,9 @@ class Prepared:
         self._lock = threading.Lock()
         self.program = program
 
-    def __call__(self, arrays: Sequence[Any], options: RunOptions | None = None) -> list[Any]:
+    def __call__(
+        self, arrays: Sequence[Any], options: RunOptions | None = None, metadata: RunMetadata | None = None
+    ) -> list[Any]:
         """Results for these feeds. Raises InvalidArgument when one does not fit its tensor."""
         feeds = list(arrays)
         for i, dtype in self._dtypes:
@@ -76,11 +79,16 @@ class Prepared:
             executable = self._variant(shapes, feeds)
         if options is None and not executable.is_asynchronous:
             return executable.run(feeds, self._step)
-        return self._run_alone(executable, feeds, options or RunOptions())
+        return self._run_alone(executable, feeds, options or RunOptions(), metadata)
 
-    def _run_alone(self, executable: Executable, feeds: Sequence[Any], options: RunOptions) -> list[Any]:
+    def _run_alone(
+        self, executable: Executable, feeds: Sequence[Any], options: RunOptions, metadata: RunMetadata | None
+    ) -> list[Any]:
         parents = (self._closing,) if options.cancel is None else (self._closing, options.cancel)
-        step = Step(self._host, options.timeout, parents)
+        trace = Trace() if options.trace else None
+        if metadata is not None:
+            metadata.trace = trace
+        step = Step(self._host, options.timeout, parents, trace)
         try:
             return executable.run(feeds, step)
         finally:

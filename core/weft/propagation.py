@@ -12,15 +12,16 @@ from __future__ import annotations
 import heapq
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from time import monotonic
+from time import monotonic, perf_counter_ns
 from typing import Any
 
 from .async_value import DEAD, AsyncValue, available, failed
 from .errors import Cancelled, WeftError
 from .frame import BoundCall, FrameLayout
 from .step import Step
+from .trace import Trace
 
 DEAF = 0.5  # seconds that a step waits, once it must end, for kernels that have started
 MISSING: Any = object()  # what a register holds that a call has yet to fill
@@ -35,8 +36,9 @@ class Propagation:
 
     def __init__(
         self, layout: FrameLayout, calls: Sequence[int], values: list[Any], step: Step, *, stop: bool,
-        typed: Callable[[Exception, BoundCall], WeftError],
+        typed: Callable[[Exception, BoundCall], WeftError], device_names: Mapping[int, str],
     ) -> None:
+        self._device_names = device_names
         self.values = values
         self._layout = layout
         self._step = step
@@ -46,7 +48,7 @@ class Propagation:
         self._users: dict[int, list[int]] = {}  # register -> calls that wait for it
         self._missing: dict[int, int] = {}  # call -> how many of its arguments are not there
         self._promises: dict[int, list[AsyncValue]] = {}  # register -> what non-strict calls were given for it
-        self._in_flight = 0
+        self._in_flight: set[int] = set()  # registers whose value is pending, or is in the mail
         self._lock = threading.Lock()
         self._mail: deque[tuple[int, AsyncValue]] = deque()
         self._wake: AsyncValue | None = None
@@ -102,8 +104,7 @@ class Propagation:
             heapq.heappush(self._ready, number)
 
     def _awaited(self, register: int) -> bool:
-        value = self.values[register]
-        return value is MISSING or (isinstance(value, AsyncValue) and not value.is_available())
+        return self.values[register] is MISSING or register in self._in_flight
 
     def _run_call(self, number: int) -> None:
         call = self._layout.calls[number]
@@ -117,13 +118,23 @@ class Propagation:
         if not strict:
             arguments = [v if isinstance(v, AsyncValue) else self._wrapped(r, v)
                          for r, v in zip(call.call.args, arguments, strict=True)]
+        started = perf_counter_ns()
         try:
             results = self._layout.fresh(number)(self._step, arguments)
         except Exception as error:  # noqa: BLE001 - a kernel may raise anything; it becomes its results
             results = [failed(self._typed(error, call))] * len(call.call.results)
             if self._stop:
                 self._step.cancel(results[0].error if results else self._typed(error, call))
+        if self._step.trace is not None:
+            self._record(self._step.trace, call, results, started)
         self._finish(call, results)
+
+    def _record(self, trace: Trace, call: BoundCall, results: Sequence[Any], started: int) -> None:
+        name = self._device_names[id(call.device)]
+        trace.record(call.call, name, started)
+        for value in results:
+            if call.lends and isinstance(value, AsyncValue):
+                trace.follow(call.call, name, value, started)
 
     def _wrapped(self, register: int, value: Any) -> AsyncValue:
         """An argument of a non-strict call as an AsyncValue, also one that no call has filled yet."""
@@ -146,7 +157,7 @@ class Propagation:
             self._fill(register, value)
             return
         self.values[register] = value
-        self._in_flight += 1
+        self._in_flight.add(register)
         value.and_then(partial(self._post, register, value))
 
     def _fill(self, register: int, value: Any) -> None:
@@ -198,5 +209,5 @@ class Propagation:
     def _open_mail(self) -> None:
         while self._mail:
             register, value = self._mail.popleft()
-            self._in_flight -= 1
+            self._in_flight.discard(register)
             self._fill(register, value)

@@ -22,6 +22,7 @@ from .resolve import Resolved, check_versions, resolve
 from .runtime import Runtime, runtime
 from .step import CancelToken, RunOptions, Step
 from .tensor import TensorMetadata
+from .trace import RunMetadata
 
 MOST_PREPARED = 256  # combinations of feeds, fetches and targets that are kept
 LEGACY_SCALARS = 21  # up to this GraphDef version a placeholder of shape [] may be of any shape
@@ -62,18 +63,18 @@ class Session:
     @boundary
     def run(
         self, fetches: Any, feeds: Mapping[str, Any] | None = None, *, targets: Sequence[str] = (),
-        options: RunOptions | None = None,
+        options: RunOptions | None = None, metadata: RunMetadata | None = None,
     ) -> Any:
         """The fetched tensors: a name gives an array, a list a list, a dict a dict. Arrays are the caller's own.
 
         `feeds` maps tensor names to anything array-like; `targets` are nodes to run for their effect. Raises
         InvalidArgument, NotFound for names and feeds that do not fit, the error of the first kernel that fails,
-        DeadlineExceeded and Cancelled as `options` say.
+        DeadlineExceeded and Cancelled as `options` say. `metadata` is filled with what the options ask for.
         """
         names, rebuild = flatten(fetches)
         feeds = feeds or {}
         prepared = self._prepare(names, tuple(feeds), (targets,) if isinstance(targets, str) else tuple(targets))
-        return rebuild(prepared(tuple(feeds.values()), options))
+        return rebuild(prepared(tuple(feeds.values()), options, metadata))
 
     @boundary
     def make_callable(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> Callable[..., Any]:

@@ -16,6 +16,7 @@ from .errors import Cancelled, DeadlineExceeded, WeftError
 
 if TYPE_CHECKING:
     from .host_context import HostContext
+    from .trace import Trace
 
 
 class CancelToken:
@@ -52,19 +53,24 @@ class CancelToken:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How one run is to go: at most `timeout` seconds; until `cancel` is cancelled."""
+    """How one run is to go: at most `timeout` seconds; until `cancel` is cancelled; with a `trace` of its kernels,
+    which the run's RunMetadata gets."""
 
     timeout: float | None = None
     cancel: CancelToken | None = None
+    trace: bool = False
 
 
 class Step:
-    """`timeout`: seconds from now; `parents`: tokens whose cancellation is this step's."""
+    """`timeout`: seconds from now; `parents`: tokens whose cancellation is this step's; `trace`: what its kernels'
+    times are recorded in."""
 
     def __init__(
-        self, host: HostContext, timeout: float | None = None, parents: tuple[CancelToken, ...] = ()
+        self, host: HostContext, timeout: float | None = None, parents: tuple[CancelToken, ...] = (),
+        trace: Trace | None = None,
     ) -> None:
         self.host = host
+        self.trace = trace
         self.error: WeftError | None = None  # why the step must end
         self.deadline = None if timeout is None else monotonic() + timeout
         self._timeout = timeout

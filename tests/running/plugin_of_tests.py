@@ -15,7 +15,8 @@ live: set[int] = set()  # asynchronous work that has not completed
 
 @hookimpl
 def weft_ops(registry):
-    for name in ("Add", "Fail", "Later", "LaterFail", "Now", "First", "Block", "Poll", "Step"):
+    for name in ("Add", "Fail", "Later", "MuchLater", "LaterFail", "Now", "Positive", "Queued",
+                 "First", "Block", "Poll", "Step"):
         registry.add(OpSpec(f"Test>{name}", inputs=["x: T", "y: T"], outputs=["z: T"], attrs=["T: type"],
                             metadata=lambda attrs, x, y: x))
 
@@ -25,13 +26,13 @@ def weft_kernels(registry):
     registry.kernels("CPU", register)
 
 
-def later(complete):
-    """A value that a thread of its own completes soon."""
+def later(complete, delay=0.0):
+    """A value that a thread of its own completes soon, or after `delay` seconds."""
     value = AsyncValue()
     live.add(id(value))
 
     def work():
-        time.sleep(random.random() * 0.0005)  # noqa: S311 - a delay, no secret
+        time.sleep(delay + random.random() * 0.0005)  # noqa: S311 - a delay, no secret
         live.discard(id(value))
         complete(value)
 
@@ -55,9 +56,21 @@ def register(kernels):
             raise ValueError(f"boom {b.node}")
         return run
 
+    @kernels.kernel("Test>Positive")
+    def positive(b):
+        def run(x, y, out):
+            if not x.flat[0] > 0:
+                raise ValueError(f"boom {b.node}")
+            np.add(x, y, out)
+        return run
+
     @kernels.kernel("Test>Later", asynchronous=True)
     def asynchronous(b):
         return lambda x, y: later(lambda value: value.emplace(x + y))
+
+    @kernels.kernel("Test>MuchLater", asynchronous=True)
+    def slow(b):
+        return lambda x, y: later(lambda value: value.emplace(x + y), 0.03)
 
     @kernels.kernel("Test>LaterFail", asynchronous=True)
     def asynchronous_failure(b):
@@ -66,6 +79,15 @@ def register(kernels):
     @kernels.kernel("Test>Now", asynchronous=True)
     def now(b):
         return lambda x, y: available(x + y) if x.flat[0] > 0 else failed(errors.Aborted(f"boom {b.node}"))
+
+    @kernels.kernel("Test>Queued", asynchronous=True, step=True)
+    def queued(b):
+        """Completes in a task of the work queue."""
+        def run(step, x, y):
+            value = AsyncValue()
+            step.host.work_queue.add_task(lambda: value.emplace(x + y))
+            return value
+        return run
 
     @kernels.kernel("Test>First", nonstrict=True)
     def nonstrict(b):
