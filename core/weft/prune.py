@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from .errors import InvalidArgument, WeftError
+from .errors import InvalidArgument, Unimplemented, WeftError
 from .op import attr_text
 from .resolve import Resolved
 from .tensor import shape_text
@@ -19,8 +19,8 @@ def prune(
 ) -> list[Resolved]:
     """The nodes to run, each after all that it needs (data and control).
 
-    Raises InvalidArgument for a placeholder that must be fed and for cycles, and whatever is wrong with a node that
-    the step needs.
+    Raises InvalidArgument for a placeholder that must be fed, Unimplemented for loops, and whatever is wrong with a
+    node that the step needs.
     """
     fed = set(feeds)
     fed_nodes = {node for node, _ in fed}
@@ -41,7 +41,9 @@ def prune(
             raise _must_feed(entry)
         for needed in _needs(entry, nodes, fed, fed_nodes):
             if state.get(needed) is False:
-                raise InvalidArgument(f"nodes '{name}' and '{needed}' need each other", node=name, op=entry.op.name)
+                # graphs are verified when they are read: only the back edge of a loop can close a circle
+                raise Unimplemented(f"a while loop leads from '{needed}' back to '{name}': loops are not run yet",
+                                    node=name, op=entry.op.name)
             if needed not in state:
                 stack.append(needed)
     return order

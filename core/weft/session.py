@@ -8,7 +8,7 @@ from typing import Any
 
 from .errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, boundary, unexpected
 from .executor import Executable
-from .graph import Graph
+from .graph import Graph, verify
 from .graph_pass import in_order
 from .host_program import HostProgram
 from .link import NodesDeclined, Shared, link
@@ -45,6 +45,7 @@ class Session:
         self._prepared: dict[Any, Prepared] = {}
         self._closed = False
         self._graph = graph
+        verify(graph)  # graphs from files are; those made by hand or by passes may not be
         check_versions(graph)
         self._runtime: Runtime = runtime(config)
         host, settings = self._runtime.host, self._runtime.config

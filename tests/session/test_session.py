@@ -117,6 +117,15 @@ def test_what_is_not_there_yet_is_an_unimplemented_error_that_names_the_node():
     assert caught.value.node == "s"
 
 
+def test_a_while_loop_of_the_first_tensorflow_is_an_unimplemented_error_and_no_circle():
+    nodes = [const("c", 1), const("p", True, bool), node("enter", "Enter", "c", frame_name="f"),
+             node("merge", "Merge", "enter", "next", N=2), node("switch", "Switch", "merge", "p"),
+             node("next", "NextIteration", "switch:1"), node("exit", "Exit", "switch")]
+    with pytest.raises(Unimplemented, match="while loop|no kernel") as caught:
+        weft.Session(graph(*nodes)).run("exit")
+    assert caught.value.node is not None
+
+
 def test_a_control_edge_from_a_fed_placeholder_needs_nothing_more():
     controlled = Node("n", "Neg", ["c", "^p"], attrs={"T": dtypes.float32})
     session = weft.Session(graph(placeholder("p"), const("c", 1), controlled))
@@ -169,6 +178,15 @@ def test_threads_share_a_session_and_every_result_is_exact():
 def test_a_session_takes_a_graph_and_says_what_else_it_was_given():
     with pytest.raises(InvalidArgument, match="Session takes a Graph"):
         weft.Session("model.pb")
+
+
+@pytest.mark.parametrize(("nodes", "message"), [
+    ([node("a", "Neg", "b"), node("b", "Neg", "a")], "a cycle: "),
+    ([node("a", "Neg", "nowhere")], "'nowhere' is not there"), ([node("a", "Neg", "a")], "takes itself"),
+])
+def test_a_graph_made_by_hand_is_verified(nodes, message):
+    with pytest.raises(InvalidArgument, match=message):
+        weft.Session(graph(*nodes))
 
 
 def test_a_graph_for_newer_readers_is_refused():
