@@ -194,6 +194,7 @@ class Session:
             if not isinstance(graph, Graph):
                 raise InvalidArgument(f"pass '{entry.name}' of plugin {entry.plugin} returned "
                                       f"{type(graph).__name__}, not a Graph")
+        verify(graph)
         return graph
 
     def _place(self, graph: Graph, nodes: Mapping[str, Any]) -> Placement:
