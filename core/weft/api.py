@@ -1,7 +1,7 @@
 """The versioned public contract of plugins, re-exports only: a plugin imports this module and nothing else of weft."""
 
 from . import dtypes, errors, geometry
-from .allocator import AllocatorStats, PlainAllocator
+from .allocator import AllocatorStats, HostAllocator, PlainAllocator
 from .async_value import DEAD, AsyncValue, available, failed
 from .dtypes import DType
 from .errors import Unavailable
@@ -10,13 +10,13 @@ from .kernel import Attachable, Bind, Declined, Kernels
 from .op import Attrs
 from .op_spec import OpSpec
 from .tensor import TensorMetadata, ValueInfo, info
+from .work_queue import ConcurrentWorkQueue, WorkQueueConfig
 
 API = (1, 0)  # major: what breaks plugins; minor: what adds to them
 
 __all__ = [
-    "API", "DEAD", "AllocatorStats", "AsyncValue", "Attachable", "Attrs", "Bind", "DType", "Declined",
-    "DeviceRegistrar",
-    "KernelPackRegistrar", "Kernels",
-    "OpRegistrar", "OpSpec", "PlainAllocator", "TensorMetadata",
-    "Unavailable", "ValueInfo", "available", "dtypes", "errors", "failed", "geometry", "hookimpl", "info",
+    "API", "DEAD", "AllocatorStats", "AsyncValue", "Attachable", "Attrs", "Bind", "ConcurrentWorkQueue", "DType",
+    "Declined", "DeviceRegistrar", "HostAllocator", "KernelPackRegistrar", "Kernels", "OpRegistrar", "OpSpec",
+    "PlainAllocator", "TensorMetadata", "Unavailable", "ValueInfo", "WorkQueueConfig", "available", "dtypes",
+    "errors", "failed", "geometry", "hookimpl", "info",
 ]

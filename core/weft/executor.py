@@ -115,6 +115,8 @@ class Executable:
         rest = self._propagation(frame.registers, sorted(self.layout.late), step, stop=True)
         frame.context.run(rest.run)
         if step.error is not None:
+            rest.values.clear()  # they hold the error, whose traceback leads here
+            frame.registers.clear()
             raise step.error
         return rest.values
 

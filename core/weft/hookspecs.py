@@ -24,6 +24,7 @@ from .op_spec import OpSpec
 PROJECT = "weft"
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
+Factory = str | Callable[..., Any]
 
 
 @dataclass
@@ -35,8 +36,8 @@ class Contribution:
     device_types: list[DeviceType] = field(default_factory=list)
     ops: list[OpDef] = field(default_factory=list)
     packs: list[KernelPack] = field(default_factory=list)
-    allocators: dict[str, Callable[..., Any]] = field(default_factory=dict)
-    work_queues: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    allocators: dict[str, Factory] = field(default_factory=dict)
+    work_queues: dict[str, Factory] = field(default_factory=dict)
     passes: list[GraphPass] = field(default_factory=list)
 
 
@@ -80,13 +81,13 @@ class KernelPackRegistrar:
 
 
 class FactoryRegistrar:
-    def __init__(self, kind: str, entries: dict[str, Callable[..., Any]]) -> None:
+    def __init__(self, kind: str, entries: dict[str, Factory]) -> None:
         self._kind = kind
         self._entries = entries
 
-    def add(self, name: str, factory: Callable[..., Any]) -> None:
+    def add(self, name: str, factory: Factory) -> None:
         """Offer a factory under a name for config to choose: `factory()` gives an allocator, `factory(config)` with a
-        WorkQueueConfig a work queue."""
+        WorkQueueConfig a work queue. One that is named "module:function" is imported when it is chosen."""
         if name in self._entries:
             raise PluginError(f"{self._kind} '{name}' is registered twice")
         self._entries[name] = factory

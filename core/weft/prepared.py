@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from numpy import ndarray
 
-from .errors import Unimplemented
+from .errors import Cancelled, Unimplemented
 from .executor import Executable
 from .feeds import convert, fits
 from .frame import free
@@ -91,6 +91,9 @@ class Prepared:
         step = Step(self._host, options.timeout, parents, trace)
         try:
             return executable.run(feeds, step)
+        except BaseException:
+            step.cancel(Cancelled("the run has ended"))  # kernels that have started learn of a Ctrl-C, too
+            raise
         finally:
             step.close()
 

@@ -23,7 +23,7 @@ class Registries:
         self.ops = OpRegistry()
         self.device_types = DeviceTypeRegistry()
         self.kernels = KernelRegistry(self.device_types, kernel_override)
-        self.allocators: dict[str, Callable[..., Any]] = dict(allocators.GIVEN)
+        self.allocators: dict[str, str | Callable[..., Any]] = dict(allocators.GIVEN)
         self.work_queues: dict[str, str | Callable[..., Any]] = dict(work_queues.GIVEN)
         self.passes: dict[str, GraphPass] = {}
         self.missing_plugins: dict[str, str] = {}  # plugins that are not in use, and why: what they bring is not here

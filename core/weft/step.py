@@ -99,7 +99,9 @@ class Step:
         self._ended.forget(number)
 
     def close(self) -> None:
-        """The step is over: its parents forget it."""
+        """The step is over: its parents forget it, and it the error, whose traceback may hold all that the run had."""
+        if self.error is not None:
+            self.error = Cancelled("the run has ended")
         for parent, number in self._parents:
             parent.forget(number)
 

@@ -17,6 +17,7 @@ from weft.allocators.failing import FailingAllocator
 from weft.allocators.poisoning import PoisoningAllocator
 from weft.allocators.pooled import PooledAllocator
 from weft.errors import InvalidArgument
+from weft_example.allocator import PageAllocator
 
 MAKERS = {
     "plain": PlainAllocator,
@@ -30,6 +31,8 @@ MAKERS = {
     "counting(budgeted(pooled))": lambda: CountingAllocator(BudgetedAllocator(1 << 30, PooledAllocator())),
     "poisoning(pooled)": lambda: PoisoningAllocator(PooledAllocator()),
     "budgeted(budgeted)": lambda: BudgetedAllocator(1 << 30, BudgetedAllocator(1 << 30)),
+    "pages of the example": PageAllocator,
+    "pooled(pages of the example)": lambda: PooledAllocator(PageAllocator()),
     "pooled(counting)": lambda: PooledAllocator(CountingAllocator(), idle_limit=2000),
 }
 SIZES = (0, 1, 63, 64, 65, 1000, 4096, 70_001, 1 << 20)
@@ -179,7 +182,7 @@ def test_a_buffer_may_come_back_in_another_thread_and_out_of_a_cycle(allocator):
     assert_all_is_back(allocator)
 
 
-@pytest.mark.parametrize("name", [n for n in MAKERS if n not in ("plain", "failing later")])
+@pytest.mark.parametrize("name", [n for n in MAKERS if n not in ("plain", "failing later", "pages of the example")])
 def test_an_array_of_another_allocator_is_not_taken(name):
     with pytest.raises(InvalidArgument, match="no buffer of this allocator"):
         MAKERS[name]().deallocate(PlainAllocator().allocate(64))

@@ -165,7 +165,7 @@ def test_nothing_of_a_plugin_that_failed_half_way_counts(listed: Any) -> None:
     assert listed["types"] == ["GOOD", "FIRST"]
     assert "Half>Op" not in listed["ops"]
     assert "Example>Gelu" in listed["ops"]
-    assert listed["allocators"] == ["counting", "plain", "poisoning", "pooled"]
+    assert listed["allocators"] == ["counting", "pages", "plain", "poisoning", "pooled"]
 
 
 def test_the_traceback_of_a_failure_leads_into_the_plugin(listed: Any) -> None:

@@ -7,15 +7,25 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from weft.work_queue import WorkQueueConfig
 from weft.work_queues.multi_threaded import MultiThreadedWorkQueue
 from weft.work_queues.seeded import SeededWorkQueue
 from weft.work_queues.single_threaded import SingleThreadedWorkQueue
+from weft_example.work_queue import LastInFirstOut
+
+
+def example(**options: Any) -> Any:
+    if options:
+        pytest.skip("the queue of the example hands what tasks raise to threading.excepthook only")
+    return LastInFirstOut(WorkQueueConfig())
+
 
 QUEUES: dict[str, Callable[..., Any]] = {
     "single_threaded": SingleThreadedWorkQueue,
     "multi_threaded": lambda **options: MultiThreadedWorkQueue(2, **options),
     "one thread": lambda **options: MultiThreadedWorkQueue(1, **options),
     "seeded": lambda **options: SeededWorkQueue(7, **options),
+    "of the example": example,
 }
 
 

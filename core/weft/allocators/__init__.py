@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..allocator import HostAllocator, PlainAllocator
+from ..device import load_callable
 from ..errors import NotFound
+from ..plugin_code import plugin_code
 from .limit import limit_bytes
 
 
@@ -33,17 +35,22 @@ GIVEN: dict[str, Callable[[], HostAllocator]] = {
 }
 
 
-def make_allocator(factories: Mapping[str, Callable[[], Any]], name: str, limit: int | str | None) -> HostAllocator:
+def make_allocator(
+    factories: Mapping[str, str | Callable[..., Any]], name: str, limit: int | str | None
+) -> HostAllocator:
     """The allocator of this name, within `limit` (bytes, "2GiB", "80%" of physical memory) if there is one.
 
-    Raises NotFound for a name without a factory, InvalidArgument for a limit that cannot be read.
+    Raises NotFound for a name without a factory, PluginError when that fails, InvalidArgument for a limit that cannot
+    be read.
     """
     if name not in factories:
         raise NotFound(f"no allocator is called '{name}'",
                        hint=f"[allocator] name: one of {', '.join(sorted(factories))}")
-    if limit is None:
-        return factories[name]()  # type: ignore[no-any-return]
-    within = limit_bytes(limit)
+    within = None if limit is None else limit_bytes(limit)
+    with plugin_code(f"the factory of allocator '{name}'"):
+        allocator: HostAllocator = load_callable(factories[name])()
+    if within is None:
+        return allocator
     from .budgeted import BudgetedAllocator
 
-    return BudgetedAllocator(within, factories[name]())
+    return BudgetedAllocator(within, allocator)

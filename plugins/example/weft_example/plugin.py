@@ -26,3 +26,13 @@ def weft_devices(registry: Any) -> None:
 @hookimpl
 def weft_ops(registry: Any) -> None:
     registry.add(GELU)
+
+
+@hookimpl
+def weft_allocators(registry: Any) -> None:
+    registry.add("pages", "weft_example.allocator:PageAllocator")
+
+
+@hookimpl
+def weft_work_queues(registry: Any) -> None:
+    registry.add("last_in_first_out", "weft_example.work_queue:LastInFirstOut")

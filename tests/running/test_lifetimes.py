@@ -1,0 +1,198 @@
+"""Runs and sessions leave nothing behind: no values, no memory, no threads, no files."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+import time
+import weakref
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import weft
+from build import const, graph, node, placeholder
+from threads import in_threads
+from weft.errors import Aborted, Cancelled, DeadlineExceeded, InvalidArgument
+from weft.step import CancelToken, RunOptions
+
+CONFIG = {"plugins": {"load": [str(Path(__file__).parent / "plugin_of_tests.py")]}}
+X, NEGATIVE = np.float32([1, 2, 3]), np.float32([-9, 2, 3])
+PROGRAM = graph(
+    placeholder("x", (3,)), const("one", [1, 1, 1]), node("a", "Test>Add", "x", "one"),
+    node("positive", "Test>Positive", "a", "x"), node("sync", "Test>Add", "positive", "a"),
+    *(last for op in ("Now", "Later", "Queued", "Block", "Poll")
+      for last in (node(op, f"Test>{op}", "a", "x"), node(op.lower(), "Test>Add", op, "a"))),
+)
+SUM = (X + 1 + X + X + 1).tolist()
+
+
+def footprint(allocator):
+    """How much there is of what a run makes. Threads that have done their work get a moment to end."""
+    end = time.monotonic() + 1
+    while any(not t.name.startswith(("Main", "weft-")) for t in threading.enumerate()) and time.monotonic() < end:
+        time.sleep(0.001)
+    gc.collect()
+    kinds = Counter(f"{type(thing).__module__}.{type(thing).__name__}" for thing in gc.get_objects())
+    return {
+        "threads": threading.active_count(), "files": open_files(), "buffers": allocator.stats().buffers,
+        **{kind: count for kind, count in kinds.items() if kind.startswith("weft.") and "Stats" not in kind},
+    }
+
+
+def open_files():
+    listing = Path("/dev/fd")
+    return len(list(listing.iterdir())) if listing.exists() else 0
+
+
+def resident():
+    """Bytes of memory that the process takes; 0 where the system does not tell."""
+    statm = Path("/proc/self/statm")
+    return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if statm.exists() else 0
+
+
+class Runs:
+    """Runs of one session: right ones, failing ones, cancelled ones."""
+
+    def __init__(self, session):
+        self.session = session
+        self.steps = {name: session.make_callable(name, ["x"]) for name in ("sync", "now", "later", "queued")}
+
+    def right(self, name, count):
+        step = self.steps[name]
+        for _ in range(count):
+            assert step(X).tolist() == SUM
+
+    def failing(self, name, error, count):
+        step = self.steps[name]
+        for _ in range(count):
+            with pytest.raises(error, match="boom"):
+                step(NEGATIVE)
+
+    def timed_out(self, name, count):
+        for _ in range(count):
+            with pytest.raises(DeadlineExceeded):
+                self.session.run(name, {"x": X}, options=RunOptions(timeout=0.001))
+
+    def cancelled(self, name, count, *, before=False):
+        for _ in range(count):
+            token = CancelToken()
+            canceller = threading.Thread(target=token.cancel)
+            canceller.start()
+            if before:
+                canceller.join()
+            with pytest.raises(Cancelled):
+                self.session.run(name, {"x": X}, options=RunOptions(cancel=token))
+            canceller.join()
+
+    def some(self, share):
+        """10,000 runs for a share of 1."""
+        self.right("sync", int(7000 * share))
+        self.right("now", int(600 * share))
+        self.right("later", int(200 * share))
+        self.right("queued", int(200 * share))
+        self.failing("sync", InvalidArgument, int(500 * share))
+        self.failing("now", Aborted, int(500 * share))
+        self.timed_out("block", int(250 * share))
+        self.timed_out("poll", int(250 * share))
+        self.cancelled("block", int(250 * share))
+        self.cancelled("sync", int(250 * share), before=True)
+
+
+@pytest.fixture
+def runs():
+    session = weft.Session(PROGRAM, CONFIG | {"allocator": {"name": "counting"}, "work_queue": {"threads": 1}})
+    yield Runs(session)
+    session.close()
+    session._runtime.host.close()  # its threads end now, whoever still knows the session
+
+
+def test_ten_thousand_runs_of_which_many_fail_or_are_cancelled_leave_nothing_behind(runs):
+    allocator = runs.session._runtime.host.allocator
+    runs.some(0.1)
+    before, blocks, memory = footprint(allocator), sys.getallocatedblocks(), resident()
+    runs.some(1)
+    grown = resident() - memory
+    assert footprint(allocator) == before
+    assert sys.getallocatedblocks() - blocks < 1000  # of Python's own memory, arrays among them
+    assert grown < 5_000_000
+
+
+@pytest.mark.parametrize("end", [
+    lambda runs: runs.right("queued", 10),
+    lambda runs: runs.failing("sync", InvalidArgument, 10),
+    lambda runs: runs.failing("now", Aborted, 10),
+    lambda runs: runs.timed_out("block", 10),
+    lambda runs: runs.timed_out("poll", 10),
+    lambda runs: runs.cancelled("block", 10),
+], ids=["right", "failing", "failing later", "timed out", "timed out in a kernel", "cancelled"])
+def test_what_a_run_had_is_freed_when_it_ends_however_it_ends(runs, end):
+    allocator = runs.session._runtime.host.allocator
+    end(runs)
+    before = footprint(allocator)["buffers"]
+    gc.disable()
+    try:
+        end(runs)
+        assert allocator.stats().buffers == before
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize(("name", "config"), [
+    ("default", None), ("own", CONFIG | {"work_queue": {"threads": 2}}),
+])
+def test_two_hundred_sessions_that_were_closed_leave_nothing_behind(name, config):
+    nodes = (placeholder("x", (3,)), node("a", "AddV2", "x", "x"))
+    if config is not None:
+        nodes += node("q", "Test>Queued", "a", "x"), node("sync", "Test>Add", "q", "a")
+    else:
+        nodes += (node("sync", "Mul", "a", "x"),)
+
+    def live_and_die():
+        session = weft.Session(graph(*nodes), config)
+        session.run("sync", {"x": X})
+        session.close()
+        return weakref.ref(session)
+
+    live_and_die()
+    gc.collect()
+    before = threading.active_count(), open_files()
+    sessions = [live_and_die() for _ in range(200)]
+    gc.collect()
+    assert [session() for session in sessions] == [None] * 200
+    assert (threading.active_count(), open_files()) == before
+
+
+@pytest.mark.parametrize("device", ["", "EXAMPLE:0"])
+def test_four_threads_run_one_session_a_thousand_times_each_and_every_result_is_exact(device):
+    nodes = [placeholder("x", (2, 1)), const("m", [[1, 2], [3, 4]]), node("y", "MatMul", "m", "x"),
+             node("n", "Neg", "y", device=device), node("z", "Sub", "n", "x")]
+    session = weft.Session(graph(*nodes))
+    step = session.make_callable(["y", "z"], ["x"])
+    before = threading.active_count()
+
+    def work(thread):
+        for i in range(500):
+            a, b = thread, i
+            x = np.float32([[a], [b]])
+            y = [[a + 2 * b], [3 * a + 4 * b]]
+            z = [[-y[0][0] - a], [-y[1][0] - b]]
+            assert [r.tolist() for r in step(x)] == [y, z]
+            assert session.run("z", {"x": x}).tolist() == z
+
+    in_threads(work)
+    assert threading.active_count() == before
+
+
+def test_four_threads_run_asynchronous_kernels_of_one_session_and_every_result_is_exact(runs):
+    queued = runs.session.make_callable(["queued", "now", "sync"], ["x"])
+
+    def work(thread):
+        for i in range(1000):
+            x = np.float32([thread + 1, i, -i])
+            assert [r.tolist() for r in queued(x)] == [(x + 1 + x + x + 1).tolist()] * 3
+
+    in_threads(work)

@@ -1,0 +1,192 @@
+"""Sessions and the process: its end, Ctrl-C, fork and spawn."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+ENOUGH = 10.0  # seconds: whatever takes longer hangs
+PREAMBLE = f"""
+import os, sys, threading, time
+import numpy as np
+import weft
+from build import graph, node, placeholder
+from weft.errors import WeftError
+
+CONFIG = {{"plugins": {{"load": [{str(HERE / "plugin_of_tests.py")!r}]}}}}
+X = np.float32([1, 2, 3])
+OPS = "Add", "Later", "MuchLater", "Queued", "Block", "Poll"
+
+def make():
+    nodes = [placeholder("x", (3,))]
+    for op in OPS:
+        nodes += node(op, f"Test>{{op}}", "x", "x"), node(f"{{op}}_x", "Test>Add", op, "x")
+    return weft.Session(graph(*nodes), CONFIG)
+
+def said(session, op):
+    try:
+        return session.run(f"{{op}}_x", {{"x": X}}).tolist()
+    except WeftError as error:
+        return type(error).__name__ + (": forked" if "the process that forked" in error.message else f": {{error}}")
+
+session = make()
+from plugin_of_tests import live
+
+def wait_until(condition):
+    end = time.monotonic() + 5
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.001)
+
+def in_background(work, *args):
+    thread = threading.Thread(target=work, args=args, daemon=True)
+    thread.start()
+    return thread
+"""
+SUM = "[3.0, 6.0, 9.0]"
+
+
+@pytest.fixture
+def start():
+    """`start(code)`: a fresh interpreter that runs `code`; warnings are errors in it."""
+    environ = os.environ | {"PYTHONPATH": str(HERE.parent)}
+    with contextlib.ExitStack() as processes:
+        def started(code):
+            process = subprocess.Popen([sys.executable, "-W", "error", "-c", PREAMBLE + textwrap.dedent(code)],
+                                       env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            processes.enter_context(process)
+            processes.callback(process.kill)  # before it is waited for
+            return process
+
+        yield started
+
+
+def ended(process):
+    """What it printed, when it has ended well and without a word of complaint."""
+    said, complaint = process.communicate(timeout=ENOUGH)
+    assert (complaint, process.returncode) == ("", 0)
+    return said.splitlines()
+
+
+ENDS = {
+    "a run waits": "in_background(session.run, 'Block_x', {'x': X}); wait_until(lambda: live)",
+    "a kernel runs": "in_background(session.run, 'Poll_x', {'x': X}); time.sleep(0.03)",
+    "a callable lives": "step = session.make_callable('Add_x', ['x']); step(X)",
+    "the queue has threads": "session.run('Queued_x', {'x': X})",
+    "a value is to come": "in_background(session.run, 'MuchLater_x', {'x': X}); wait_until(lambda: live)",
+    "a timer is about to run it": "timer = threading.Timer(1000, session.run, ('Add_x', {'x': X}))\n"
+                                  "timer.daemon = True; timer.start()",
+    "the session was closed": "session.run('Queued_x', {'x': X}); session.close()",
+}
+
+
+@pytest.mark.parametrize("leave", [*ENDS, "all of it"])
+def test_a_process_ends_at_once_and_silently_whatever_its_sessions_do(start, leave):
+    open_ones = [code for name, code in ENDS.items() if name != "the session was closed"]
+    left = open_ones if leave == "all of it" else [ENDS[leave]]
+    process = start("\n".join([*left, "print('end', flush=True)"]))
+    assert process.stdout.readline() == "end\n"
+    last = time.monotonic()
+    ended(process)
+    assert time.monotonic() - last < 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")
+@pytest.mark.parametrize("op", ["Block", "Poll"])
+def test_ctrl_c_ends_the_run_of_the_main_thread_and_no_other(start, op):
+    process = start(f"""
+        others, over = [], threading.Event()
+
+        def run_until_over():
+            while not over.is_set():
+                others.append(said(session, "MuchLater"))
+            others.append(said(session, "MuchLater"))
+
+        other = in_background(run_until_over)
+        wait_until(lambda: others)
+        print("waiting", flush=True)
+        try:
+            session.run("{op}_x", {{"x": X}})
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        over.set()
+        other.join(5)
+        print(set(map(str, others)), said(session, "Add"), said(session, "Later"))
+        wait_until(lambda: not live)
+        print(len(live), "kernels were not told to end")
+    """)
+    assert process.stdout.readline() == "waiting\n"
+    time.sleep(0.05)  # it begins to wait
+    sent = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == "interrupted\n"
+    assert time.monotonic() - sent < 1
+    assert ended(process) == [f"{{'{SUM}'}} {SUM} {SUM}", "0 kernels were not told to end"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_forked_child_runs_what_needs_no_threads_and_is_refused_the_rest_at_once(start, busy):
+    process = start(f"""
+        import warnings
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12, of forks beside threads: that is the point
+
+        def check(who):
+            began = time.monotonic()
+            for op in ("Add", "Queued", "MuchLater"):
+                print(who, op, said(session, op), flush=True)
+            print(who, "took less than a second:", time.monotonic() - began < 1, flush=True)
+
+        check("parent")
+        if {busy}:
+            in_background(session.run, "Block_x", {{"x": X}})
+            wait_until(lambda: live)
+        child = os.fork()
+        if not child:
+            check("child")
+            session.close()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        check("parent")
+    """)
+    parent = [f"parent {op} {SUM}" for op in ("Add", "Queued", "MuchLater")]
+    child = [f"child Add {SUM}", *(f"child {op} FailedPrecondition: forked" for op in ("Queued", "MuchLater"))]
+    in_time = " took less than a second: True"
+    assert ended(process) == [*parent, "parent" + in_time, *child, "child" + in_time, *parent, "parent" + in_time]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_session_that_has_not_run_before_a_fork_works_in_parent_and_child(start):
+    process = start("""
+        child = os.fork()
+        results = [said(session, op) for op in ("Add", "Later", "Queued")]
+        if child:
+            assert os.waitpid(child, 0)[1] == 0
+        print(*results, flush=True)
+    """)
+    assert ended(process) == [f"{SUM} {SUM} {SUM}"] * 2
+
+
+def test_a_spawned_process_makes_its_own_session(tmp_path):
+    (tmp_path / "program.py").write_text(PREAMBLE + textwrap.dedent("""
+        import multiprocessing
+
+        def work(op):
+            return said(session, op)
+
+        if __name__ == "__main__":
+            here = said(session, "Queued")
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                print(here, *pool.map(work, ["Add", "Queued"]), said(session, "Queued"))
+    """))
+    done = subprocess.run([sys.executable, "-W", "error", tmp_path / "program.py"], capture_output=True, text=True,
+                          env=os.environ | {"PYTHONPATH": str(HERE.parent)}, timeout=ENOUGH, check=False)
+    assert (done.stderr, done.stdout) == ("", " ".join([SUM] * 4) + "\n")
