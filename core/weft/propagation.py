@@ -113,21 +113,26 @@ class Propagation:
         stopped = next((v for v in arguments if isinstance(v, AsyncValue) and v.is_error()), None)
         stopped = stopped or next((v for v in arguments if v is DEAD), None)
         if strict and stopped is not None:
-            self._finish(call, [stopped] * len(call.call.results))
+            self._finish(call, [stopped] * len(call.call.results), None)
             return
         if not strict:
             arguments = [v if isinstance(v, AsyncValue) else self._wrapped(r, v)
                          for r, v in zip(call.call.args, arguments, strict=True)]
         started = perf_counter_ns()
+        # No local variable here may hold an error: its traceback leads through this frame.
+        self._finish(call, self._results(number, call, arguments), started)
+
+    def _results(self, number: int, call: BoundCall, arguments: list[Any]) -> list[Any]:
+        """What a call gives, errors included."""
         try:
-            results = self._layout.fresh(number)(self._step, arguments)
+            return self._layout.fresh(number)(self._step, arguments)
         except Exception as error:  # noqa: BLE001 - a kernel may raise anything; it becomes its results
-            results = [failed(self._typed(error, call))] * len(call.call.results)
-            if self._stop:
-                self._step.cancel(results[0].error if results else self._typed(error, call))
-        if self._step.trace is not None:
-            self._record(self._step.trace, call, results, started)
-        self._finish(call, results)
+            return self._failed(self._typed(error, call), len(call.call.results))
+
+    def _failed(self, error: WeftError, count: int) -> list[Any]:
+        if self._stop:
+            self._step.cancel(error)
+        return [failed(error)] * count
 
     def _record(self, trace: Trace, call: BoundCall, results: Sequence[Any], started: int) -> None:
         name = self._device_names[id(call.device)]
@@ -144,7 +149,9 @@ class Propagation:
         self._promises.setdefault(register, []).append(promise)
         return promise
 
-    def _finish(self, call: BoundCall, results: Sequence[Any]) -> None:
+    def _finish(self, call: BoundCall, results: Sequence[Any], started: int | None) -> None:
+        if self._step.trace is not None and started is not None:
+            self._record(self._step.trace, call, results, started)
         for register, value in zip(call.call.results, results, strict=True):
             if isinstance(value, AsyncValue):
                 self._receive(register, value)

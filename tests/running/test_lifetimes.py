@@ -26,6 +26,7 @@ PROGRAM = graph(
     node("positive", "Test>Positive", "a", "x"), node("sync", "Test>Add", "positive", "a"),
     *(last for op in ("Now", "Later", "Queued", "Block", "Poll")
       for last in (node(op, f"Test>{op}", "a", "x"), node(op.lower(), "Test>Add", op, "a"))),
+    node("behind", "Test>Positive", "Later", "x"),
 )
 SUM = (X + 1 + X + X + 1).tolist()
 
@@ -59,7 +60,7 @@ class Runs:
 
     def __init__(self, session):
         self.session = session
-        self.steps = {name: session.make_callable(name, ["x"]) for name in ("sync", "now", "later", "queued")}
+        self.steps = {name: session.make_callable(name, ["x"]) for name in ("sync", "now", "later", "queued", "behind")}
 
     def right(self, name, count):
         step = self.steps[name]
@@ -125,10 +126,12 @@ def test_ten_thousand_runs_of_which_many_fail_or_are_cancelled_leave_nothing_beh
     lambda runs: runs.right("queued", 10),
     lambda runs: runs.failing("sync", InvalidArgument, 10),
     lambda runs: runs.failing("now", Aborted, 10),
+    lambda runs: runs.failing("behind", InvalidArgument, 10),
     lambda runs: runs.timed_out("block", 10),
     lambda runs: runs.timed_out("poll", 10),
     lambda runs: runs.cancelled("block", 10),
-], ids=["right", "failing", "failing later", "timed out", "timed out in a kernel", "cancelled"])
+], ids=["right", "failing", "failing later", "failing behind a later one", "timed out",
+        "timed out in a kernel", "cancelled"])
 def test_what_a_run_had_is_freed_when_it_ends_however_it_ends(runs, end):
     allocator = runs.session._runtime.host.allocator
     end(runs)
