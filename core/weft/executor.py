@@ -54,7 +54,6 @@ class Executable:
     ) -> None:
         self.function = function
         self.metas = tuple(metas)
-        self.steps = tuple(steps)
         self.declined = declined  # node -> (pack, reason) of better kernels that declined it
         self.layout = FrameLayout(function, metas, steps, presets, host)
         self._host = host

@@ -105,11 +105,10 @@ class FrameLayout:
     ) -> None:
         self._host = host
         self._metas = metas
-        self._steps = steps
+        self.calls = tuple(steps)
         self._presets = presets
         self._root = _roots(steps, len(metas))
         self._memory = dict.fromkeys(range(len(metas)), HOST) | {r: s.memory for s in steps for r in s.call.results}
-        self.calls = tuple(steps)
         self.producer = {r: call for call in steps for r in call.call.results}
         self.late = self._find_late()  # numbers of calls that wait for what asynchronous ones give
         self.is_asynchronous = any(call.lends or (call.kernel is not None and call.kernel.step) for call in steps)
@@ -141,7 +140,7 @@ class FrameLayout:
         copies = [(i, self._maker(i)()) for i in self.copied_feeds]
         for i, copy in copies:
             registers[i] = copy
-        attached = [self._attach(step, registers) for n, step in enumerate(self._steps) if n not in self.late]
+        attached = [self._attach(step, registers) for n, step in enumerate(self.calls) if n not in self.late]
         frame = Frame(registers, [call for call in attached if call is not None], copies)
         weakref.finalize(frame, free, buffers, self._host)
         return frame
@@ -149,15 +148,15 @@ class FrameLayout:
     def _lent(self, results: Sequence[int]) -> frozenset[int]:
         """Registers whose arrays others read later: the user, a device that works through its queue, a kernel that
         has returned, a call that waits for one."""
-        read_later = [a for step in self._steps if not step.device.attributes.get("host_visible")
+        read_later = [a for step in self.calls if not step.device.attributes.get("host_visible")
                       for a in step.call.args if self._memory[a] == HOST]
-        read_later += [a for n, step in enumerate(self._steps) if step.lends or n in self.late for a in step.call.args]
-        read_later += [r for n in self.late for r in self._steps[n].call.results]
+        read_later += [a for n, step in enumerate(self.calls) if step.lends or n in self.late for a in step.call.args]
+        read_later += [r for n in self.late for r in self.calls[n].call.results]
         return frozenset(self._root[r] for r in (*results, *read_later))
 
     def _make_plan(self, lent: frozenset[int]) -> MemoryPlan:
         uses = []
-        for step in self._steps:
+        for step in self.calls:
             reads = tuple(self._root[a] for a in step.call.args)
             writes: tuple[tuple[int, int], ...] = ()
             if step.plannable:
@@ -170,7 +169,7 @@ class FrameLayout:
 
     def _choose_copied_feeds(self, arguments: range, lent: frozenset[int]) -> frozenset[int]:
         users = [0] * len(self._metas)
-        for step in self._steps:
+        for step in self.calls:
             for a in step.call.args:
                 users[self._root[a]] += 1
         return frozenset(i for i in arguments if i not in lent and users[i] >= FEED_USERS and self._has_size(i)
@@ -178,7 +177,7 @@ class FrameLayout:
 
     def _find_fixed(self, given: set[int]) -> frozenset[int]:
         fixed = set(given)
-        for step in self._steps:
+        for step in self.calls:
             if step.is_view and all(step.call.args[source] in fixed for source in step.alias.values()):
                 fixed.update(step.call.results)
         return frozenset(fixed)
@@ -201,7 +200,7 @@ class FrameLayout:
         buffers: list[Owned] = []
         try:
             for slot, (memory, nbytes) in enumerate(self.plan.slots):
-                user = next(s for s in self._steps if any(self.plan.slot_of.get(r) == slot for r in s.call.results))
+                user = next(s for s in self.calls if any(self.plan.slot_of.get(r) == slot for r in s.call.results))
                 buffers.append(self._allocate_slot(memory, nbytes, user))
         except BaseException:
             free(buffers)
@@ -257,7 +256,7 @@ class FrameLayout:
     def fresh(self, number: int) -> FreshCall:
         """Call `number` as a function that writes no memory of the plan; made when it is first asked for."""
         if number not in self._fresh_calls:
-            self._fresh_calls[number] = self._make_fresh(self._steps[number])
+            self._fresh_calls[number] = self._make_fresh(self.calls[number])
         return self._fresh_calls[number]
 
     def _make_fresh(self, bound: BoundCall) -> FreshCall:
@@ -290,7 +289,7 @@ class FrameLayout:
         """The calls that need, at whatever distance, a result of an asynchronous one."""
         pending: set[int] = set()
         late = set()
-        for number, step in enumerate(self._steps):
+        for number, step in enumerate(self.calls):
             if not pending.isdisjoint(step.call.args):
                 late.add(number)
             if number in late or step.lends:

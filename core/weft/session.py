@@ -202,7 +202,7 @@ class Session:
 
     def _note(self, executable: Executable) -> None:
         """Keep in the placement which kernels declined at bind, and which serve instead."""
-        for step in executable.steps:
+        for step in executable.layout.calls:
             row = self._placement.get(step.call.node)
             if row is not None and step.kernel is not None and row.kernel is not step.kernel:
                 row.refused += [(f"{step.kernel.device_type} {pack}.{row.op}", why)

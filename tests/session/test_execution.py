@@ -145,7 +145,7 @@ def test_constants_are_computed_once_when_the_program_is_linked():
     nodes = [const("a", [1, 2]), const("b", [3, 4]), node("c", "Mul", "a", "b"), node("d", "Sqrt", "c"),
              placeholder("x", (2,)), node("y", "AddV2", "x", "d")]
     executable = weft.Session(graph(*nodes)).prepare("y", ["x"]).executable()
-    assert [step.call.op for step in executable.steps] == ["AddV2"]
+    assert [step.call.op for step in executable.layout.calls] == ["AddV2"]
 
 
 def test_a_deep_graph_is_no_recursion():

@@ -44,7 +44,7 @@ def test_a_device_that_needs_static_shapes_serves_any_number_of_them():
 def test_shape_arithmetic_is_done_when_the_program_is_linked():
     prepared = weft.Session(flatten_graph()).prepare("y", ["x"])
     executable = prepared.executable(((5, 2, 3),))
-    assert [step.call.op for step in executable.steps] == ["Reshape", "Neg"]
+    assert [step.call.op for step in executable.layout.calls] == ["Reshape", "Neg"]
     assert executable.function.result_types[0].shape == (None, 6)
 
 

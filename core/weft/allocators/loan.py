@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..allocator import HostAllocator
 from ..errors import InvalidArgument
 
 Array = np.ndarray[Any, Any]
@@ -52,6 +53,12 @@ class Loans:
     def lend(self, memory: Any) -> Any:
         """A buffer of another allocator as one of this: its block's base is that buffer."""
         return memory.view(Block).view(self.kind).view(np.ndarray)
+
+    def give_back(self, buffer: Any, inner: HostAllocator) -> None:
+        """End the loan and hand its memory to the allocator that it came from; once only, as `close`."""
+        block = self.close(buffer)
+        if block is not None:
+            inner.deallocate(block.base)
 
     def close(self, buffer: Any) -> Any:
         """The block under a buffer, which now came back; None if it had before.

@@ -23,9 +23,7 @@ class PoisoningAllocator:
         return self._loans.lend(memory)
 
     def deallocate(self, buffer: Any) -> None:
-        block = self._loans.close(buffer)
-        if block is not None:
-            self._inner.deallocate(block.base)
+        self._loans.give_back(buffer, self._inner)
 
     def stats(self) -> AllocatorStats:
         return self._inner.stats()
