@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from .graph import Graph as Graph
     from .model import Model as Model
     from .model import load as load
+    from .program import HostProgram as HostProgram
+    from .request import RequestContext as RequestContext
+    from .runtime import HostContext as HostContext
     from .runtime import devices as devices
     from .runtime import plugins as plugins
     from .runtime import register as register
@@ -27,13 +30,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _WHERE = {
-    "CancelToken": "step", "Graph": "graph", "Model": "model", "RunMetadata": "trace", "RunOptions": "step",
-    "Session": "session", "devices": "runtime", "load": "model", "plugins": "runtime", "register": "runtime",
+    "CancelToken": "step", "Graph": "graph", "HostContext": "runtime", "HostProgram": "program", "Model": "model",
+    "RequestContext": "request", "RunMetadata": "trace", "RunOptions": "step", "Session": "session",
+    "devices": "runtime", "load": "model", "plugins": "runtime", "register": "runtime",
 }
 _MODULES = ("api", "errors", "graphdef")
 
-__all__ = ["CancelToken", "Graph", "Model", "RunMetadata", "RunOptions", "Session", "__version__", "api", "devices",
-           "errors", "graphdef", "load", "plugins", "register"]
+__all__ = ["CancelToken", "Graph", "HostContext", "HostProgram", "Model", "RequestContext", "RunMetadata", "RunOptions",
+           "Session", "__version__", "api", "devices", "errors", "graphdef", "load", "plugins", "register"]
 
 
 def __getattr__(name: str) -> Any:

@@ -6,17 +6,56 @@ from .async_value import DEAD, AsyncValue, available, failed
 from .dtypes import DType
 from .errors import Unavailable
 from .hookspecs import DeviceRegistrar, KernelPackRegistrar, OpRegistrar, hookimpl
+from .host_kernel import Callee, HostKernels
+from .host_type import F32, F64, I1, I32, I64, Chain, HostType, String, Tensor
 from .kernel import Attachable, Bind, Declined, Kernels
 from .op import Attrs
 from .op_spec import OpSpec
+from .step import Step
 from .tensor import TensorMetadata, ValueInfo, info
 from .work_queue import ConcurrentWorkQueue, WorkQueueConfig
 
 API = (1, 0)  # major: what breaks plugins; minor: what adds to them
 
 __all__ = [
-    "API", "DEAD", "AllocatorStats", "AsyncValue", "Attachable", "Attrs", "Bind", "ConcurrentWorkQueue", "DType",
-    "Declined", "DeviceRegistrar", "HostAllocator", "KernelPackRegistrar", "Kernels", "OpRegistrar", "OpSpec",
-    "PlainAllocator", "TensorMetadata", "Unavailable", "ValueInfo", "WorkQueueConfig", "available", "dtypes",
-    "errors", "failed", "geometry", "hookimpl", "info",
+    "API",
+    "DEAD",
+    "F32",
+    "F64",
+    "I1",
+    "I32",
+    "I64",
+    "AllocatorStats",
+    "AsyncValue",
+    "Attachable",
+    "Attrs",
+    "Bind",
+    "Callee",
+    "Chain",
+    "ConcurrentWorkQueue",
+    "DType",
+    "Declined",
+    "DeviceRegistrar",
+    "HostAllocator",
+    "HostKernels",
+    "HostType",
+    "KernelPackRegistrar",
+    "Kernels",
+    "OpRegistrar",
+    "OpSpec",
+    "PlainAllocator",
+    "Step",
+    "String",
+    "Tensor",
+    "TensorMetadata",
+    "Unavailable",
+    "ValueInfo",
+    "WorkQueueConfig",
+    "available",
+    "dtypes",
+    "errors",
+    "failed",
+    "geometry",
+    "hookimpl",
+    "info",
 ]

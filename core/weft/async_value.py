@@ -141,6 +141,14 @@ def failed(error: WeftError) -> AsyncValue:
     return _born(_ERROR, error)
 
 
+def unwrapped(value: Any) -> Any:
+    """The payload of an AsyncValue that has one; everything else, what is to come, errors and DEAD too, as it is."""
+    if not isinstance(value, AsyncValue):
+        return value
+    target = value._target()
+    return target._content if target._state == _AVAILABLE else value
+
+
 def _born(state: int, content: Any) -> AsyncValue:
     value = AsyncValue.__new__(AsyncValue)  # without a lock and a list: nobody will need them
     value._state, value._content = state, content

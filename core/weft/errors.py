@@ -49,6 +49,7 @@ class WeftError(Exception):
         self.device = device
         self.location = location
         self.hint = hint
+        self.is_reported = False  # to the diagnostics handler of a host
 
     def __str__(self) -> str:
         place = [f"node '{self.node}'"] if self.node is not None else []

@@ -12,22 +12,13 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from .allocators.aligned import array_maker
-from .async_value import AsyncValue, available, failed
+from .async_value import AsyncValue, available, failed, unwrapped
 from .device import Device
-from .errors import (
-    Cancelled,
-    DeadlineExceeded,
-    Internal,
-    InvalidArgument,
-    OutOfRange,
-    ResourceExhausted,
-    Unimplemented,
-    Unknown,
-    WeftError,
-)
-from .frame import STREAM, BoundCall, Frame, FrameLayout
+from .errors import Cancelled, DeadlineExceeded, WeftError
+from .frame import STREAM, BoundCall, Frame, FrameLayout, HandOver
 from .host_program import Function
-from .propagation import MISSING, Propagation
+from .kernel_errors import as_weft_error, is_interrupt
+from .propagation import Propagation
 from .step import Step
 from .tensor import TensorMetadata
 
@@ -35,13 +26,6 @@ if TYPE_CHECKING:
     from .host_context import HostContext
 
 FREE_FRAMES = 8  # frames kept for reuse; more steps at once make frames of their own
-
-# What an exception of a kernel means, by TensorFlow's rule for Python functions in a graph.
-CODES: tuple[tuple[type[Exception], type[WeftError]], ...] = (
-    (MemoryError, ResourceExhausted), (NotImplementedError, Unimplemented), (TimeoutError, DeadlineExceeded),
-    (StopIteration, OutOfRange), (ValueError, InvalidArgument), (TypeError, InvalidArgument),
-    (ArithmeticError, InvalidArgument),
-)
 
 
 class Executable:
@@ -57,11 +41,13 @@ class Executable:
         self.declined = declined  # node -> (pack, reason) of better kernels that declined it
         self.layout = FrameLayout(function, metas, steps, presets, host)
         self._host = host
-        self._device_names = {id(device): name for name, device in devices.items()}
+        self._device_names = {id(None): "host"} | {id(device): name for name, device in devices.items()}
         self._asynchronous = [d for d in devices.values() if not d.attributes.get("host_visible")]
         self.is_asynchronous = self.layout.is_asynchronous  # its calls need a Step of their own
         self._count = len(function.arg_names)
         self._open = self.layout.open
+        self._late = sorted(self.layout.late)
+        self._pends = any(call.pends for call in self.layout.calls)
         self._results = function.results
         self._copied = self.layout.copied_results
         self._frames: list[Frame] = []
@@ -80,17 +66,22 @@ class Executable:
         for i, copy in frame.copies:
             copy[...] = feeds[i]
         registers[-1] = step
+        left = self._late
         try:
             frame.context.run(_run_flat if step.trace is None else self._run_traced, frame, step)
             if self._asynchronous:
                 self._synchronize()
-        except Exception as error:
+        except HandOver:
+            left = self.layout.after(frame.position(), without=True)
+        except BaseException as error:
             # The typed error is no local variable: it would hold itself, and the frame, through its traceback.
+            if is_interrupt(error):
+                raise
             if isinstance(error, WeftError):
                 self._abort(error, frame, step)
                 raise
             raise self._abort(error, frame, step) from error
-        values = self._finish(frame, step) if self.is_asynchronous else registers
+        values = self._finish(frame, step, left) if self.is_asynchronous else registers
         results = [values[r] for r in self._results]
         for i in self._copied:
             results[i] = self._copy(results[i])
@@ -100,52 +91,88 @@ class Executable:
             self._frames.append(frame)
         return results
 
-    def _abort(self, error: Exception, frame: Frame, step: Step) -> WeftError:
+    def _abort(self, error: BaseException, frame: Frame, step: Step) -> WeftError:
         """The typed error of the call that raised, when what has started is quiet."""
         typed = self._typed_at(error, frame)
         if self.is_asynchronous:
             step.cancel(typed)
-            frame.context.run(self._propagation(frame.registers, (), step, stop=True).run)
+            self._propagation(frame.registers, (), step, stop=True)
+            step.driver.run()
         return typed
 
-    def _finish(self, frame: Frame, step: Step) -> list[Any]:
-        """The values of all registers when the calls that wait for asynchronous ones have run. Raises the step's
-        error: then the frame is given up, for kernels that were not waited for may still use it."""
-        rest = self._propagation(frame.registers, sorted(self.layout.late), step, stop=True)
-        frame.context.run(rest.run)
+    def _finish(self, frame: Frame, step: Step, left: Sequence[int]) -> list[Any]:
+        """The values of all registers when the calls that are left have run. Raises the step's error: then the frame
+        is given up, for kernels that were not waited for may still use it."""
+        rest = self._propagation(frame.registers, left, step, stop=True)
+        step.driver.run()
         if step.error is not None:
             rest.values.clear()  # they hold the error, whose traceback leads here
             frame.registers.clear()
             raise step.error
         return rest.values
 
-    def values(self, feeds: Sequence[Any], step: Step) -> list[AsyncValue]:
-        """Results for these arguments, each a payload or an error, when the step is quiet: a call that fails takes
-        those that depend on it with it, and no others."""
-        frame = self.layout.make_frame()
-        registers = frame.registers
-        registers[: self._count] = feeds
-        for i, copy in frame.copies:
-            copy[...] = feeds[i]
-        registers[-1] = step
-        left: list[int] = sorted(self.layout.late)
+    def start(self, arguments: Sequence[Any], step: Step) -> list[AsyncValue]:
+        """Results for these arguments, payloads or AsyncValues each; they may come later: `step.driver` runs what is
+        left. A call that fails takes those that depend on it with it, and no others."""
         try:
-            frame.context.run(_run_flat, frame, step)
-        except Exception as error:  # noqa: BLE001 - a kernel may raise anything; it becomes its results
-            position = frame.position()
-            flat = self.layout.attached
-            if step.error is None:
-                left = [*flat[position + 1 :], *left]
-                failure = failed(self._typed_at(error, frame))
-                for register in self.layout.calls[flat[position]].call.results:
-                    registers[register] = failure
+            frame = self._frames.pop()
+        except IndexError:
+            frame = self.layout.make_frame()
+        registers = frame.registers
+        registers[: self._count] = [unwrapped(a) for a in arguments]
+        registers[-1] = step
+        left: Sequence[int] = self._late
+        if any(isinstance(a, AsyncValue) for a in registers[: self._count]):
+            left = range(len(self.layout.calls))
+        else:
+            for i, copy in frame.copies:
+                copy[...] = registers[i]
+            try:
+                frame.context.run(_run_flat if step.trace is None else self._run_traced, frame, step)
+            except HandOver:
+                left = self.layout.after(frame.position(), without=True)
+            except BaseException as error:  # a kernel may raise anything; it becomes its results
+                if is_interrupt(error):
+                    raise
+                left = self._fail(error, frame, step)
             else:
-                left = [*flat[position:], *left]
+                if not left and not self._pends:
+                    return self._give_back(frame)
         rest = self._propagation(registers, left, step, stop=False)
-        frame.context.run(rest.run)
-        missing = failed(step.error or Internal("a result was never computed"))
-        results = [missing if v is MISSING else v for v in (rest.values[r] for r in self._results)]
-        return [v if isinstance(v, AsyncValue) else available(self._copy(v)) for v in results]
+        results = [rest.value(register) for register in self._results]
+        for i in self._copied:
+            results[i] = self._own(results[i])
+        return results
+
+    def _give_back(self, frame: Frame) -> list[AsyncValue]:
+        """The results in a frame, which is free then."""
+        registers = frame.registers
+        results = [registers[r] for r in self._results]
+        for i in self._copied:
+            results[i] = self._copy(results[i])
+        for register in self._open:
+            registers[register] = None
+        if len(self._frames) < FREE_FRAMES:
+            self._frames.append(frame)
+        return [available(result) for result in results]
+
+    def _fail(self, error: BaseException, frame: Frame, step: Step) -> list[int]:
+        """The call that raised has failed: the numbers of the calls that are left."""
+        position = frame.position()
+        if not self.layout.attached or step.error is not None:
+            return self.layout.after(position, without=False)
+        failure = failed(self._typed_at(error, frame))
+        for register in self.layout.calls[self.layout.attached[position]].call.results:
+            frame.registers[register] = failure
+        return self.layout.after(position, without=True)
+
+    def _own(self, value: AsyncValue) -> AsyncValue:
+        """A copy of a result, once it is there."""
+        if value.is_available():
+            return value if value.is_error() or value.is_dead() else available(self._copy(value.get()))
+        own = AsyncValue()
+        value.and_then(lambda: own.forward_to(self._own(value)))
+        return own
 
     def _run_traced(self, frame: Frame, step: Step) -> None:
         """The flat list with the time of every call."""
@@ -161,7 +188,7 @@ class Executable:
                 call()
                 name = self._device_names[id(bound.device)]
                 step.trace.record(bound.call, name, started)
-                for value in (frame.registers[r] for r in bound.call.results if bound.lends):
+                for value in (frame.registers[r] for r in bound.call.results if bound.pends):
                     if isinstance(value, AsyncValue):
                         step.trace.follow(bound.call, name, value, started)
 
@@ -178,23 +205,25 @@ class Executable:
         for device in self._asynchronous:
             device.synchronize(device.record(STREAM))
 
-    def _typed_at(self, error: Exception, frame: Frame) -> WeftError:
+    def _typed_at(self, error: BaseException, frame: Frame) -> WeftError:
         """The typed error for what the call at the frame's cursor raised."""
         if not self.layout.attached:
             return self._typed(error, None)
         return self._typed(error, self.layout.calls[self.layout.attached[frame.position()]])
 
-    def _typed(self, error: Exception, call: BoundCall | None) -> WeftError:
+    def _typed(self, error: BaseException, bound: BoundCall | None) -> WeftError:
         """The typed error for what a call raised: the one place where a kernel's exception becomes weft's."""
-        place: dict[str, str] = {}
-        if call is not None:
-            place = {"node": call.call.node, "op": call.call.op, "device": self._device_names[id(call.device)]}
-        if isinstance(error, WeftError):
-            return error if isinstance(error, Cancelled | DeadlineExceeded) else error.at(**place)  # type: ignore[arg-type]
-        kind = next((mine for theirs, mine in CODES if isinstance(error, theirs)), Unknown)
-        code = "" if call is None else f" {call.call.code}"
-        typed = kind(f"kernel{code} failed with {type(error).__name__}: {error}", **place)  # type: ignore[arg-type]
-        typed.__cause__ = error
+        if bound is None:
+            return as_weft_error(error, "the run")
+        if isinstance(error, Cancelled | DeadlineExceeded):
+            return error
+        call = bound.call
+        typed = as_weft_error(error, f"kernel {call.code}")
+        if bound.device is None:
+            typed.at(node=call.node or None, op=call.code, location=call.location)
+        else:
+            typed.at(node=call.node, op=call.op, device=self._device_names[id(bound.device)], location=call.location)
+        self._host.report(typed)
         return typed
 
 

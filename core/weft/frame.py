@@ -7,7 +7,6 @@ plan, a small feed's copy, a view of these. A call whose registers are all fixed
 
 from __future__ import annotations
 
-import contextvars
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .allocators.aligned import array_maker
-from .async_value import DEAD, AsyncValue, available
+from .async_value import AsyncValue, available, unwrapped
 from .device import Device
-from .errors import ResourceExhausted, Unimplemented, WeftError
+from .errors import Internal, ResourceExhausted, Unimplemented, WeftError
 from .host_array import returned, typed, view
-from .host_program import COPY, HOST, Call, Function
+from .host_program import COPY, HOST, OPAQUE, Call, Function
 from .kernel import Bound, KernelDef, run_of
 from .memory_plan import MemoryPlan, Use, plan_memory
+from .numpy_errors import quiet_context
 from .step import Step
 from .tensor import TensorMetadata
 
@@ -46,10 +46,11 @@ class BoundCall:
     """A call of a linked program: bound, or `lazy` (bound when its shapes are seen), or a transfer (no kernel).
 
     `alias`: which results show the buffer of which argument. `memory`: the stream whose memory the results live in.
+    `device` None: a host kernel, whose results may be anything.
     """
 
     call: Call
-    device: Device
+    device: Device | None
     memory: int
     kernel: KernelDef | None = None
     bound: Bound = None
@@ -64,12 +65,31 @@ class BoundCall:
     @property
     def plannable(self) -> bool:
         """True when its results may be buffers of the frame."""
-        return self.lazy is None and not self.is_view and not (self.kernel is not None and self.kernel.returns)
+        return self.lazy is None and not self.is_view and not self.returns
+
+    @property
+    def returns(self) -> bool:
+        """True when the run function returns its results instead of writing them."""
+        return self.device is None or (self.kernel is not None and self.kernel.returns)
+
+    @property
+    def pends(self) -> bool:
+        """True when it is declared to give results that come later."""
+        return self.kernel is not None and (self.kernel.asynchronous or self.kernel.nonstrict)
 
     @property
     def lends(self) -> bool:
-        """True when it may read its arguments after it has returned."""
-        return self.kernel is not None and (self.kernel.asynchronous or self.kernel.nonstrict)
+        """True when its arguments may be read after it has returned."""
+        return self.pends or self.device is None
+
+    @property
+    def sees_host(self) -> bool:
+        """True when it works on host memory, and is done when it returns."""
+        return self.device is None or bool(self.device.attributes.get("host_visible"))
+
+
+class HandOver(Exception):
+    """A call of the flat list gave what is no payload: the rest is the event-driven path's."""
 
 
 class Frame:
@@ -85,9 +105,7 @@ class Frame:
         self.blocks = [(i, calls[i : i + BLOCK]) for i in range(0, len(calls), BLOCK)]
         self.copies = copies
         self.cursor: tuple[int, int, Iterator[Attached]] = (0, 0, iter(()))
-        # NumPy's error state is a context variable: entering a context that ignores it all is cheaper than errstate.
-        self.context = contextvars.copy_context()
-        self.context.run(np.seterr, all="ignore")
+        self.context = quiet_context()
 
     def position(self) -> int:
         """The number, among the attached calls, of the one that was called last."""
@@ -148,7 +166,7 @@ class FrameLayout:
     def _lent(self, results: Sequence[int]) -> frozenset[int]:
         """Registers whose arrays others read later: the user, a device that works through its queue, a kernel that
         has returned, a call that waits for one."""
-        read_later = [a for step in self.calls if not step.device.attributes.get("host_visible")
+        read_later = [a for step in self.calls if not step.sees_host
                       for a in step.call.args if self._memory[a] == HOST]
         read_later += [a for n, step in enumerate(self.calls) if step.lends or n in self.late for a in step.call.args]
         read_later += [r for n in self.late for r in self.calls[n].call.results]
@@ -185,7 +203,8 @@ class FrameLayout:
     def _find_copied(self, results: Sequence[int], not_fresh: set[int]) -> tuple[int, ...]:
         """Which results are copied at the door: their elements are not this run's, or are returned already."""
         roots = [self._root[register] for register in results]
-        return tuple(i for i, root in enumerate(roots) if root in not_fresh or root in roots[:i])
+        return tuple(i for i, root in enumerate(roots) if (root in not_fresh or root in roots[:i])
+                     and self._metas[results[i]] is not OPAQUE)
 
     def _has_size(self, register: int) -> bool:
         return self._metas[register].is_static and self._metas[register].dtype.itemsize > 0
@@ -211,12 +230,14 @@ class FrameLayout:
         try:
             if memory == HOST:
                 return keep, self._host.allocator.allocate(nbytes)
+            assert user.device is not None
             buffer = user.device.allocate(max(nbytes, 1))
             if buffer is None:
                 raise ResourceExhausted(f"no memory for a buffer of {nbytes} bytes, of {self.plan.nbytes} bytes that a "
                                         "run of this program takes")
         except WeftError as error:
-            raise error.at(node=user.call.node, op=user.call.op, device=user.device.type)  # noqa: B904 - the same error
+            device = None if user.device is None else user.device.type
+            raise error.at(node=user.call.node, op=user.call.op, device=device)  # noqa: B904 - the same error
         return user.device.free, buffer
 
     def _maker(self, register: int) -> Maker:
@@ -230,11 +251,14 @@ class FrameLayout:
             return self._attach_view(step, registers)
         if step.lazy is not None:
             return partial(_run_lazy, registers, args, results, step.lazy)
+        if step.device is None:
+            run_host = _run_lazy if step.pends else _run_host
+            return partial(run_host, registers, args, results, self._runner(step, registers))
         if step.call.code == COPY:
             copy = step.device.copy_in if step.memory != HOST else partial(_copy_out, step.device)
             return open_call(registers, args, results, self._fresh(step), partial(_on_stream, copy))
         run = self._runner(step, registers)
-        if step.kernel is not None and step.kernel.returns:
+        if step.returns:
             return partial(_run_lazy, registers, args, results, run)
         if self.fixed.issuperset(args) and self.fixed.issuperset(results):
             inputs, outputs = tuple(registers[a] for a in args), tuple(registers[r] for r in results)
@@ -249,8 +273,10 @@ class FrameLayout:
         run = run_of(step.bound)
         if step.kernel.step:
             run = partial(_with_step, registers, run)
+        if step.device is None:
+            return partial(_with_values, run) if step.kernel.nonstrict else lambda ins: run(*ins)
         if step.kernel.returns:
-            return partial(_returning, run, len(step.call.results), step.call.op, step.kernel.nonstrict)
+            return partial(_returning, run, len(step.call.results), step.call.op, step.kernel)
         return run
 
     def fresh(self, number: int) -> FreshCall:
@@ -269,7 +295,7 @@ class FrameLayout:
             return lambda _, ins: lazy(ins)
         if bound.memory != HOST or bound.call.code == COPY:
             raise Unimplemented(f"{bound.call.code} beside asynchronous kernels of the host", node=bound.call.node)
-        if bound.kernel is not None and bound.kernel.returns:
+        if bound.returns:
             return lambda step, ins: self._runner(bound, [step])(ins)
         makers = [self._maker(r) for r in bound.call.results]
 
@@ -280,10 +306,17 @@ class FrameLayout:
 
         return call
 
-    @staticmethod
-    def payload(value: Any) -> Any:
-        """What an asynchronous kernel completed a value with, as a register holds it."""
-        return np.asarray(value, order="C")
+    def payload(self, register: int, value: Any) -> Any:
+        """What an asynchronous kernel completed a value with, as the register holds it."""
+        return value if self._metas[register] is OPAQUE else np.asarray(value, order="C")
+
+    def after(self, position: int, *, without: bool) -> list[int]:
+        """The numbers of the calls that have not run when the flat list has come to this position, with or without
+        the one that stands there."""
+        if not self.attached:
+            return sorted(self.late)
+        start = self.attached[position] + without
+        return sorted(self.late.union(range(start, len(self.calls))))
 
     def _find_late(self) -> frozenset[int]:
         """The calls that need, at whatever distance, a result of an asynchronous one."""
@@ -292,7 +325,7 @@ class FrameLayout:
         for number, step in enumerate(self.calls):
             if not pending.isdisjoint(step.call.args):
                 late.add(number)
-            if number in late or step.lends:
+            if number in late or step.pends:
                 pending.update(step.call.results)
         return frozenset(late)
 
@@ -351,16 +384,36 @@ def _run_lazy(
         registers[register] = value
 
 
+def _run_host(
+    registers: list[Any], args: Sequence[int], results: Sequence[int], run: Callable[[list[Any]], list[Any]]
+) -> None:
+    """A host kernel that may give AsyncValues, and mostly does not. Raises HandOver when it does."""
+    is_payload = True
+    for register, value in zip(results, run([registers[a] for a in args]), strict=True):
+        registers[register] = value
+        is_payload = is_payload and not isinstance(value, AsyncValue)
+    if not is_payload:
+        raise HandOver
+
+
 def _with_step(registers: list[Any], run: Callable[..., Any], *arrays: Any) -> Any:
     return run(registers[-1], *arrays)
 
 
-def _returning(run: Callable[..., Any], count: int, op: str, nonstrict: bool, inputs: list[Any]) -> list[Any]:
-    """Results of a kernel that returns them: payloads where they are there, else AsyncValues."""
-    if nonstrict:
+def _returning(run: Callable[..., Any], count: int, op: str, kernel: KernelDef, inputs: list[Any]) -> list[Any]:
+    """Results of a kernel that returns them: payloads where they are there, else AsyncValues. Raises Internal for
+    AsyncValues of a kernel that does not say that it gives them."""
+    if kernel.nonstrict:
         inputs = [x if isinstance(x, AsyncValue) else available(x) for x in inputs]
-    return [v.get() if isinstance(v, AsyncValue) and v.is_available() and v.error is None and v is not DEAD else v
-            for v in returned(run(*inputs), count, op)]
+    values = [unwrapped(v) for v in returned(run(*inputs), count, op)]
+    if not (kernel.asynchronous or kernel.nonstrict) and any(isinstance(v, AsyncValue) for v in values):
+        raise Internal(f"the kernel of {op} gave an AsyncValue and is not declared asynchronous", op=op)
+    return values
+
+
+def _with_values(run: Callable[..., list[Any]], inputs: list[Any]) -> list[Any]:
+    """A non-strict host kernel's results."""
+    return run(*[x if isinstance(x, AsyncValue) else available(x) for x in inputs])
 
 
 def _run_view(registers: list[Any], pairs: Sequence[tuple[int, int, TensorMetadata]]) -> None:

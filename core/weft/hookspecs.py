@@ -17,6 +17,7 @@ import pluggy
 from .device import DeviceType
 from .errors import PluginError
 from .graph_pass import STAGES, GraphPass
+from .host_kernel import HostPack
 from .kernel import KernelPack
 from .op import OpDef
 from .op_spec import OpSpec
@@ -36,6 +37,7 @@ class Contribution:
     device_types: list[DeviceType] = field(default_factory=list)
     ops: list[OpDef] = field(default_factory=list)
     packs: list[KernelPack] = field(default_factory=list)
+    host_packs: list[HostPack] = field(default_factory=list)
     allocators: dict[str, Factory] = field(default_factory=dict)
     work_queues: dict[str, Factory] = field(default_factory=dict)
     passes: list[GraphPass] = field(default_factory=list)
@@ -78,6 +80,10 @@ class KernelPackRegistrar:
     def kernels(self, device_type: str, register: str | Callable[..., None], *, priority: int = 0) -> None:
         """Bring kernels for a device type, whoever's it is; inert where no plugin announces that type."""
         self._to.packs.append(KernelPack(device_type, register, priority, self._to.plugin))
+
+    def host_kernels(self, register: str | Callable[..., None]) -> None:
+        """Bring kernels of host programs: `register(kernels)` is called when a program first asks for one."""
+        self._to.host_packs.append(HostPack(register, self._to.plugin))
 
 
 class FactoryRegistrar:
@@ -122,7 +128,8 @@ class Hooks:
 
     @hookspec
     def weft_kernels(self, registry: KernelPackRegistrar, config: Any) -> None:
-        """Bring kernels for any device type: registry.kernels(type, register, priority=)."""
+        """Bring kernels for any device type, registry.kernels(type, register, priority=), and for host programs,
+        registry.host_kernels(register)."""
 
     @hookspec
     def weft_allocators(self, registry: FactoryRegistrar, config: Any) -> None:

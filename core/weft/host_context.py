@@ -1,23 +1,29 @@
-"""HostContext: what programs run in. It owns the devices of this process: scans, opens, probes and closes them. It
-owns the work queue too.
+"""HostContext: what programs run in. It owns the devices of this process (scans, opens, probes and closes them), the
+work queue, the host allocator and the resources that programs share.
 
 Nothing is scanned, opened or imported before somebody asks for the device type, or for the queue.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 from .allocator import HostAllocator
 from .allocators import make_allocator
+from .async_value import AsyncValue
+from .debug_config import DebugConfig
 from .device import Device, DeviceName, load_callable
-from .errors import NotFound, PluginError, Unavailable, WeftError, closest
+from .errors import Cancelled, NotFound, PluginError, Unavailable, WeftError, closest
 from .placement_config import preference
 from .registries import Registries
+from .resources import Resources
+from .step import CancelToken, Step
 from .work_queue import ConcurrentWorkQueue, WorkQueueConfig
 from .work_queues import make_work_queue
 
@@ -43,25 +49,37 @@ class DeviceRecord:
 
 
 class HostContext:
-    """Devices and the host allocator over a set of registries. `order` is placement's order of device types.
+    """Devices, work queue and host allocator over a set of registries. `order` is placement's order of device types.
 
     Devices and queue are closed when the context is closed, is no longer used, or the process ends.
 
-    `allocator` and `limit` are those of [allocator].
+    `allocator`, of its own or by name as in [allocator], with its `limit`; `work_queue`, of its own or as [work_queue]
+    says. `diagnostics` is called with each error that a kernel reports, on the thread where that happens; errors that
+    are merely passed on are not reported again.
 
     Raises NotFound for an allocator that nobody registered, InvalidArgument for a limit that cannot be read.
     """
 
     def __init__(
-        self, registries: Registries, order: str | Sequence[str] = "auto", allocator: str = "plain",
-        limit: int | str | None = None, work_queue: WorkQueueConfig | None = None,
+        self, registries: Registries, order: str | Sequence[str] = "auto", allocator: str | HostAllocator = "plain",
+        limit: int | str | None = None, work_queue: WorkQueueConfig | ConcurrentWorkQueue | None = None,
+        debug: DebugConfig | None = None, diagnostics: Callable[[WeftError], Any] | None = None,
     ) -> None:
         self.registries = registries
-        self.allocator: HostAllocator = make_allocator(registries.allocators, allocator, limit)
+        self.allocator: HostAllocator = (make_allocator(registries.allocators, allocator, limit)
+                                         if isinstance(allocator, str) else allocator)
+        self.debug = debug or DebugConfig()
+        self.resources = Resources()
+        self.cancellation = CancelToken()  # parent of every step on this host
+        self._diagnostics = diagnostics
+        self._lasting: weakref.WeakSet[Step] = weakref.WeakSet()  # steps that are there again after a restart
         self._order = order
         self._records: dict[str, list[DeviceRecord]] = {}
-        self._queue_config = work_queue or WorkQueueConfig()
         self._queues: list[ConcurrentWorkQueue] = []  # the one, once somebody has asked for it
+        if work_queue is None or isinstance(work_queue, WorkQueueConfig):
+            self._queue_config = work_queue or WorkQueueConfig()
+        else:
+            self._queues.append(work_queue)
         self._lock = threading.RLock()
         weakref.finalize(self, _close, self._records, self._queues)
 
@@ -74,6 +92,44 @@ class HostContext:
             if not self._queues:
                 self._queues.append(make_work_queue(self.registries.work_queues, self._queue_config))
             return self._queues[0]
+
+    def await_values(self, values: Iterable[AsyncValue], timeout: float | None = None) -> bool:
+        """Block until all values are available; False when they are not after `timeout` seconds. As the work queue's
+        method, which is not asked for what is there already."""
+        pending = [value for value in values if not value.is_available()]
+        return not pending or self.work_queue.await_values(pending, timeout)
+
+    def cancel(self) -> None:
+        """End everything that runs on this host, as a RequestContext's cancel does, and what comes, until `restart`."""
+        self.cancellation.cancel()
+        for step in self._lasting:
+            step.cancel(Cancelled("the host was cancelled"))
+
+    def restart(self) -> None:
+        """Programs may run again after `cancel`."""
+        self.cancellation = CancelToken()
+        for step in self._lasting:
+            step.restart()
+
+    def lasting_step(self) -> Step:
+        """A step for all those runs that need none of their own, so that a cancelled host ends them, too."""
+        step = Step(self)
+        self._lasting.add(step)
+        if self.cancellation.is_cancelled:
+            step.cancel(Cancelled("the host was cancelled"))
+        return step
+
+    def report(self, error: WeftError) -> None:
+        """Tell the diagnostics handler of an error, once; what it raises is reported as unraisable."""
+        if self._diagnostics is None or error.is_reported:
+            return
+        error.is_reported = True
+        try:
+            self._diagnostics(error)
+        except Exception as fault:  # noqa: BLE001 - a handler's fault is not the kernel's
+            sys.unraisablehook(SimpleNamespace(
+                exc_type=type(fault), exc_value=fault, exc_traceback=fault.__traceback__, object=self._diagnostics,
+                err_msg="Exception ignored in a diagnostics handler"))
 
     def preference(self) -> list[str]:
         """Device types, those that placement prefers first."""

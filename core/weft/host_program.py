@@ -1,9 +1,10 @@
 """HostProgram: what a graph is lowered to, as pure data. A flat list of kernel calls over registers.
 
-Registers are numbered within a function; its arguments are the first of them. A call names its kernel as
-"<pack>.<Op>". The runtime itself has two codes: `weft.constant` (attribute `index` into the program's constants) and
-`weft.copy` (a value enters or leaves a device's memory; attribute `to`: "device" or "host"). A call's stream is the
-index of its device in `requires`. The calls stand in an order in which they may run one after the other.
+Registers are numbered within a function; its arguments are the first of them. A call names its kernel: that of an op
+as "<pack>.<Op>", a host kernel by its code, such as "tfrt.add.i32". The runtime itself has two codes: `weft.constant`
+(attribute `index` into the program's constants) and `weft.copy` (a value enters or leaves a device's memory; attribute
+`to`: "device" or "host"). A call's stream is the index of its device in `requires`. The calls stand in an order in
+which they may run one after the other.
 """
 
 from __future__ import annotations
@@ -12,16 +13,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from . import dtypes
+from .errors import Location
 from .tensor import TensorMetadata
 
 CONSTANT = "weft.constant"
 COPY = "weft.copy"
-HOST = -1  # the stream of values in host memory, and of what the runtime itself does there
+HOST = -1  # the stream of values in host memory, of host kernels, and of what the runtime itself does there
+
+RegisterType = TensorMetadata | str  # of a tensor; or the name of a host type: "i32", "!tfrt.chain"
+OPAQUE = TensorMetadata(dtypes.variant, None)  # what shape inference and memory planning see of a host type
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One kernel call. `node` is the graph node it stands for, for messages and traces."""
+    """One kernel call. `node` is the graph node it stands for, for messages and traces.
+
+    `functions`: names of functions of the program that the kernel is given. `nonstrict`: it runs when one argument is
+    there, whatever its kernel declares.
+    """
 
     code: str
     args: tuple[int, ...]
@@ -29,6 +39,13 @@ class Call:
     attrs: Mapping[str, Any] = field(default_factory=dict)
     stream: int = HOST
     node: str = ""
+    functions: tuple[str, ...] = ()
+    nonstrict: bool = False
+    location: Location | None = None
+
+    @property
+    def is_host_kernel(self) -> bool:
+        return self.stream == HOST and self.code not in (CONSTANT, COPY)
 
     @property
     def op(self) -> str:
@@ -41,23 +58,28 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """`register_types` has the metadata of every register as far as it is known without feeds; `results` are the
-    registers that it returns, `targets` those computed for their effect alone."""
+    """`register_types` has the type of every register, of tensors as far as it is known without feeds; `results` are
+    the registers that it returns, `targets` those computed for their effect alone."""
 
     name: str
     arg_names: tuple[str, ...]
-    register_types: tuple[TensorMetadata, ...]
+    register_types: tuple[RegisterType, ...]
     kernels: tuple[Call, ...]
     results: tuple[int, ...]
     targets: tuple[int, ...] = ()
+    location: Location | None = None
 
     @property
-    def arg_types(self) -> tuple[TensorMetadata, ...]:
+    def arg_types(self) -> tuple[RegisterType, ...]:
         return self.register_types[: len(self.arg_names)]
 
     @property
-    def result_types(self) -> tuple[TensorMetadata, ...]:
-        return tuple(self.register_types[r] for r in self.results)
+    def arg_metas(self) -> tuple[TensorMetadata, ...]:
+        return tuple(map(meta_of, self.arg_types))
+
+    @property
+    def result_metas(self) -> tuple[TensorMetadata, ...]:
+        return tuple(meta_of(self.register_types[r]) for r in self.results)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +89,8 @@ class HostProgram:
     functions: Mapping[str, Function]
     constants: tuple[Any, ...] = ()
     requires: tuple[str, ...] = ()
+
+
+def meta_of(register_type: RegisterType) -> TensorMetadata:
+    """The metadata of a register, OPAQUE where it holds no tensor."""
+    return OPAQUE if isinstance(register_type, str) else register_type

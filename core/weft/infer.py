@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .errors import Internal, WeftError
-from .host_program import CONSTANT, COPY, Call, Function
+from .host_program import CONSTANT, COPY, Call, Function, meta_of
 from .op import MetadataRule, OpDef, OpRegistry, infer, merge_info
 from .tensor import ValueInfo, constant_info
 
@@ -27,7 +27,7 @@ def infer_registers(
     fold: Callable[[Call, list[ValueInfo], tuple[ValueInfo, ...]], tuple[ValueInfo, ...]] | None = None,
 ) -> list[ValueInfo]:
     """Metadata, and values where they are known, of all registers. `fold(call, inputs, outputs)` may know more."""
-    known = [ValueInfo(meta) for meta in function.register_types]
+    known = [ValueInfo(meta_of(kind)) for kind in function.register_types]
     for i, argument in enumerate(arguments):
         known[i] = merge_info(argument, known[i])
     for call in function.kernels:
@@ -38,6 +38,8 @@ def infer_registers(
         if call.code == COPY:
             known[call.results[0]] = inputs[0]
             continue
+        if call.is_host_kernel:
+            continue  # its results are of the types that the program gives them
         op = ops.get(call.op)
         outputs = infer_call(call, op, ops.metadata(op), inputs)
         if fold is not None:

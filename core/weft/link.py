@@ -18,6 +18,7 @@ from .errors import PluginError, ResourceExhausted, Unimplemented, WeftError
 from .executor import Executable
 from .frame import STREAM, BoundCall, Owned
 from .host_array import returned, solid, view
+from .host_binding import bind_host_kernel
 from .host_program import CONSTANT, COPY, HOST, Call, Function, HostProgram
 from .infer import infer_call, infer_registers
 from .kernel import Bind, Bound, Declined, KernelDef, check_bound, run_of
@@ -51,10 +52,31 @@ class Shared:
     folded: dict[tuple[int, ...], list[Any]] = field(default_factory=dict)
     uploaded: dict[int, Any] = field(default_factory=dict)
     buffers: list[Owned] = field(default_factory=list)
+    functions: dict[str, LinkedFunction] = field(default_factory=dict)
 
     def renumbered(self) -> Shared:
         """This for a program that was lowered anew: its registers mean other values."""
         return Shared(self.prepared, buffers=self.buffers)
+
+
+class LinkedFunction:
+    """A function of a program, linked when it is first called."""
+
+    def __init__(
+        self, program: HostProgram, name: str, host: HostContext, functions: dict[str, LinkedFunction]
+    ) -> None:
+        self.name = name
+        self._program = program
+        self._host = host
+        self._functions = functions
+        self._executable: Executable | None = None
+
+    @property
+    def executable(self) -> Executable:
+        if self._executable is None:  # two threads may link it at once: either link will do
+            shared = Shared(functions=self._functions)
+            self._executable = link(self._program, self._host, function=self.name, shared=shared)
+        return self._executable
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +188,7 @@ def link(
     Raises NodesDeclined, and InvalidArgument when metadata contradicts an op.
     """
     chosen = program.functions[function]
-    infos = [ValueInfo(meta) for meta in arguments or chosen.arg_types]
+    infos = [ValueInfo(meta) for meta in arguments or chosen.arg_metas]
     return Linker(program, chosen, host, Shared() if shared is None else shared).link(infos)
 
 
@@ -197,7 +219,12 @@ class Linker:
         steps: list[BoundCall] = []
         refusals: list[tuple[str, str, str, str]] = []
         for call in self._needed(values):
-            step = self._transfer(call, known) if call.code == COPY else self._bind(call, known, values, refusals)
+            if call.is_host_kernel:
+                step: BoundCall | None = self._bind_host(call)
+            elif call.code == COPY:
+                step = self._transfer(call, known)
+            else:
+                step = self._bind(call, known, values, refusals)
             if step is not None:
                 steps.append(step)
         if refusals:
@@ -215,7 +242,7 @@ class Linker:
         for call in self._function.kernels:
             if call.code == COPY:
                 memory[call.results[0]] = call.stream if call.attrs["to"] == "device" else HOST
-            elif call.code != CONSTANT and not self._visible(call):
+            elif call.code != CONSTANT and not call.is_host_kernel and not self._visible(call):
                 memory |= dict.fromkeys(call.results, call.stream)
         return memory
 
@@ -241,7 +268,7 @@ class Linker:
         wanted = {*self._function.results, *self._function.targets}
         needed = []
         for call in reversed(self._function.kernels):
-            acts = call.code not in (CONSTANT, COPY) and self._binder(call).op.stateful
+            acts = call.is_host_kernel or (call.code not in (CONSTANT, COPY) and self._binder(call).op.stateful)
             if acts or any(r in wanted and r not in values for r in call.results):
                 needed.append(call)
                 wanted.update(call.args)
@@ -289,6 +316,18 @@ class Linker:
         if frozen:
             self._shared.folded[call.results] = values
         return tuple(map(constant_info, values))
+
+    def _bind_host(self, call: Call) -> BoundCall:
+        kernel = self._host.registries.host_kernels.get(call.code)
+        functions = self._shared.functions
+        for name in call.functions:
+            functions.setdefault(name, LinkedFunction(self._program, name, self._host, functions))
+        types = [self._function.register_types[r] for r in call.results]
+        callees = [functions[name] for name in call.functions]
+        run = bind_host_kernel(kernel, call, types, callees, self._host.debug.check_types)
+        flags = KernelDef(call.code, "", kernel.plugin, bind_host_kernel, asynchronous=kernel.asynchronous,
+                          nonstrict=kernel.nonstrict or call.nonstrict, step=kernel.step)
+        return BoundCall(call, None, HOST, flags, run)
 
     def _transfer(self, call: Call, known: Sequence[ValueInfo]) -> BoundCall:
         meta = known[call.args[0]].meta

@@ -29,8 +29,8 @@ class Model:
         self._input_names = tuple(inputs) if inputs is not None else find_inputs(session, self._output_names)
         prepared = session.prepare(self._output_names, self._input_names)
         function = prepared.program.functions["main"]
-        self.inputs: dict[str, TensorMetadata] = dict(zip(self._input_names, function.arg_types, strict=True))
-        self.outputs: dict[str, TensorMetadata] = dict(zip(self._output_names, function.result_types, strict=True))
+        self.inputs: dict[str, TensorMetadata] = dict(zip(self._input_names, function.arg_metas, strict=True))
+        self.outputs: dict[str, TensorMetadata] = dict(zip(self._output_names, function.result_metas, strict=True))
         fetches = self._output_names[0] if len(self._output_names) == 1 else {n: n for n in self._output_names}
         self._step = session.make_callable(fetches, self._input_names)
 

@@ -84,7 +84,8 @@ class Prepared:
     def _run_alone(
         self, executable: Executable, feeds: Sequence[Any], options: RunOptions, metadata: RunMetadata | None
     ) -> list[Any]:
-        parents = (self._closing,) if options.cancel is None else (self._closing, options.cancel)
+        given = () if options.cancel is None else (options.cancel,)
+        parents = (self._closing, self._host.cancellation, *given)
         trace = Trace() if options.trace else None
         if metadata is not None:
             metadata.trace = trace

@@ -9,6 +9,7 @@ from . import allocators, work_queues
 from .device import DeviceTypeRegistry
 from .errors import PluginError
 from .graph_pass import GraphPass
+from .host_kernel import OWN, HostKernelRegistry, HostPack
 from .kernel import KernelRegistry
 from .op import OpRegistry
 
@@ -23,6 +24,8 @@ class Registries:
         self.ops = OpRegistry()
         self.device_types = DeviceTypeRegistry()
         self.kernels = KernelRegistry(self.device_types, kernel_override)
+        self.host_kernels = HostKernelRegistry()
+        self.host_kernels.add_pack(HostPack("weft.host_kernels:register", OWN))
         self.allocators: dict[str, str | Callable[..., Any]] = dict(allocators.GIVEN)
         self.work_queues: dict[str, str | Callable[..., Any]] = dict(work_queues.GIVEN)
         self.passes: dict[str, GraphPass] = {}
@@ -45,6 +48,8 @@ class Registries:
             self.device_types.add(announced)
         for pack in brought.packs:
             self.kernels.add_pack(pack)
+        for host_pack in brought.host_packs:
+            self.host_kernels.add_pack(host_pack)
         self.allocators |= brought.allocators
         self.work_queues |= brought.work_queues
         self.passes |= {p.name: p for p in brought.passes}

@@ -3,11 +3,33 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+from . import host_context
+from .allocator import HostAllocator
 from .config import Config, load_config
 from .discovery import PluginRecord, Plugins, load_plugins
-from .host_context import DeviceRecord, HostContext
+from .errors import WeftError
+from .host_context import DeviceRecord
+from .work_queue import ConcurrentWorkQueue, WorkQueueConfig
+
+
+class HostContext(host_context.HostContext):
+    """A host of one's own, over the plugins that `config` allows: `work_queue` and `allocator`, each by name or one
+    that was made already, take the place of what config says."""
+
+    def __init__(
+        self, *, work_queue: str | WorkQueueConfig | ConcurrentWorkQueue | None = None,
+        allocator: str | HostAllocator | None = None, diagnostics: Callable[[WeftError], Any] | None = None,
+        config: Any = None,
+    ) -> None:
+        settings = load_config(config)
+        if work_queue is None or isinstance(work_queue, str):
+            work_queue = replace(settings.work_queue, name=work_queue or settings.work_queue.name)
+        super().__init__(_load(settings).registries, settings.placement.order, allocator or settings.allocator.name,
+                         settings.allocator.limit, work_queue, settings.debug, diagnostics)
 
 
 class Runtime:
@@ -15,14 +37,22 @@ class Runtime:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.plugins: Plugins = load_plugins(config)
-        self.host = HostContext(self.plugins.registries, config.placement.order, config.allocator.name,
-                                config.allocator.limit, config.work_queue)
+        self.plugins: Plugins = _load(config)
+        self.host = host_context.HostContext(self.plugins.registries, config.placement.order, config.allocator.name,
+                                             config.allocator.limit, config.work_queue, config.debug)
 
 
 _lock = threading.RLock()
 _default: list[Runtime] = []
 _registered: list[Any] = []
+
+
+def _load(config: Config) -> Plugins:
+    """What is installed, what config names, and what the process has registered."""
+    plugins = load_plugins(config)
+    for module in _registered:
+        plugins.register(module)
+    return plugins
 
 
 def runtime(config: Any = None) -> Runtime:
@@ -31,8 +61,6 @@ def runtime(config: Any = None) -> Runtime:
         if config is None and _default:
             return _default[0]
         made = Runtime(load_config(config))
-        for module in _registered:
-            made.plugins.register(module)
         if config is None:
             _default.append(made)
         return made

@@ -20,7 +20,7 @@ from .prepared import Linked, Prepared
 from .prune import Tensor, prune
 from .resolve import Resolved, check_versions, resolve
 from .runtime import Runtime, runtime
-from .step import CancelToken, RunOptions, Step
+from .step import CancelToken, RunOptions
 from .tensor import TensorMetadata
 from .trace import RunMetadata
 
@@ -49,7 +49,7 @@ class Session:
         check_versions(graph)
         self._runtime: Runtime = runtime(config)
         host, settings = self._runtime.host, self._runtime.config
-        self._step = Step(host)
+        self._step = host.lasting_step()
         self._closing = CancelToken()
         self._passes = in_order([p for name, p in host.registries.passes.items()
                                  if name not in settings.passes.disable], "graph")

@@ -7,15 +7,20 @@ Kernels that have started are asked to end (`on_cancel`, or by polling `cancelle
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from .async_value import AsyncValue
+from .driver import Driver
 from .errors import Cancelled, DeadlineExceeded, WeftError
+from .kernel_errors import as_weft_error, is_interrupt
+from .resources import Resources
 
 if TYPE_CHECKING:
     from .host_context import HostContext
+    from .host_kernel import Callee
     from .trace import Trace
 
 
@@ -63,19 +68,69 @@ class RunOptions:
 
 class Step:
     """`timeout`: seconds from now; `parents`: tokens whose cancellation is this step's; `trace`: what its kernels'
-    times are recorded in."""
+    times are recorded in; `resources`: what its kernels share with other steps, the host's if nothing is said."""
 
     def __init__(
         self, host: HostContext, timeout: float | None = None, parents: tuple[CancelToken, ...] = (),
-        trace: Trace | None = None,
+        trace: Trace | None = None, resources: Resources | None = None,
     ) -> None:
         self.host = host
         self.trace = trace
+        self.resources = host.resources if resources is None else resources
+        self._driver: Driver | None = None
         self.error: WeftError | None = None  # why the step must end
         self.deadline = None if timeout is None else monotonic() + timeout
         self._timeout = timeout
         self._ended = CancelToken()
         self._parents = [(parent, parent.on_cancel(self._cancel_by_parent)) for parent in parents]
+
+    @property
+    def driver(self) -> Driver:
+        """What runs the calls that could not be run in order; made when there are some."""
+        if self._driver is None:
+            self._driver = Driver(self)
+        return self._driver
+
+    def call(self, function: Callee, arguments: Sequence[Any]) -> list[AsyncValue]:
+        """Run a function of the program in this step: its results, which may come later. Arguments may be AsyncValues.
+
+        The one door for kernels that call functions. It never waits, and may be called from any thread.
+        """
+        return self.driver.call(function.executable, arguments)
+
+    def enqueue(self, work: Callable[[], Any]) -> AsyncValue:
+        """The result of `work`, a non-blocking task of the work queue: its value, or as error whatever it raises."""
+        value = AsyncValue()
+        self.host.work_queue.add_task(lambda: self._complete(value, work))
+        return value
+
+    def enqueue_blocking(self, work: Callable[[], Any]) -> AsyncValue:
+        """As enqueue, of work that waits for the outside world."""
+        value = AsyncValue()
+        self.host.work_queue.add_blocking_task(lambda: self._complete(value, work), allow_queuing=True)
+        return value
+
+    def _complete(self, value: AsyncValue, work: Callable[[], Any]) -> None:
+        try:
+            if self.error is not None:
+                raise Cancelled("the run ended before this began")
+            result = work()
+        except BaseException as error:
+            value.set_error(as_weft_error(error, "a task of the work queue"))
+            if is_interrupt(error):
+                raise
+            return
+        if isinstance(result, AsyncValue):
+            value.forward_to(result)
+        else:
+            value.emplace(result)
+
+    def leave(self) -> None:
+        """Nobody waits for this step: the work queue goes on with what is left of it."""
+        if self._driver is None:
+            self.close()
+        else:
+            self._driver.leave()
 
     def cancelled(self) -> bool:
         """True when the step must end: kernels that take long ask this now and then."""
@@ -98,12 +153,18 @@ class Step:
     def forget(self, number: int) -> None:
         self._ended.forget(number)
 
+    def restart(self) -> None:
+        """Serve on after a cancellation."""
+        self.error = None
+        self._ended = CancelToken()
+
     def close(self) -> None:
         """The step is over: its parents forget it, and it the error, whose traceback may hold all that the run had."""
         if self.error is not None:
             self.error = Cancelled("the run has ended")
         for parent, number in self._parents:
             parent.forget(number)
+        self._driver = None
 
     def _cancel_by_parent(self) -> None:
         self.cancel(Cancelled("the run was cancelled"))

@@ -45,7 +45,7 @@ def test_shape_arithmetic_is_done_when_the_program_is_linked():
     prepared = weft.Session(flatten_graph()).prepare("y", ["x"])
     executable = prepared.executable(((5, 2, 3),))
     assert [step.call.op for step in executable.layout.calls] == ["Reshape", "Neg"]
-    assert executable.function.result_types[0].shape == (None, 6)
+    assert executable.function.result_metas[0].shape == (None, 6)
 
 
 def test_a_shape_may_be_fed():

@@ -16,16 +16,16 @@ ROOT = Path(__file__).parent.parent.parent
 CORE = ROOT / "core" / "weft"
 FLOORS = (
     ("values", "async_value dtypes errors tensor"),
-    ("contracts", "allocator allocators device geometry graph_pass hookspecs kernel metadata op op_spec "
-                  "placement_config plugin_code registries work_queue work_queues"),
+    ("contracts", "allocator allocators debug_config device geometry graph_pass hookspecs host_kernel host_type "
+                  "kernel metadata op op_spec placement_config plugin_code registries work_queue work_queues"),
     ("graphs", "attr_value function graph graph_order graph_verifier graphdef graphdef_text messages node "
                "tensor_proto wire"),
-    ("programs", "host_program"),
+    ("programs", "host_program program_verifier"),
     ("passes", "infer lower names place prune resolve"),
-    ("running", "executor feeds frame host_array host_context link memory_plan prepared probe propagation step "
-                "trace"),
+    ("running", "driver executor feeds frame host_array host_binding host_context host_kernels kernel_errors link "
+                "memory_plan numpy_errors prepared probe propagation request resources step trace"),
     ("fronts", "__main__ api cli config config_schema config_sources discovery installed model plugin_module "
-               "plugin_record runtime session"),
+               "plugin_record program runtime session"),
 )
 FLOOR_OF = {module: number for number, (_, modules) in enumerate(FLOORS) for module in modules.split()}
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}

@@ -65,7 +65,7 @@ def _link(session: Session, outputs: Sequence[str], given: Sequence[str]) -> str
         if given:
             raise
         return f"not linked: {error.message}"
-    metas = dict(zip(feeds, prepared.program.functions["main"].arg_types, strict=True))
+    metas = dict(zip(feeds, prepared.program.functions["main"].arg_metas, strict=True))
     wanted = {name: shapes.get(name, meta.dims if meta.is_static else None) for name, meta in metas.items()}
     unknown = [name for name, shape in wanted.items() if shape is None]
     if unknown:

@@ -96,7 +96,7 @@ def _prepared(args: Namespace, model: Model) -> tuple[Callable[..., Sequence[Any
 def _types(args: Namespace, model: Model, feeds: Sequence[str]) -> dict[str, TensorMetadata]:
     """What is known of these tensors when they are fed. Raises what is wrong with them, and with what they lead to."""
     prepared = model.session.prepare(list(model.outputs), feeds, args.target)
-    return dict(zip(feeds, prepared.program.functions["main"].arg_types, strict=True))
+    return dict(zip(feeds, prepared.program.functions["main"].arg_metas, strict=True))
 
 
 def _check_missing(needed: Mapping[str, TensorMetadata], fed: Iterable[str]) -> None:

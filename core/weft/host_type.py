@@ -1,0 +1,52 @@
+"""Types of registers that hold no tensors: names in a program, annotations in the declaration of a host kernel.
+
+    def div(a: I32, b: I32) -> tuple[I32, I32]: ...
+
+Such an annotation is a Python type for type checkers and a HostType for weft. A plugin makes its own:
+`Coordinate = Annotated[Point, HostType("!my.coordinate")]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+
+def _anything(_payload: object) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class HostType:
+    """A type by its name in programs. `accepts` tells whether a payload is of it; asked in debug mode, and of what
+    users pass to a program."""
+
+    name: str
+    accepts: Callable[[Any], bool] = field(default=_anything, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _integer(bits: int) -> Callable[[Any], bool]:
+    limit = 1 << (bits - 1)
+    return lambda payload: isinstance(payload, int) and not isinstance(payload, bool) and -limit <= payload < limit
+
+
+def _is(kind: type) -> Callable[[Any], bool]:
+    return lambda payload: isinstance(payload, kind)
+
+
+I1 = Annotated[bool, HostType("i1", _is(bool))]
+I32 = Annotated[int, HostType("i32", _integer(32))]
+I64 = Annotated[int, HostType("i64", _integer(64))]
+F32 = Annotated[float, HostType("f32", _is(float))]
+F64 = Annotated[float, HostType("f64", _is(float))]
+String = Annotated[str, HostType("!tfrt.string", _is(str))]
+Chain = Annotated[None, HostType("!tfrt.chain", lambda payload: payload is None)]
+TENSOR = HostType("tensor")  # stands for every register whose type is a TensorMetadata
+Tensor = Annotated[Any, TENSOR]
+
+GIVEN: tuple[Any, ...] = (I1, I32, I64, F32, F64, String, Chain)
+NAMED: dict[str, HostType] = {hint.__metadata__[0].name: hint.__metadata__[0] for hint in GIVEN}

@@ -1,0 +1,76 @@
+"""HostProgram as users have it: a program that can be run."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from . import host_program
+from .async_value import AsyncValue
+from .errors import InvalidArgument, NotFound, boundary
+from .feeds import convert
+from .host_binding import check_argument, check_call
+from .host_context import HostContext
+from .link import LinkedFunction
+from .program_verifier import verify
+from .request import RequestContext
+from .runtime import runtime
+
+
+class HostProgram(host_program.HostProgram):
+    """Functions of kernel calls over registers, by name; constants; the devices it needs.
+
+    Raises InvalidArgument, with kernel and location, when it is not well formed.
+    """
+
+    def __post_init__(self) -> None:
+        verify(self)
+
+    @boundary
+    def run(self, function: str, *arguments: Any, request: RequestContext | None = None) -> list[AsyncValue]:
+        """Run a function: its results, which may come later; wait for them with `host.await_values`.
+
+        A kernel that fails makes errors of its results and of those that depend on it; independent work goes on.
+        Without a request, the program runs in one of its own, on the process's own host. Raises NotFound for a function
+        or kernel that is not there, InvalidArgument for arguments and calls that do not fit.
+        """
+        chosen = self.functions.get(function)
+        if chosen is None:
+            have = ", ".join(self.functions) or "none"
+            raise NotFound(f"the program has no function '{function}'", hint=f"its functions: {have}")
+        if len(arguments) != len(chosen.arg_names):
+            raise InvalidArgument(f"function '{function}' takes {len(chosen.arg_names)} arguments, "
+                                  f"{len(arguments)} given", location=chosen.location)
+        request = RequestContext(runtime().host) if request is None else request
+        linked = self._linked(request.host)[function]
+        return request.execute(linked.executable, [
+            _argument(*given) for given in zip(arguments, chosen.arg_types, chosen.arg_names, strict=True)])
+
+    def _linked(self, host: HostContext) -> dict[str, LinkedFunction]:
+        """The functions, linked when they are called, once for each host. Every call is checked first."""
+        if host not in self._links:
+            for function in self.functions.values():
+                for call in function.kernels:
+                    if call.is_host_kernel:
+                        try:
+                            kernel = host.registries.host_kernels.get(call.code)
+                        except NotFound as error:
+                            raise error.at(location=call.location)  # noqa: B904 - the same error, with its place
+                        check_call(kernel, call, function)
+            linked: dict[str, LinkedFunction] = {}
+            for name in self.functions:
+                linked[name] = LinkedFunction(self, name, host, linked)
+            self._links[host] = linked
+        return self._links[host]
+
+    @cached_property
+    def _links(self) -> WeakKeyDictionary[HostContext, dict[str, LinkedFunction]]:
+        return WeakKeyDictionary()
+
+
+def _argument(value: Any, kind: host_program.RegisterType, name: str) -> Any:
+    if isinstance(value, AsyncValue) or isinstance(kind, str):
+        check_argument(value, kind, name)
+        return value
+    return convert(value, kind, name)

@@ -1,0 +1,42 @@
+"""RequestContext: what executions of host programs that belong together share: resources, and their end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .async_value import AsyncValue, failed
+from .executor import Executable
+from .resources import Resources
+from .step import CancelToken, Step
+
+if TYPE_CHECKING:
+    from .host_context import HostContext
+
+
+class RequestContext:
+    """One request to a host. `resources` may be shared with other requests; else they are its own."""
+
+    def __init__(self, host: HostContext, resources: Resources | None = None) -> None:
+        self.host = host
+        self.resources = Resources() if resources is None else resources
+        self._token = CancelToken()
+
+    def cancel(self) -> None:
+        """End what runs for this request: what has not started is skipped, results that are not there become Cancelled.
+        Later executions for it end at once."""
+        self._token.cancel()
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self._token.is_cancelled
+
+    def execute(self, executable: Executable, arguments: Sequence[Any]) -> list[AsyncValue]:
+        """Start a linked function: its results, which may come later (`host.await_values`)."""
+        step = Step(self.host, parents=(self.host.cancellation, self._token), resources=self.resources)
+        if step.error is not None:
+            results = [failed(step.error) for _ in executable.function.results]
+        else:
+            results = executable.start(arguments, step)
+        step.leave()
+        return results
