@@ -44,7 +44,7 @@ class Driver:
         self._mail: deque[Callable[[], None]] = deque()
         self._bell: AsyncValue | None = None  # wakes the thread that waits
         self._left = False  # nobody waits: tasks of the work queue come
-        self._busy = True  # a thread drives, or is on its way
+        self._sent = False  # a task is on its way
         self._over = False
 
     def run(self) -> None:
@@ -133,20 +133,33 @@ class Driver:
         """Wake who waits, or send for somebody when nobody does."""
         with self._lock:
             bell, self._bell = self._bell, None
-            send = self._left and not self._busy and not self._over
-            self._busy = self._busy or send
+            idle = self._left and not self._thread and not self._over
+            ends = idle and self._step.error is not None
+            send = idle and not ends and not self._sent
+            if ends:
+                self._thread = threading.get_ident()
+            self._sent = self._sent or send
         if bell is not None:
             bell.emplace(None)
+        elif ends:
+            self._work()
         elif send:
             try:
-                self._step.host.work_queue.add_task(self._work)
+                self._step.host.work_queue.add_task(self._come)
             except WeftError as error:  # the queue is closed: the end of the step, which needs none
                 self._step.cancel(error)
-                self._work()
+
+    def _come(self) -> None:
+        """As a task of the work queue."""
+        with self._lock:
+            self._sent = False
+            if self._thread or self._over:
+                return
+            self._thread = threading.get_ident()
+        self._work()
 
     def _work(self) -> None:
         """Everything there is to do now."""
-        self._thread = threading.get_ident()
         is_left = False
         try:
             while not is_left and not self._step.cancelled():
@@ -167,11 +180,11 @@ class Driver:
                 self._step.close()
 
     def _rest(self) -> bool:
-        """Leave until there is mail; False when there is some."""
+        """Leave until there is mail; False when there is some, or the step has just been cancelled."""
         with self._lock:
-            if self._mail:
+            if self._mail or self._step.error is not None:
                 return False
-            self._busy, self._thread = False, 0
+            self._thread = 0
             return True
 
     def _run_call(self) -> None:

@@ -20,7 +20,7 @@ from .async_value import AsyncValue, available, unwrapped
 from .device import Device
 from .errors import Internal, ResourceExhausted, Unimplemented, WeftError
 from .host_array import returned, typed, view
-from .host_program import COPY, HOST, OPAQUE, Call, Function
+from .host_program import COPY, HOST, Call, Function
 from .kernel import Bound, KernelDef, run_of
 from .memory_plan import MemoryPlan, Use, plan_memory
 from .numpy_errors import quiet_context
@@ -125,6 +125,7 @@ class FrameLayout:
         self._metas = metas
         self.calls = tuple(steps)
         self._presets = presets
+        self._opaque = {r for r, kind in enumerate(function.register_types) if isinstance(kind, str)}
         self._root = _roots(steps, len(metas))
         self._memory = dict.fromkeys(range(len(metas)), HOST) | {r: s.memory for s in steps for r in s.call.results}
         self.producer = {r: call for call in steps for r in call.call.results}
@@ -204,7 +205,7 @@ class FrameLayout:
         """Which results are copied at the door: their elements are not this run's, or are returned already."""
         roots = [self._root[register] for register in results]
         return tuple(i for i, root in enumerate(roots) if (root in not_fresh or root in roots[:i])
-                     and self._metas[results[i]] is not OPAQUE)
+                     and results[i] not in self._opaque)
 
     def _has_size(self, register: int) -> bool:
         return self._metas[register].is_static and self._metas[register].dtype.itemsize > 0
@@ -308,7 +309,7 @@ class FrameLayout:
 
     def payload(self, register: int, value: Any) -> Any:
         """What an asynchronous kernel completed a value with, as the register holds it."""
-        return value if self._metas[register] is OPAQUE else np.asarray(value, order="C")
+        return value if register in self._opaque else np.asarray(value, order="C")
 
     def after(self, position: int, *, without: bool) -> list[int]:
         """The numbers of the calls that have not run when the flat list has come to this position, with or without

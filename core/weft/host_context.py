@@ -185,7 +185,8 @@ class HostContext:
         raise NotFound(f"device {name}: {reason}", device=name, hint=f"did you mean {near[0]}?" if near else None)
 
     def close(self) -> None:
-        """Close the queue and every device that was opened."""
+        """End what runs, close the queue and every device that was opened."""
+        self.cancel()
         with self._lock:
             _close(self._records, self._queues)
 

@@ -16,7 +16,7 @@ live: set[int] = set()  # asynchronous work that has not completed
 @hookimpl
 def weft_ops(registry):
     for name in ("Add", "Fail", "Later", "MuchLater", "LaterFail", "Now", "Positive", "Queued",
-                 "First", "Block", "Poll", "Step"):
+                 "First", "Second", "Block", "Poll", "Step"):
         registry.add(OpSpec(f"Test>{name}", inputs=["x: T", "y: T"], outputs=["z: T"], attrs=["T: type"],
                             metadata=lambda attrs, x, y: x))
 
@@ -92,6 +92,10 @@ def register(kernels):
     @kernels.kernel("Test>First", nonstrict=True)
     def nonstrict(b):
         return first
+
+    @kernels.kernel("Test>Second", nonstrict=True)
+    def second_of(b):
+        return lambda x, y: y
 
     @kernels.kernel("Test>Block", asynchronous=True, step=True)
     def block(b):

@@ -3,6 +3,7 @@ small oracle says, whatever the schedule; and a step ends when it must."""
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import time
@@ -15,8 +16,10 @@ import weft
 from build import graph, node, placeholder
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from weft.driver import Driver
 from weft.errors import Cancelled, DeadlineExceeded, InvalidArgument, Unavailable, WeftError
 from weft.link import link
+from weft.propagation import Propagation
 from weft.runtime import runtime
 from weft.step import CancelToken, RunOptions, Step
 
@@ -31,11 +34,23 @@ def host():
     return runtime(CONFIG).host
 
 
+@pytest.fixture(scope="module")
+def hosts():
+    """A host for each work queue, seeded ones with several seeds; in the end nothing of their steps is left."""
+    queues = [{"threads": 2}, {"name": "single_threaded"}, *({"name": "seeded", "seed": seed} for seed in range(3))]
+    made = [runtime(CONFIG | {"work_queue": queue}).host for queue in queues]
+    yield made
+    for host in made:
+        assert host.work_queue.quiesce(20)
+        host.close()
+    assert left_over() == []
+
+
 @st.composite
 def programs(draw):
     """Calls (op, first, second) over values 0 and 1, which are fed; and the values to return."""
     usual = st.sampled_from(["Add", "Add", "Add", "Step"])
-    rare = st.sampled_from(["Fail", "Later", "LaterFail", "Now", "Later"])
+    rare = st.sampled_from(["Fail", "Later", "LaterFail", "Now", "Queued", "Second"])
     share = draw(st.sampled_from([0, 1, 3, 6]))
     calls = []
     for i in range(draw(st.integers(1, 30))):
@@ -55,6 +70,9 @@ def oracle(calls, x, y):
     """Values, or for an error the name of the node that it comes from: the first argument's, if both have one."""
     values = [x, y]
     for i, (op, a, b) in enumerate(calls):
+        if op == "Second":
+            values.append(values[b])
+            continue
         stopped = [v for v in (values[a], values[b]) if isinstance(v, str)]
         if stopped:
             values.append(stopped[0])
@@ -63,6 +81,12 @@ def oracle(calls, x, y):
         else:
             values.append(values[a] + values[b])
     return values
+
+
+def left_over():
+    """What a run has to itself, of runs that are over."""
+    gc.collect()
+    return [thing for thing in gc.get_objects() if isinstance(thing, Driver | Propagation)]
 
 
 def values(executable, arguments, host, step=None):
@@ -84,12 +108,12 @@ def expected(value):
 
 @given(programs())
 @settings(max_examples=EXAMPLES)
-def test_a_random_program_gives_what_the_oracle_says_to_each_of_its_results(host, program):
+def test_a_random_program_gives_what_the_oracle_says_to_each_of_its_results(hosts, program):
     calls, results = program
-    session = weft.Session(build(calls), CONFIG)
-    executable = session.prepare([f"v{r}" for r in results], ["v0", "v1"]).executable()
+    prepared = weft.Session(build(calls), CONFIG).prepare([f"v{r}" for r in results], ["v0", "v1"])
     runs = []
-    for seed in (1, 2, 1):
+    for host, seed in [(host, seed) for host in hosts for seed in (1, 2)]:
+        executable = link(prepared.program, host)
         x, y = np.full((3,), seed, np.float32), np.full((3,), -1, np.float32)
         runs.append((values(executable, [x, y], host), oracle(calls, x, y)))
     for got, want in runs:
@@ -105,12 +129,15 @@ def test_a_session_gives_all_results_or_raises_an_error_of_a_call_that_failed(ho
     want = oracle(calls, x, y)
     needed = reachable(calls, results)
     failing = {f"v{i}" for i in needed if isinstance(want[i], str) and want[i] == f"v{i}"}
-    if failing:
+    if any(isinstance(want[r], str) for r in results):
         with pytest.raises(WeftError) as caught:
             step(x, y)
         assert caught.value.node in failing
     else:
-        assert [g.tolist() for g in step(x, y)] == [want[r].tolist() for r in results]
+        try:
+            assert [g.tolist() for g in step(x, y)] == [want[r].tolist() for r in results]
+        except WeftError as error:  # of what a non-strict kernel could do without
+            assert error.node in failing  # noqa: PT017
 
 
 def reachable(calls, results):
