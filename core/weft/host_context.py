@@ -16,6 +16,7 @@ from .allocator import HostAllocator
 from .allocators import make_allocator
 from .device import Device, DeviceName, load_callable
 from .errors import NotFound, PluginError, Unavailable, WeftError, closest
+from .forked import inherited
 from .placement_config import preference
 from .registries import Registries
 from .work_queue import ConcurrentWorkQueue, WorkQueueConfig
@@ -64,6 +65,7 @@ class HostContext:
         self._queues: list[ConcurrentWorkQueue] = []  # the one, once somebody has asked for it
         self._lock = threading.RLock()
         weakref.finalize(self, _close, self._records, self._queues)
+        inherited.add(self)
 
     @property
     def work_queue(self) -> ConcurrentWorkQueue:
@@ -132,6 +134,9 @@ class HostContext:
         """Close the queue and every device that was opened."""
         with self._lock:
             _close(self._records, self._queues)
+
+    def forked(self) -> None:
+        self._lock = threading.RLock()  # a device that was being opened is still `found`, and is opened again
 
     def _scan(self, device_type: str) -> list[DeviceRecord]:
         announced = self.registries.device_types.get(device_type)
