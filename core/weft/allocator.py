@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 ALIGNMENT = 64
@@ -47,7 +46,14 @@ class HostAllocator(Protocol):
 class PlainAllocator:
     """Memory of NumPy's own allocator, aligned; returned to it when the last array over it is gone."""
 
+    def __init__(self) -> None:
+        self._empty: Callable[[int, int], Any] | None = None
+
     def allocate(self, nbytes: int, alignment: int = ALIGNMENT) -> Any:
+        if self._empty is None:
+            from .allocators.aligned import empty  # whoever only lists allocators needs no NumPy
+
+            self._empty = empty
         return self._empty(nbytes, alignment)
 
     def deallocate(self, buffer: Any) -> None:
@@ -55,9 +61,3 @@ class PlainAllocator:
 
     def stats(self) -> AllocatorStats:
         return AllocatorStats()
-
-    @cached_property
-    def _empty(self) -> Callable[[int, int], Any]:
-        from .allocators.aligned import empty  # whoever only lists allocators needs no NumPy
-
-        return empty

@@ -149,9 +149,8 @@ class DeviceTypeRegistry:
         self._types: dict[str, list[DeviceType]] = {}
 
     def add(self, announced: DeviceType) -> None:
-        rivals = self._types.setdefault(announced.type, [])
-        rivals.append(announced)
-        rivals.sort(key=lambda t: (-t.priority, t.plugin))
+        rivals = [*self._types.get(announced.type, ()), announced]  # who reads them sees all, or those before
+        self._types[announced.type] = sorted(rivals, key=lambda t: (-t.priority, t.plugin))
 
     def get(self, name: str) -> DeviceType | None:
         rivals = self._types.get(name)

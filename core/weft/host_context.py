@@ -20,6 +20,7 @@ from .async_value import AsyncValue
 from .debug_config import DebugConfig
 from .device import Device, DeviceName, load_callable
 from .errors import Cancelled, NotFound, PluginError, Unavailable, WeftError, closest
+from .forked import inherited
 from .placement_config import preference
 from .registries import Registries
 from .resources import Resources
@@ -82,6 +83,7 @@ class HostContext:
             self._queues.append(work_queue)
         self._lock = threading.RLock()
         weakref.finalize(self, _close, self._records, self._queues)
+        inherited.add(self)
 
     @property
     def work_queue(self) -> ConcurrentWorkQueue:
@@ -189,6 +191,9 @@ class HostContext:
         self.cancel()
         with self._lock:
             _close(self._records, self._queues)
+
+    def forked(self) -> None:
+        self._lock = threading.RLock()  # a device that was being opened is still `found`, and is opened again
 
     def _scan(self, device_type: str) -> list[DeviceRecord]:
         announced = self.registries.device_types.get(device_type)

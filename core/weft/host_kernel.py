@@ -24,6 +24,7 @@ from typing import Annotated, Any, NamedTuple, Protocol, TypeVar, get_args, get_
 
 from .device import Conflict, load_callable
 from .errors import NotFound, PluginError, closest
+from .forked import inherited
 from .host_type import HostType
 from .plugin_code import plugin_code
 
@@ -199,6 +200,7 @@ class HostKernelRegistry:
         self._kernels: dict[str, HostKernel] = {}
         self._conflicts: list[Conflict] = []
         self._lock = RLock()
+        inherited.add(self)
 
     def add_pack(self, pack: HostPack) -> None:
         with self._lock:
@@ -220,12 +222,15 @@ class HostKernelRegistry:
         if not self._packs:
             return
         with self._lock:
-            packs, self._packs = sorted(self._packs, key=lambda pack: _rank(pack.plugin)), []
-            for pack in packs:
+            for pack in sorted(self._packs, key=lambda pack: _rank(pack.plugin)):
                 self._register(pack)
+                self._packs.remove(pack)  # not before: a forked child may have to do it again
 
     def conflicts(self) -> list[Conflict]:
         return list(self._conflicts)
+
+    def forked(self) -> None:
+        self._lock = RLock()
 
     def _register(self, pack: HostPack) -> None:
         kernels = HostKernels(pack.plugin)
@@ -237,7 +242,7 @@ class HostKernelRegistry:
             return
         for code, kernel in kernels.added.items():
             rival = self._kernels.setdefault(code, kernel)
-            if rival is not kernel:
+            if rival.plugin != kernel.plugin:
                 winner, loser = sorted((rival, kernel), key=lambda k: _rank(k.plugin))
                 self._kernels[code] = winner
                 self._conflicts.append(Conflict(f"host kernel {code}", winner.plugin, loser.plugin,

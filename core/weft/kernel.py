@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from .device import Conflict, Device, DeviceTypeRegistry, Stream, load_callable
 from .dtypes import DType, named
 from .errors import PluginError
+from .forked import inherited
 from .op import Attrs
 from .plugin_code import plugin_code
 from .tensor import TensorMetadata, ValueInfo
@@ -176,6 +177,7 @@ class KernelRegistry:
         self._kernels: dict[tuple[str, str], list[KernelDef]] = {}
         self._ready: set[str] = set()  # device types whose packs are all registered
         self._lock = RLock()
+        inherited.add(self)
 
     def add_pack(self, pack: KernelPack) -> None:
         with self._lock:
@@ -224,6 +226,13 @@ class KernelRegistry:
                      f"set [kernels] {min(ops)} = '{loser}' or '{winner}'")
             for (device_type, winner, loser), ops in sorted(contested.items())
         ]
+
+    def forked(self) -> None:
+        """Whoever registered kernels may not be here: types that are not ready start anew."""
+        self._lock = RLock()
+        self._waiting = [p for p in self.packs() if p.device_type not in self._ready]
+        self._loaded = [p for p in self._loaded if p.device_type in self._ready]
+        self._kernels = {key: rivals for key, rivals in self._kernels.items() if key[1] in self._ready}
 
     def _register(self, pack: KernelPack) -> None:
         kernels = Kernels(pack)

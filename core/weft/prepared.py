@@ -16,6 +16,7 @@ from numpy import ndarray
 from .errors import Cancelled, Unimplemented
 from .executor import Executable
 from .feeds import convert, fits
+from .forked import inherited
 from .frame import free
 from .host_context import HostContext
 from .host_program import HostProgram
@@ -56,13 +57,19 @@ class Prepared:
         self._metas = metas
         self._dtypes = [(i, meta.dtype.numpy) for i, meta in enumerate(metas)]
         self._linking = linking
-        self._shared = Shared()
-        weakref.finalize(self, free, self._shared.buffers, host)
+        shared = Shared()
+        weakref.finalize(self, free, shared.buffers, host)
+        self._latest = program, shared  # one object: registers of the one are numbers in the other
         self._variants: dict[tuple[tuple[int, ...], ...], Executable] = {}
         self._dynamic: Executable | None = None
         self._may_be_dynamic = True
         self._lock = threading.Lock()
-        self.program = program
+        inherited.add(self)
+
+    @property
+    def program(self) -> HostProgram:
+        """The program, as it was lowered last."""
+        return self._latest[0]
 
     def __call__(
         self, arrays: Sequence[Any], options: RunOptions | None = None, metadata: RunMetadata | None = None
@@ -103,8 +110,13 @@ class Prepared:
         metas = self._metas
         if shapes is not None:
             metas = [TensorMetadata(m.dtype, s) for m, s in zip(metas, shapes, strict=True)]
-        self.program, executable, self._shared = self._linking(self.program, metas, self._shared)
-        return executable
+        program, shared = self._latest
+        linked = self._linking(program, metas, shared)
+        self._latest = linked.program, linked.shared
+        return linked.executable
+
+    def forked(self) -> None:
+        self._lock = threading.Lock()  # what was being linked is not among the variants yet
 
     def _variant(self, shapes: tuple[tuple[int, ...], ...], feeds: Sequence[Any]) -> Executable:
         for feed, meta, name in zip(feeds, self._metas, self._names, strict=True):

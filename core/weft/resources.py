@@ -6,6 +6,8 @@ from collections.abc import Callable
 from threading import RLock
 from typing import Any, TypeVar
 
+from .forked import inherited
+
 T = TypeVar("T")
 
 
@@ -15,6 +17,7 @@ class Resources:
     def __init__(self) -> None:
         self._made: dict[str, Any] = {}
         self._lock = RLock()
+        inherited.add(self)
 
     def get(self, name: str, make: Callable[[], T]) -> T:
         """The resource of this name, made now if there is none. What `make` raises is raised, and nothing is kept."""
@@ -22,6 +25,9 @@ class Resources:
             if name not in self._made:
                 self._made[name] = make()
             return self._made[name]  # type: ignore[no-any-return]
+
+    def forked(self) -> None:
+        self._lock = RLock()  # what was being made is not here yet
 
     def __contains__(self, name: str) -> bool:
         return name in self._made

@@ -12,6 +12,7 @@ from .allocator import HostAllocator
 from .config import Config, load_config
 from .discovery import PluginRecord, Plugins, load_plugins
 from .errors import WeftError
+from .forked import inherited
 from .host_context import DeviceRecord
 from .work_queue import ConcurrentWorkQueue, WorkQueueConfig
 
@@ -42,7 +43,18 @@ class Runtime:
                                              config.allocator.limit, config.work_queue, config.debug)
 
 
-_lock = threading.RLock()
+class _Making:
+    """One thread at a time makes runtimes, or registers plugins."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        inherited.add(self)
+
+    def forked(self) -> None:
+        self.lock = threading.RLock()  # the lists below have what is ready
+
+
+_making = _Making()
 _default: list[Runtime] = []
 _registered: list[Any] = []
 
@@ -57,7 +69,7 @@ def _load(config: Config) -> Plugins:
 
 def runtime(config: Any = None) -> Runtime:
     """The process's own runtime, made when first asked for; with `config` a new one under that config."""
-    with _lock:
+    with _making.lock:
         if config is None and _default:
             return _default[0]
         made = Runtime(load_config(config))
@@ -71,7 +83,7 @@ def register(module_or_path: Any) -> PluginRecord:
 
     It counts for sessions made from now on. Raises PluginError when it cannot be used.
     """
-    with _lock:
+    with _making.lock:
         record = runtime().plugins.register(module_or_path)
         _registered.append(module_or_path)
         return record

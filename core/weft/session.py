@@ -8,6 +8,7 @@ from typing import Any
 
 from .errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, boundary, unexpected
 from .executor import Executable
+from .forked import inherited
 from .graph import Graph, verify
 from .graph_pass import in_order
 from .host_program import HostProgram
@@ -56,6 +57,7 @@ class Session:
         self.nodes = resolve(graph, host.registries.ops)
         self._placer = Placer(host, host.registries.kernels, settings.placement, device)
         self._placement = self._place(graph, self.nodes)
+        inherited.add(self)
 
     @property
     def graph(self) -> Graph:
@@ -117,6 +119,9 @@ class Session:
         self._closing.cancel()
         self._step.cancel(Cancelled("the session was closed while this ran"))
         self._prepared.clear()
+
+    def forked(self) -> None:
+        self._lock = threading.RLock()  # what was being prepared is not in the dict yet
 
     def __enter__(self) -> Session:
         return self

@@ -6,15 +6,16 @@ Kernels that have started are asked to end (`on_cancel`, or by polling `cancelle
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from .async_value import AsyncValue
 from .driver import Driver
 from .errors import Cancelled, DeadlineExceeded, WeftError
+from .forked import inherited
 from .kernel_errors import as_weft_error, is_interrupt
 from .resources import Resources
 
@@ -27,33 +28,40 @@ if TYPE_CHECKING:
 class CancelToken:
     """Given to runs by their caller, who may cancel them from any thread, as often as he likes."""
 
+    # Takes no lock: signal handlers and finalisers may cancel. Whoever stores a callback looks at `is_cancelled` after
+    # that, whoever cancels looks at the callbacks after he has set it: one of them sees the other at least, and who
+    # gets the callback out of the dict calls it.
+
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._callbacks: dict[int, Callable[[], Any]] = {}
-        self._numbers = 0
+        self._numbers = count(1)
         self.is_cancelled = False
+        inherited.add(self)
 
     def cancel(self) -> None:
         """Cancel every run that has this token, and those that will be given it."""
-        with self._lock:
-            self.is_cancelled = True
-            callbacks, self._callbacks = list(self._callbacks.values()), {}
-        for callback in callbacks:
-            callback()
+        self.is_cancelled = True
+        for number in list(self._callbacks):
+            self._call(number)
 
     def on_cancel(self, callback: Callable[[], Any]) -> int:
         """Call back when it is cancelled, at once if it is; gives a number for `forget`."""
-        with self._lock:
-            if not self.is_cancelled:
-                self._numbers += 1
-                self._callbacks[self._numbers] = callback
-                return self._numbers
-        callback()
-        return 0
+        number = next(self._numbers)
+        self._callbacks[number] = callback
+        if self.is_cancelled:
+            self._call(number)
+        return number
 
     def forget(self, number: int) -> None:
-        with self._lock:
-            self._callbacks.pop(number, None)
+        self._callbacks.pop(number, None)
+
+    def forked(self) -> None:
+        self._callbacks.clear()  # those of runs whose threads are not here, and which may have locked something
+
+    def _call(self, number: int) -> None:
+        callback = self._callbacks.pop(number, None)
+        if callback is not None:
+            callback()
 
 
 @dataclass(frozen=True)
@@ -81,6 +89,7 @@ class Step:
         self.error: WeftError | None = None  # why the step must end
         self.deadline = None if timeout is None else monotonic() + timeout
         self._timeout = timeout
+        self._first: dict[None, WeftError] = {}  # the error of whoever came first: setting a default is atomic
         self._ended = CancelToken()
         self._parents = [(parent, parent.on_cancel(self._cancel_by_parent)) for parent in parents]
 
@@ -140,10 +149,8 @@ class Step:
 
     def cancel(self, error: WeftError) -> None:
         """End the step with this error, unless it has one already."""
-        with self._ended._lock:
-            if self.error is not None:
-                return
-            self.error = error
+        if self.error is None:
+            self.error = self._first.setdefault(None, error)
         self._ended.cancel()
 
     def on_cancel(self, callback: Callable[[], Any]) -> int:
@@ -156,12 +163,13 @@ class Step:
     def restart(self) -> None:
         """Serve on after a cancellation."""
         self.error = None
+        self._first.clear()
         self._ended = CancelToken()
 
     def close(self) -> None:
         """The step is over: its parents forget it, and it the error, whose traceback may hold all that the run had."""
         if self.error is not None:
-            self.error = Cancelled("the run has ended")
+            self.error = self._first[None] = Cancelled("the run has ended")
         for parent, number in self._parents:
             parent.forget(number)
         self._driver = None

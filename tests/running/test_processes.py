@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+PATHS = os.pathsep.join([str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
 ENOUGH = 10.0  # seconds: whatever takes longer hangs
 PREAMBLE = f"""
 import os, sys, threading, time
@@ -24,13 +25,13 @@ from weft.errors import WeftError
 
 CONFIG = {{"plugins": {{"load": [{str(HERE / "plugin_of_tests.py")!r}]}}}}
 X = np.float32([1, 2, 3])
-OPS = "Add", "Later", "MuchLater", "Queued", "Block", "Poll"
+OPS = "Add", "Now", "Later", "MuchLater", "Queued", "Block", "Poll"
 
-def make():
+def make(config={{}}):
     nodes = [placeholder("x", (3,))]
     for op in OPS:
         nodes += node(op, f"Test>{{op}}", "x", "x"), node(f"{{op}}_x", "Test>Add", op, "x")
-    return weft.Session(graph(*nodes), CONFIG)
+    return weft.Session(graph(*nodes), CONFIG | config)
 
 def said(session, op):
     try:
@@ -57,7 +58,7 @@ SUM = "[3.0, 6.0, 9.0]"
 @pytest.fixture
 def start():
     """`start(code)`: a fresh interpreter that runs `code`; warnings are errors in it."""
-    environ = os.environ | {"PYTHONPATH": str(HERE.parent)}
+    environ = os.environ | {"PYTHONPATH": PATHS}
     with contextlib.ExitStack() as processes:
         def started(code):
             process = subprocess.Popen([sys.executable, "-W", "error", "-c", PREAMBLE + textwrap.dedent(code)],
@@ -175,6 +176,46 @@ def test_a_session_that_has_not_run_before_a_fork_works_in_parent_and_child(star
     assert ended(process) == [f"{SUM} {SUM} {SUM}"] * 2
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("allocator", ["plain", "counting"])
+def test_a_child_forked_while_other_threads_are_in_the_session_is_served_or_refused_at_once(start, allocator):
+    process = start(f"""
+        import faulthandler, itertools, warnings
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12, of forks beside threads: that is the point
+
+        session = make({{"allocator": {{"name": "{allocator}"}}}})
+        counts = itertools.cycle(range(1, 300))  # more combinations of fetches than are kept
+
+        def run_timed():
+            return session.run("Now_x", {{"x": X}}, options=weft.RunOptions(timeout=10)).tolist()
+
+        def run_anew(*fetches):
+            return session.run(fetches, {{"x": X}})[-1].tolist()
+
+        def for_ever(work):
+            while True:
+                work()
+
+        said(session, "Queued")
+        for work in (lambda: said(session, "Add"), lambda: said(session, "Queued"), run_timed,
+                     lambda: run_anew(*["Add_x"] * next(counts))):
+            in_background(for_ever, work)
+        for _ in range(25):
+            child = os.fork()
+            if not child:
+                faulthandler.dump_traceback_later(3, exit=True)
+                runs = said(session, "Add"), said(session, "Queued"), run_timed(), run_anew("Now", "Add_x")
+                session.close()
+                if runs != ({SUM}, "FailedPrecondition: forked", {SUM}, {SUM}):
+                    os.write(2, str(runs).encode())
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+        print("every child was served", flush=True)
+        os._exit(0)
+    """)
+    assert ended(process) == ["every child was served"]
+
+
 def test_a_spawned_process_makes_its_own_session(tmp_path):
     (tmp_path / "program.py").write_text(PREAMBLE + textwrap.dedent("""
         import multiprocessing
@@ -188,5 +229,5 @@ def test_a_spawned_process_makes_its_own_session(tmp_path):
                 print(here, *pool.map(work, ["Add", "Queued"]), said(session, "Queued"))
     """))
     done = subprocess.run([sys.executable, "-W", "error", tmp_path / "program.py"], capture_output=True, text=True,
-                          env=os.environ | {"PYTHONPATH": str(HERE.parent)}, timeout=ENOUGH, check=False)
+                          env=os.environ | {"PYTHONPATH": PATHS}, timeout=ENOUGH, check=False)
     assert (done.stderr, done.stdout) == ("", " ".join([SUM] * 4) + "\n")

@@ -86,7 +86,7 @@ def oracle(calls, x, y):
 def left_over(hosts):
     """What a run has to itself, of runs on these hosts that are over."""
     gc.collect()
-    return [thing for thing in gc.get_objects() if isinstance(thing, Driver | Propagation) and thing._step.host in hosts]
+    return [t for t in gc.get_objects() if isinstance(t, Driver | Propagation) and t._step.host in hosts]
 
 
 def values(executable, arguments, host, step=None):

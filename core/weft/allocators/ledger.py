@@ -7,6 +7,7 @@ from collections import deque
 
 from ..allocator import AllocatorStats
 from ..errors import ResourceExhausted
+from ..forked import inherited
 
 
 class Ledger:
@@ -18,6 +19,7 @@ class Ledger:
         self._in_use = self._peak = self._buffers = self._allocations = 0
         self._back: deque[int] = deque()  # not subtracted yet: who gives back never waits for the lock
         self.give_back = self._back.append
+        inherited.add(self)
 
     def take(self, nbytes: int) -> None:
         """Raises ResourceExhausted when the limit would be passed."""
@@ -46,6 +48,9 @@ class Ledger:
             self._settle()
             figures = self._in_use, self._peak, self._buffers, self._allocations
         return AllocatorStats(*figures, limit=self._limit)
+
+    def forked(self) -> None:
+        self._lock = threading.RLock()  # at worst a buffer that another thread took or settled counts for ever
 
     def _settle(self) -> None:
         back = self._back

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..allocator import HostAllocator
 from ..errors import InvalidArgument
+from ..forked import inherited
 
 Array = np.ndarray[Any, Any]
 
@@ -49,6 +50,7 @@ class Loans:
         self.kind: type[Array] = Loan  # of a view of a block: arrays over it are buffers
         self._ended = ended
         self._closing = threading.RLock()
+        inherited.add(self)
 
     def lend(self, memory: Any) -> Any:
         """A buffer of another allocator as one of this: its block's base is that buffer."""
@@ -76,3 +78,6 @@ class Loans:
         block = loan.base
         self._ended(block)
         return block
+
+    def forked(self) -> None:
+        self._closing = threading.RLock()  # a loan is closed in one step

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..allocator import ALIGNMENT, AllocatorStats, HostAllocator, PlainAllocator
 from ..errors import ResourceExhausted
+from ..forked import inherited
 from .aligned import BYTE, gap
 from .ledger import Ledger
 from .loan import Block, Loans
@@ -43,6 +44,7 @@ class PooledAllocator:
         self._free: dict[int, list[Any]] = {}  # by size: the block that came back last goes out first
         self._loans = Loans(self._take_back)
         self._kind = self._loans.kind
+        inherited.add(self)
 
     def allocate(self, nbytes: int, alignment: int = ALIGNMENT) -> Any:
         """Raises ResourceExhausted when there is no memory even without the idle blocks."""
@@ -95,6 +97,9 @@ class PooledAllocator:
     def _measure(self) -> None:
         with self._measuring:
             self._crowded = self._held.in_use() > self._idle_limit
+
+    def forked(self) -> None:
+        self._measuring = threading.RLock()  # what was not measured is measured with the next block
 
     def _take_back(self, block: Any) -> None:
         size = block.size

@@ -5,10 +5,8 @@ A forked child has the parent's locks and tasks but none of its threads: whateve
 
 from __future__ import annotations
 
-import os
-from weakref import WeakSet
-
 from ..errors import FailedPrecondition
+from ..forked import inherited
 
 CLOSED = ("the work queue has been closed", "open a new session")
 FORKED = ("the work queue belongs to the process that forked this one",
@@ -22,7 +20,7 @@ class Lifetime:
 
     def __init__(self) -> None:
         self.end: tuple[str, str] | None = None
-        _lifetimes.add(self)
+        inherited.add(self)
 
     def check(self) -> None:
         """Raises FailedPrecondition when the queue is closed or forked."""
@@ -37,14 +35,5 @@ class Lifetime:
         self.end = CLOSED
         return True
 
-
-_lifetimes: WeakSet[Lifetime] = WeakSet()
-
-
-def _forked() -> None:
-    for lifetime in _lifetimes:
-        lifetime.end = FORKED
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
-    os.register_at_fork(after_in_child=_forked)
+    def forked(self) -> None:
+        self.end = FORKED
