@@ -52,10 +52,11 @@ class Plugins:
         """What became of every plugin.
 
         Kernels of two plugins can be compared only when both are registered: this imports the kernel packs of
-        those device types for which several plugins have one.
+        those device types for which several plugins have one, and those of host kernels.
         """
         for device_type in self._shared_types():
             self.registries.kernels.load(device_type)
+        self.registries.host_kernels.load()
         return self.records()
 
     def records(self) -> list[PluginRecord]:
@@ -111,10 +112,13 @@ class Plugins:
     def _updated(self, record: PluginRecord) -> PluginRecord:
         """The record of a loaded plugin with what became known later."""
         kernels, device_types = self.registries.kernels, self.registries.device_types
-        for (_, plugin), failure in kernels.failures.items():
+        host_kernels = self.registries.host_kernels
+        failures = [*((plugin, failure) for (_, plugin), failure in kernels.failures.items()),
+                    *host_kernels.failures.items()]
+        for plugin, failure in failures:
             if plugin == record.id:
                 return record.refused(failure)
-        for what, winner, loser, remedy in [*device_types.conflicts(), *kernels.conflicts()]:
+        for what, winner, loser, remedy in [*device_types.conflicts(), *kernels.conflicts(), *host_kernels.conflicts()]:
             if record.id in (winner, loser):
                 rival = loser if record.id == winner else winner
                 reason = f"{what}: claimed by plugin {rival} too, {winner}'s is used"

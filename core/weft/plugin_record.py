@@ -81,6 +81,7 @@ def summary(brought: Contribution) -> dict[str, Any]:
         "device types": [announced.type for announced in brought.device_types],
         "ops": len(brought.ops),
         "kernels for": sorted({pack.device_type for pack in brought.packs}),
+        "host kernels": len(brought.host_packs),
         "allocators": sorted(brought.allocators),
         "work queues": sorted(brought.work_queues),
         "passes": sorted(p.name for p in brought.passes),
