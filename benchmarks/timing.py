@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import median
 from time import perf_counter
 
@@ -15,9 +15,29 @@ def seconds(function: Callable[[], object], repeat: int) -> float:
     return (perf_counter() - start) / repeat
 
 
+def in_turn(
+    functions: Sequence[Callable[[], object]], repeats: Sequence[int], rounds: int = 31
+) -> list[tuple[float, ...]]:
+    """Seconds of a call of each function, for each of them in all rounds: rounds of one index belong together.
+
+    Some calls before each turn are not timed: the caches are full of what the others needed.
+    """
+    def turn(function: Callable[[], object], repeat: int) -> float:
+        for _ in range(repeat // 4):
+            function()
+        return seconds(function, repeat)
+
+    return list(zip(*[[*map(turn, functions, repeats)] for _ in range(rounds)], strict=True))
+
+
+def ratio(a: Sequence[float], b: Sequence[float]) -> float:
+    """The median of the ratios a/b of what was measured in turn."""
+    return median(x / y for x, y in zip(a, b, strict=True))
+
+
 def paired(
     a: Callable[[], object], b: Callable[[], object], repeat: int, pairs: int = 31
 ) -> tuple[float, float, float]:
     """Median seconds of a call of `a`, of `b`, and the median of the ratios a/b, over interleaved pairs."""
-    rows = [(seconds(a, repeat), seconds(b, repeat)) for _ in range(pairs)]
-    return median(x for x, _ in rows), median(y for _, y in rows), median(x / y for x, y in rows)
+    ours, theirs = in_turn([a, b], [repeat, repeat], pairs)
+    return median(ours), median(theirs), ratio(ours, theirs)
