@@ -189,7 +189,7 @@ class Driver:
 
     def _run_call(self) -> None:
         _, number, propagation = heapq.heappop(self._ready)
-        propagation.run_call(number)
+        propagation.run(number)
 
     def _drain(self) -> None:
         """The step has ended: wait for what has started, for a while."""

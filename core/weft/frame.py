@@ -78,9 +78,14 @@ class BoundCall:
         return self.kernel is not None and (self.kernel.asynchronous or self.kernel.nonstrict)
 
     @property
+    def may_pend(self) -> bool:
+        """True when it may give results that come later, declared or not."""
+        return self.pends or self.device is None
+
+    @property
     def lends(self) -> bool:
         """True when its arguments may be read after it has returned."""
-        return self.pends or self.device is None
+        return self.may_pend
 
     @property
     def sees_host(self) -> bool:
@@ -296,16 +301,24 @@ class FrameLayout:
             return lambda _, ins: lazy(ins)
         if bound.memory != HOST or bound.call.code == COPY:
             raise Unimplemented(f"{bound.call.code} beside asynchronous kernels of the host", node=bound.call.node)
+        with_step = bound.kernel is not None and bound.kernel.step
+        run = None if with_step else self._runner(bound, [])
         if bound.returns:
-            return lambda step, ins: self._runner(bound, [step])(ins)
+            return lambda step, ins: (run or self._runner(bound, [step]))(ins)
         makers = [self._maker(r) for r in bound.call.results]
+        make = makers[0]
 
         def call(step: Step, ins: list[Any]) -> list[Any]:
             outs = [make() for make in makers]
-            self._runner(bound, [step])(*ins, *outs)
+            (run or self._runner(bound, [step]))(*ins, *outs)
             return outs
 
-        return call
+        def call_for_one(_: Step, ins: list[Any]) -> list[Any]:
+            out = make()
+            run(*ins, out)  # type: ignore[misc]
+            return [out]
+
+        return call_for_one if run is not None and len(makers) == 1 else call
 
     def payload(self, register: int, value: Any) -> Any:
         """What an asynchronous kernel completed a value with, as the register holds it."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .async_value import DEAD, AsyncValue, available, failed
 from .errors import WeftError
-from .frame import BoundCall, FrameLayout
+from .frame import BLOCK, BoundCall, FrameLayout
 from .kernel_errors import is_interrupt
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .trace import Trace
 
 MISSING: Any = object()  # what a register holds that a call has yet to fill
+REST = -1  # in place of a call's number: all that are left
 
 
 class Propagation:
@@ -47,14 +48,18 @@ class Propagation:
         self._missing: dict[int, int] = {}  # call -> how many of its arguments are not there
         self._promises: dict[int, list[AsyncValue]] = {}  # register -> who was promised its value
         self._pending: set[int] = set()  # registers that hold a value that is to come
+        self._left = dict.fromkeys(calls)  # calls that have not run, in order
+        self._may_pend = 0  # how many of them may give values that are to come
         for number in calls:
+            self._may_pend += layout.calls[number].may_pend
             for register in layout.calls[number].call.results:
                 values[register] = MISSING
         for register, value in enumerate(values):
             if isinstance(value, AsyncValue):
                 self._receive(register, value)
-        for number in calls:
-            self._enter(number)
+        if not self._enter_rest():
+            for number in calls:
+                self._enter(number)
 
     def value(self, register: int) -> AsyncValue:
         """What the register holds or will hold."""
@@ -73,20 +78,38 @@ class Propagation:
             for promise in waiting:
                 promise.forward_to(error)
 
-    def run_call(self, number: int) -> None:
-        """Run a call that is ready."""
+    def run(self, number: int) -> None:
+        """Run a call that is ready, or the REST."""
+        if number != REST:
+            if number in self._left:
+                self._run_call(number)
+            return
+        for i, each in enumerate(list(self._left)):
+            if self._step.error is not None or (i % BLOCK == 0 and self._step.cancelled()):
+                return
+            self._run_call(each)
+
+    def _enter_rest(self) -> bool:
+        """With nothing pending, and nothing left that may pend, there is nothing to count: the rest runs in order."""
+        if self._pending or self._may_pend or not self._left:
+            return False
+        self._step.driver.enter(self, REST)
+        return True
+
+    def _run_call(self, number: int) -> None:
         call = self._layout.calls[number]
-        strict = call.kernel is None or not call.kernel.nonstrict
-        if not strict:
+        del self._left[number]
+        self._may_pend -= call.may_pend
+        if call.kernel is not None and call.kernel.nonstrict:
             arguments: list[Any] = [self.value(r) for r in call.call.args]
         else:
-            arguments = [self.values[r] for r in call.call.args]
-            stopped = next((v for v in arguments if isinstance(v, AsyncValue) and v.is_error()), None)
-            stopped = stopped or next((v for v in arguments if v is DEAD), None)
+            values = self.values
+            arguments = [values[r] for r in call.call.args]
+            stopped = _stopped(arguments)
             if stopped is not None:
-                self._finish(call, [stopped] * len(call.call.results), None)
+                self._finish(call, [stopped] * len(call.call.results), 0)
                 return
-        started = perf_counter_ns()
+        started = 0 if self._step.trace is None else perf_counter_ns()
         # No local variable here may hold an error: its traceback leads through this frame.
         self._finish(call, self._results(number, call, arguments), started)
 
@@ -115,8 +138,9 @@ class Propagation:
             self._missing[number] = 0
             self._step.driver.enter(self, number)
 
-    def _finish(self, call: BoundCall, results: Sequence[Any], started: int | None) -> None:
-        if self._step.trace is not None and started is not None:
+    def _finish(self, call: BoundCall, results: Sequence[Any], started: int) -> None:
+        """`started` 0: it was not run, or nobody wants to know."""
+        if self._step.trace is not None and started:
             self._record(self._step.trace, call, results, started)
         for register, value in zip(call.call.results, results, strict=True):
             if isinstance(value, AsyncValue):
@@ -143,6 +167,7 @@ class Propagation:
     def _arrive(self, register: int, value: AsyncValue) -> None:
         self._pending.discard(register)
         self._fill(register, value)
+        self._enter_rest()
 
     def _fill(self, register: int, value: Any) -> None:
         if isinstance(value, AsyncValue):
@@ -153,7 +178,9 @@ class Propagation:
                 promise.forward_to(value if isinstance(value, AsyncValue) else available(value))
             if not self._promises:
                 self._step.driver.has_kept(self)
-        for number in self._users.pop(register, ()):
+        if register not in self._users:
+            return
+        for number in self._users.pop(register):
             kernel = self._layout.calls[number].kernel
             if self._missing[number]:
                 self._missing[number] = 0 if kernel is not None and kernel.nonstrict else self._missing[number] - 1
@@ -177,3 +204,14 @@ class Propagation:
         if self._stop:
             self._step.cancel(error)
         return value
+
+
+def _stopped(arguments: list[Any]) -> AsyncValue | None:
+    """The first error among them, else a death."""
+    dead = None
+    for value in arguments:
+        if isinstance(value, AsyncValue):
+            if value.is_error():
+                return value
+            dead = value
+    return dead
