@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from .config_schema import Row, Setting, as_table, check_keys, plain, read_fields, read_layers
 from .config_sources import gather
+from .debug_config import DebugConfig
 from .placement_config import PlacementConfig
 from .plugin_code import plugin_code
 from .work_queue import WorkQueueConfig
@@ -49,7 +50,7 @@ class PassesConfig:
     disable: tuple[str, ...] = ()
 
 
-SECTIONS = ("plugins", "plugin", "placement", "kernels", "allocator", "work_queue", "passes")
+SECTIONS = ("plugins", "plugin", "placement", "kernels", "allocator", "work_queue", "passes", "debug")
 
 
 class Config:
@@ -66,6 +67,7 @@ class Config:
         self.allocator = self._section(AllocatorConfig, "allocator")
         self.work_queue = self._section(WorkQueueConfig, "work_queue")
         self.passes = self._section(PassesConfig, "passes")
+        self.debug = self._section(DebugConfig, "debug")
         self._plugin: dict[str, list[tuple[str, Setting]]] = {}  # by folded id: (id as written, section)
         for setting in self._of("plugin"):
             for name, section in as_table(setting, "[plugin]").items():

@@ -14,6 +14,7 @@ from typing import Any
 
 from .allocator import HostAllocator
 from .allocators import make_allocator
+from .debug_config import DebugConfig
 from .device import Device, DeviceName, load_callable
 from .errors import NotFound, PluginError, Unavailable, WeftError, closest
 from .placement_config import preference
@@ -55,8 +56,10 @@ class HostContext:
     def __init__(
         self, registries: Registries, order: str | Sequence[str] = "auto", allocator: str = "plain",
         limit: int | str | None = None, work_queue: WorkQueueConfig | None = None,
+        debug: DebugConfig | None = None,
     ) -> None:
         self.registries = registries
+        self.debug = debug or DebugConfig()
         self.allocator: HostAllocator = make_allocator(registries.allocators, allocator, limit)
         self._order = order
         self._records: dict[str, list[DeviceRecord]] = {}

@@ -22,7 +22,7 @@ class Registries:
     def __init__(self, kernel_override: Mapping[str, str] | None = None) -> None:
         self.ops = OpRegistry()
         self.device_types = DeviceTypeRegistry()
-        self.kernels = KernelRegistry(self.device_types, kernel_override)
+        self.kernels = KernelRegistry(self.device_types, kernel_override, self.ops)
         self.allocators: dict[str, str | Callable[..., Any]] = dict(allocators.GIVEN)
         self.work_queues: dict[str, str | Callable[..., Any]] = dict(work_queues.GIVEN)
         self.passes: dict[str, GraphPass] = {}

@@ -17,7 +17,7 @@ class Runtime:
         self.config = config
         self.plugins: Plugins = load_plugins(config)
         self.host = HostContext(self.plugins.registries, config.placement.order, config.allocator.name,
-                                config.allocator.limit, config.work_queue)
+                                config.allocator.limit, config.work_queue, config.debug)
 
 
 _lock = threading.RLock()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from weft.config import Config, load_config, plugin_config
 from weft.errors import InvalidArgument, NotFound, PluginError
 
-SECTIONS = "known: plugins, plugin, placement, kernels, allocator, work_queue, passes"
+SECTIONS = "known: plugins, plugin, placement, kernels, allocator, work_queue, passes, debug"
 
 
 def load(folder: Path, argument: Any = None, toml: str | None = None, **environ: str) -> Config:
@@ -35,7 +35,7 @@ def test_without_any_source_everything_has_its_default(tmp_path: Path) -> None:
         ("placement.order", "auto"), ("placement.fallback", "warn"), ("placement.remap", {}),
         ("placement.clear", False), ("allocator.name", "plain"), ("allocator.limit", None),
         ("work_queue.name", "multi_threaded"), ("work_queue.threads", None), ("work_queue.seed", 0),
-        ("passes.disable", ()),
+        ("passes.disable", ()), ("debug.poison", False), ("debug.check_types", False),
     ]
     assert Config().placement == config.placement
 

@@ -16,14 +16,14 @@ ROOT = Path(__file__).parent.parent.parent
 CORE = ROOT / "core" / "weft"
 FLOORS = (
     ("values", "async_value dtypes errors tensor"),
-    ("contracts", "allocator allocators device geometry graph_pass hookspecs kernel metadata op op_spec "
+    ("contracts", "allocator allocators debug_config device geometry graph_pass hookspecs kernel metadata op op_spec "
                   "placement_config plugin_code registries work_queue work_queues"),
     ("graphs", "attr_value function graph graph_order graph_verifier graphdef graphdef_text messages node "
                "tensor_proto wire"),
     ("programs", "host_program"),
     ("passes", "infer lower names place prune resolve"),
-    ("running", "executor feeds frame host_array host_context link memory_plan prepared probe propagation step "
-                "trace"),
+    ("running", "dead_memory executor feeds frame host_array host_context link memory_plan prepared probe propagation "
+                "step trace"),
     ("fronts", "__main__ api cli config config_schema config_sources discovery installed model plugin_module "
                "plugin_record runtime session"),
 )
