@@ -15,4 +15,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     passed = terminalreporter.getreports("passed")
     counts = [count for report in passed for name, count in report.user_properties if name == "golden cases"]
     if counts:
-        terminalreporter.write_line(f"golden cases passed on CPU:0, fed and as constants: {sum(counts)}")
+        ways = "fed, as constants and between buffers"
+        terminalreporter.write_line(f"golden cases passed on CPU:0, {ways}: {sum(counts)}")

@@ -17,6 +17,7 @@ import numpy as np
 
 from .allocators.aligned import array_maker
 from .async_value import AsyncValue, available, unwrapped
+from .dead_memory import poisoned
 from .device import Device
 from .errors import Internal, ResourceExhausted, Unimplemented, WeftError
 from .host_array import returned, typed, view
@@ -47,6 +48,7 @@ class BoundCall:
 
     `alias`: which results show the buffer of which argument. `memory`: the stream whose memory the results live in.
     `device` None: a host kernel, whose results may be anything.
+    `retained`: the arguments that its kernel reads after it has returned.
     """
 
     call: Call
@@ -56,6 +58,7 @@ class BoundCall:
     bound: Bound = None
     lazy: Callable[[list[Any]], list[Any]] | None = None
     alias: Mapping[int, int] = field(default_factory=dict)
+    retained: frozenset[int] = frozenset()
 
     @property
     def is_view(self) -> bool:
@@ -146,7 +149,7 @@ class FrameLayout:
         self.open = (*(r for r in range(len(metas)) if r not in self.fixed or r in arguments), len(metas))
         self.attached = tuple(n for n, s in enumerate(steps) if n not in self.late
                               and not (s.is_view and self.fixed.issuperset(s.call.results)))
-        self.copied_results = self._find_copied(function.results, given.union(arguments))
+        self.copied_results = self._find_copied(function.results, given.union(arguments, self._retained()))
 
     def make_frame(self) -> Frame:
         """A new frame. Raises ResourceExhausted when a device has no memory for its buffers."""
@@ -165,9 +168,19 @@ class FrameLayout:
         for i, copy in copies:
             registers[i] = copy
         attached = [self._attach(step, registers) for n, step in enumerate(self.calls) if n not in self.late]
-        frame = Frame(registers, [call for call in attached if call is not None], copies)
+        flat = [call for call in attached if call is not None]
+        if self._host.debug.poison:
+            flat = self._poisoned(flat, [buffer for _, buffer in buffers], dict(copies))
+        frame = Frame(registers, flat, copies)
         weakref.finalize(frame, free, buffers, self._host)
         return frame
+
+    def _poisoned(self, flat: list[Attached], buffers: list[Any], copies: dict[int, Any]) -> list[Attached]:
+        """The attached calls, which leave nothing to be read in host memory of the frame that is dead."""
+        touched = [{self._root[r] for r in (*call.args, *call.results)}
+                   for call in (self.calls[n].call for n in self.attached)]
+        blocks = {r: buffers[slot] for r, slot in self.plan.slot_of.items() if self.plan.slots[slot][0] == HOST}
+        return poisoned(flat, touched, blocks | {i: copy.reshape(-1).view(np.uint8) for i, copy in copies.items()})
 
     def _lent(self, results: Sequence[int]) -> frozenset[int]:
         """Registers whose arrays others read later: the user, a device that works through its queue, a kernel that
@@ -176,7 +189,11 @@ class FrameLayout:
                       for a in step.call.args if self._memory[a] == HOST]
         read_later += [a for n, step in enumerate(self.calls) if step.lends or n in self.late for a in step.call.args]
         read_later += [r for n in self.late for r in self.calls[n].call.results]
-        return frozenset(self._root[r] for r in (*results, *read_later))
+        return frozenset(self._root[r] for r in (*results, *read_later)) | self._retained()
+
+    def _retained(self) -> frozenset[int]:
+        """Registers whose arrays a kernel keeps: they are neither the frame's nor the user's."""
+        return frozenset(self._root[step.call.args[i]] for step in self.calls for i in step.retained)
 
     def _make_plan(self, lent: frozenset[int]) -> MemoryPlan:
         uses = []

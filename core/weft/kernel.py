@@ -19,7 +19,7 @@ from .device import Conflict, Device, DeviceTypeRegistry, Stream, load_callable
 from .dtypes import DType, named
 from .errors import PluginError
 from .forked import inherited
-from .op import Attrs
+from .op import Attrs, OpRegistry
 from .plugin_code import plugin_code
 from .tensor import TensorMetadata, ValueInfo
 
@@ -96,6 +96,7 @@ class KernelDef:
     host: frozenset[str] = frozenset()  # inputs that it reads in host memory
     alias: Alias = field(default_factory=dict)  # output that is always the buffer of an input
     inplace: Mapping[int, int] = field(default_factory=dict)  # output that may be written over an input
+    retains: frozenset[str] = frozenset()  # inputs that it reads after it has returned: nobody else writes these arrays
     allocates: bool = False  # returns its outputs: their shapes depend on data
     asynchronous: bool = False  # returns AsyncValues, or payloads where they are there already
     nonstrict: bool = False  # called when one input is available, with every input as an AsyncValue; returns outputs
@@ -148,8 +149,8 @@ class Kernels:
     def kernel(
         self, op: str, *, dtypes: Mapping[str, str | Iterable[str]] | None = None,
         when: Callable[[Attrs], bool] | None = None, priority: int = 0, host: Iterable[str] = (),
-        alias: Alias | None = None, inplace: Mapping[int, int] | None = None, allocates: bool = False,
-        asynchronous: bool = False, nonstrict: bool = False, step: bool = False,
+        alias: Alias | None = None, inplace: Mapping[int, int] | None = None, retains: Iterable[str] = (),
+        allocates: bool = False, asynchronous: bool = False, nonstrict: bool = False, step: bool = False,
     ) -> Callable[[BindFunction], BindFunction]:
         """Decorate a bind function: it serves `op` for these types and attributes. See KernelDef for the flags."""
 
@@ -158,7 +159,8 @@ class Kernels:
                     for attr, types in (dtypes or {}).items()}
             self.added.append(KernelDef(
                 op, self._pack.device_type, self._pack.plugin, bind, sets, when, self._pack.priority + priority,
-                frozenset(host), alias or {}, inplace or {}, allocates, asynchronous, nonstrict, step,
+                frozenset(host), alias or {}, inplace or {}, frozenset(retains), allocates, asynchronous, nonstrict,
+                step,
             ))
             return bind
 
@@ -168,9 +170,13 @@ class Kernels:
 class KernelRegistry:
     """Kernels by op and device type, best candidate first. Packs are imported when their type is first asked for."""
 
-    def __init__(self, device_types: DeviceTypeRegistry, override: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, device_types: DeviceTypeRegistry, override: Mapping[str, str] | None = None,
+        ops: OpRegistry | None = None,
+    ) -> None:
         self.failures: dict[tuple[str, str], PluginError] = {}  # (device type, plugin) -> why its kernels are missing
         self._device_types = device_types
+        self._ops = OpRegistry() if ops is None else ops
         self._override = dict(override or {})  # op -> the pack that config wants
         self._waiting: list[KernelPack] = []
         self._loaded: list[KernelPack] = []
@@ -239,6 +245,8 @@ class KernelRegistry:
         try:
             with plugin_code(f"registering its kernels for {pack.device_type}"):
                 load_callable(pack.register)(kernels)
+            for kernel in kernels.added:
+                self._check_inputs(kernel)
         except PluginError as error:
             self.failures[pack.device_type, pack.plugin] = error
             return
@@ -246,6 +254,15 @@ class KernelRegistry:
             rivals = self._kernels.setdefault((kernel.op, pack.device_type), [])
             rivals.append(kernel)
             rivals.sort(key=self._rank)
+
+    def _check_inputs(self, kernel: KernelDef) -> None:
+        """Raise PluginError where the kernel names an input that its op, if there is one, does not have."""
+        for what, names in (("host", kernel.host), ("retains", kernel.retains)):
+            if names and kernel.op in self._ops:
+                inputs = [arg.name for arg in self._ops.get(kernel.op).inputs]
+                for name in sorted(names.difference(inputs)):
+                    raise PluginError(f"{what} of {kernel.pack}'s kernel for {kernel.op} names '{name}', which is no "
+                                      "input of it", op=kernel.op, hint=f"its inputs: {', '.join(inputs) or 'none'}")
 
     def _rank(self, kernel: KernelDef) -> tuple[bool, int, str]:
         return self._override.get(kernel.op) != kernel.pack, -kernel.priority, kernel.pack

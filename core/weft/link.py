@@ -7,7 +7,8 @@ memory is planned. What has no static shape is bound when it is first seen (see 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -126,6 +127,19 @@ class Binder:
         tensors = self.op.expand_inputs(self.call.attrs)
         return frozenset(i for i, tensor in enumerate(tensors) if tensor.arg in self.rule.values)
 
+    def retained(self, kernels: Sequence[KernelDef]) -> frozenset[int]:
+        """The inputs that one of these kernels reads after it has returned. Raises Unimplemented for those that are in
+        a device's memory."""
+        names = {name for kernel in kernels for name in kernel.retains}
+        if not names:
+            return frozenset()
+        if not self.device.attributes.get("host_visible") and not names <= kernels[0].host:
+            raise Unimplemented(f"{kernels[0].pack}'s kernel for {self.op.name} retains inputs in the memory of "
+                                f"{self.device.type}", node=self.call.node, op=self.op.name,
+                                hint="a kernel may retain what it reads in host memory")
+        tensors = self.op.expand_inputs(self.call.attrs)
+        return frozenset(i for i, tensor in enumerate(tensors) if tensor.arg in names)
+
 
 class LazyKernel:
     """A call whose shapes are known only while it runs: bound once for each combination it meets."""
@@ -229,12 +243,29 @@ class Linker:
                 steps.append(step)
         if refusals:
             raise NodesDeclined(refusals)
+        metas = [info.meta for info in known]
+        steps = self._keep_feeds(steps, metas)
         memory = self._memory()
         used = {r for step in steps for r in step.call.args}.union(function.results)
         presets = {r: self._preset(r, values[r], memory[r]) for r in used & values.keys()}
         devices = dict(zip(self._program.requires, self._devices, strict=True))
-        return Executable(function, [info.meta for info in known], steps, presets, devices, self._host,
-                          self._declined)
+        return Executable(function, metas, steps, presets, devices, self._host, self._declined)
+
+    def _keep_feeds(self, steps: Sequence[BoundCall], metas: list[TensorMetadata]) -> list[BoundCall]:
+        """The steps, with a copy, in a new register, of what a kernel would retain of a feed: after the run that is the
+        user's again."""
+        feeds = set(range(len(self._function.arg_names)))
+        kept: list[BoundCall] = []
+        for step in steps:
+            args = list(step.call.args)
+            feeds.update(step.call.results[o] for o, i in step.alias.items() if args[i] in feeds)
+            for i in sorted(i for i in step.retained if args[i] in feeds):
+                copy = Call(COPY, (args[i],), (len(metas),), {"to": "host"}, step.call.stream, step.call.node)
+                kept.append(BoundCall(copy, step.device, HOST, lazy=partial(_copied, self._host.allocator)))
+                metas.append(metas[args[i]])
+                args[i] = copy.results[0]
+            kept.append(replace(step, call=replace(step.call, args=tuple(args))) if step.retained else step)
+        return kept
 
     def _memory(self) -> dict[int, int]:
         """The stream whose memory each register lives in; HOST where it is the host's."""
@@ -356,7 +387,7 @@ class Linker:
             constants = {i: values[a] for i, a in enumerate(call.args) if a in values}
             may_alias = {o: i for kernel in binder.candidates for o, i in kernel.aliases(call.attrs).items()}
             return BoundCall(call, binder.device, memory, binder.candidates[0], lazy=LazyKernel(binder, constants),
-                        alias=may_alias)
+                        alias=may_alias, retained=binder.retained(binder.candidates))
         kernel, bound, declined = binder.bind(inputs, outputs)
         if kernel is None:
             refusals += [(call.node, binder.device.type, pack, reason) for pack, reason in declined]
@@ -364,14 +395,14 @@ class Linker:
         if declined:
             self._declined[call.node] = declined
         alias = kernel.aliases(call.attrs) if bound is None else {}
-        return BoundCall(call, binder.device, memory, kernel, bound, alias=alias)
+        return BoundCall(call, binder.device, memory, kernel, bound, alias=alias, retained=binder.retained([kernel]))
 
 
 def _evaluate(binder: Binder, inputs: list[ValueInfo], outputs: tuple[ValueInfo, ...]) -> list[Any] | None:
     """The call's results, or None where no kernel takes it or it fails: then it fails in the run that needs it."""
     try:
         kernel, bound, _ = binder.bind(inputs, [o.meta for o in outputs])
-        if kernel is None or kernel.allocates:
+        if kernel is None or kernel.returns or kernel.step:
             return None
         arrays = [solid(i.value) for i in inputs]
         if bound is None:
@@ -383,6 +414,13 @@ def _evaluate(binder: Binder, inputs: list[ValueInfo], outputs: tuple[ValueInfo,
     except (WeftError, ArithmeticError, ValueError, MemoryError):
         return None
     return results
+
+
+def _copied(allocator: HostAllocator, arrays: list[Any]) -> list[Any]:
+    copies = [array_maker(allocator, array.shape, array.dtype)() for array in arrays]
+    for copy, array in zip(copies, arrays, strict=True):
+        copy[...] = array
+    return copies
 
 
 def upload(device: Device, array: Any) -> Any:

@@ -12,11 +12,13 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from . import dtypes
 from .errors import InvalidArgument
-from .op import REQUIRED, ArgDef, AttrDef, MetadataFunction, OpDef
+from .op import REQUIRED, ArgDef, AttrDef, Attrs, MetadataFunction, OpDef
+from .tensor import ValueInfo
 
 _ATTR = re.compile(
     r"(?P<name>\w+)\s*:\s*(?P<type>\{[^}]*\}|list\(\w+\)|\w+)\s*(>=\s*(?P<min>-?\d+)\s*)?(=\s*(?P<default>.+))?"
@@ -28,7 +30,8 @@ _KINDS = ("string", "int", "float", "bool", "type", "shape", "tensor", "func")
 @dataclass(frozen=True)
 class OpSpec:
     """A plugin's op. `metadata(attrs, *inputs)` gives the ValueInfo of each output and raises InvalidArgument for
-    inputs that do not fit; `values` names the inputs whose elements it reads where they are known."""
+    inputs that do not fit; `values` names the inputs whose elements it reads where they are known. An input that it
+    gives back stands for its type and shape, not for its elements."""
 
     name: str
     inputs: Sequence[str] = ()
@@ -46,8 +49,8 @@ class OpSpec:
         for name in self.values:
             if name not in {a.name for a in inputs}:
                 raise InvalidArgument(f"values names '{name}', which is no input of {self.name}", op=self.name)
-        return OpDef(self.name, inputs, outputs, attrs, self.stateful, metadata=self.metadata,
-                     values=tuple(self.values))
+        metadata = None if self.metadata is None else partial(_without_values, self.metadata)
+        return OpDef(self.name, inputs, outputs, attrs, self.stateful, metadata=metadata, values=tuple(self.values))
 
     def _arg(self, text: str, attrs: dict[str, AttrDef]) -> ArgDef:
         match = _ARG.fullmatch(text.strip())
@@ -89,3 +92,10 @@ class OpSpec:
         except (ValueError, SyntaxError):
             raise InvalidArgument(f"'{text}' is no default for a {kind} attribute", op=self.name) from None
         return tuple(value) if isinstance(value, list) else value
+
+
+def _without_values(metadata: MetadataFunction, attrs: Attrs, *inputs: ValueInfo) -> tuple[ValueInfo, ...]:
+    """What the function says. It says `x` and means `like x`: known elements of an input are not the output's."""
+    result = metadata(attrs, *inputs)
+    infos = result if isinstance(result, tuple) else (result,)
+    return tuple(ValueInfo(i.meta, handle=i.handle) if any(i is x for x in inputs) else i for i in infos)

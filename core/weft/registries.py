@@ -23,7 +23,7 @@ class Registries:
     def __init__(self, kernel_override: Mapping[str, str] | None = None) -> None:
         self.ops = OpRegistry()
         self.device_types = DeviceTypeRegistry()
-        self.kernels = KernelRegistry(self.device_types, kernel_override)
+        self.kernels = KernelRegistry(self.device_types, kernel_override, self.ops)
         self.host_kernels = HostKernelRegistry()
         self.host_kernels.add_pack(HostPack("weft.host_kernels:register", OWN))
         self.allocators: dict[str, str | Callable[..., Any]] = dict(allocators.GIVEN)

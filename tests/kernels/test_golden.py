@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import kept_plugin
 import numpy as np
 import pytest
 import weft
 from golden import Case, agree, cases
+from weft.config import load_config
 from weft.graph import Graph, Node
 from weft.op import infer
 from weft.resolve import Resolved, resolve
@@ -13,6 +15,7 @@ from weft.runtime import runtime
 from weft.tensor import ValueInfo, info
 
 KERNELS = runtime().host.registries.kernels
+POISON = load_config(kept_plugin.CONFIG | {"debug": {"poison": True}})
 APPLICABLE = sorted(op for op in cases() if KERNELS.candidates(op, "CPU"))
 
 
@@ -31,6 +34,24 @@ def as_constants(case: Case) -> list[np.ndarray]:
         return run(session, {})
 
 
+def between_buffers(case: Case) -> list[np.ndarray]:
+    """Inputs and outputs are buffers of the frame, which are overwritten as soon as they may be."""
+    graph = case.graph()
+    op = graph.nodes["op"]
+    entry = resolve(graph, runtime().host.registries.ops)["op"]
+    if isinstance(entry, weft.errors.WeftError):
+        raise entry
+    before = [Node(f"b{i}", "Kept>Copy", [f"i{i}"], attrs={"T": graph.nodes[f"i{i}"].attrs["dtype"]})
+              for i in range(len(case.inputs))]
+    after = [Node(f"a{i}", "Kept>Copy", [f"op:{i}"], attrs={"T": t.dtype}) for i, t in enumerate(entry.output_tensors)]
+    changed = op.replace(inputs=[f"b{str(i)[1:]}" for i in op.inputs])
+    with weft.Session(graph.replace(nodes=[changed, *before, *after]), POISON, device="CPU:0") as session:
+        step = session.make_callable([n.name for n in after], [f"i{i}" for i in range(len(case.inputs))],
+                                     targets=() if after else ["op"])
+        step(*case.inputs)
+        return step(*case.inputs)
+
+
 def run(session: weft.Session, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
     entry = session.nodes["op"]
     if isinstance(entry, weft.errors.WeftError):
@@ -39,7 +60,7 @@ def run(session: weft.Session, feeds: dict[str, np.ndarray]) -> list[np.ndarray]
     return session.run(fetches, feeds, targets=() if fetches else ["op"])
 
 
-@pytest.mark.parametrize("way", [fed, as_constants])
+@pytest.mark.parametrize("way", [fed, as_constants, between_buffers])
 @pytest.mark.parametrize("op", APPLICABLE)
 def test_an_op_gives_what_tensorflow_gives(op, way, record_property):
     wrong = []

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from weft.config import Config, load_config, plugin_config
 from weft.errors import InvalidArgument, NotFound, PluginError
 
-SECTIONS = "known: plugins, plugin, placement, kernels, allocator, work_queue, passes"
+SECTIONS = "known: plugins, plugin, placement, kernels, allocator, work_queue, passes, debug"
 
 
 def load(folder: Path, argument: Any = None, toml: str | None = None, **environ: str) -> Config:

@@ -139,6 +139,20 @@ def test_device_types_go_by_priority_then_id_and_rivals_are_conflicts() -> None:
     assert types.get("C") is None
 
 
+@pytest.mark.parametrize("what", ["host", "retains"])
+def test_inputs_are_named_as_the_op_names_them_where_the_op_is_known(what: str) -> None:
+    kernels = registry()
+    bring(kernels, "good", Reshape={what: ["shape"]}, NoSuchOp={what: ["anything"]})
+    bring(kernels, "bad", Neg={}, Reshape={what: ["shape", "shpae"]})
+    bring(kernels, "worse", NoOp={what: ["x"]})
+    assert order(kernels, "Reshape") == ["good"]
+    assert order(kernels, "Neg") == []
+    assert str(kernels.failures["TOY", "bad"]) == (
+        f"{what} of bad's kernel for Reshape names 'shpae', which is no input of it (op Reshape); "
+        "its inputs: tensor, shape")
+    assert str(kernels.failures["TOY", "worse"]).endswith("its inputs: none")
+
+
 TWICE: list[tuple[Callable[[Contribution], Any], str]] = [
     (lambda to: DeviceRegistrar(to).device(type="A", scan="a:b"), "device type 'A' is announced twice"),
     (lambda to: OpRegistrar(to).add(OpSpec("A")), "op 'A' is declared twice"),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 from weft import dtypes
-from weft.api import OpSpec, info
+from weft.api import OpSpec, ValueInfo, info
 from weft.errors import InvalidArgument, NotFound
 from weft.hookspecs import Contribution
 from weft.op import REQUIRED, OpDef, OpRegistry, infer
 from weft.registries import Registries
+from weft.tensor import constant_info
 
 SAME_AS_TENSORFLOWS = [
     OpSpec("Relu6", ["features: T"], ["activations: T"],
@@ -82,6 +86,21 @@ def test_the_metadata_function_of_a_plugins_op_is_used() -> None:
     assert "MyCo>Gelu" in registry
     with pytest.raises(NotFound, match=r"no op is called 'MyCo>Gelo'.*did you mean MyCo>Gelu"):
         registry.get("MyCo>Gelo")
+
+
+def test_a_metadata_function_that_gives_an_input_back_says_nothing_of_the_outputs_elements() -> None:
+    op = OpSpec("MyCo>Twice", ["x: T"], ["y: T", "z: T"], ["T: type"],
+                metadata=lambda _, x: (x, ValueInfo(x.meta, value=x.value))).definition()
+    known = constant_info(np.float32([1, 2]))
+    like, same = infer(op, op_rule(op), {"T": dtypes.float32}, [known])
+    assert (like.shape, like.value) == ((2,), None)
+    assert same.value is known.value
+
+
+def op_rule(op: OpDef) -> Any:
+    registry = OpRegistry()
+    registry.add(op, "myco")
+    return registry.metadata(op)
 
 
 def test_an_op_that_exists_may_be_named_again_only_with_its_own_signature() -> None:

@@ -7,7 +7,7 @@ import threading
 import time
 
 import numpy as np
-from weft.api import AsyncValue, OpSpec, available, errors, failed, hookimpl
+from weft.api import AsyncValue, OpSpec, available, errors, failed, hookimpl, info
 
 WEFT_API = (1, 0)
 live: set[int] = set()  # asynchronous work that has not completed
@@ -18,7 +18,7 @@ def weft_ops(registry):
     for name in ("Add", "Fail", "Later", "MuchLater", "LaterFail", "Now", "Positive", "Queued",
                  "First", "Second", "Block", "Poll", "Step"):
         registry.add(OpSpec(f"Test>{name}", inputs=["x: T", "y: T"], outputs=["z: T"], attrs=["T: type"],
-                            metadata=lambda attrs, x, y: x))
+                            metadata=lambda attrs, x, y: info(x.dtype, x.shape)))
 
 
 @hookimpl

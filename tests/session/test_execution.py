@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import kept_plugin
 import numpy as np
 import pytest
 import weft
@@ -146,6 +147,12 @@ def test_constants_are_computed_once_when_the_program_is_linked():
              placeholder("x", (2,)), node("y", "AddV2", "x", "d")]
     executable = weft.Session(graph(*nodes)).prepare("y", ["x"]).executable()
     assert [step.call.op for step in executable.layout.calls] == ["AddV2"]
+
+
+def test_a_kernel_that_needs_a_step_is_not_run_when_the_program_is_linked():
+    """It returns its outputs, too: it cannot be called as kernels are that are given theirs."""
+    session = weft.Session(graph(const("c", [1, 2]), node("y", "Kept>KeepLater", "c")), kept_plugin.CONFIG)
+    assert session.run("y").tolist() == [1, 2]
 
 
 def test_a_deep_graph_is_no_recursion():

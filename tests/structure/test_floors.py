@@ -22,8 +22,8 @@ FLOORS = (
                "tensor_proto wire"),
     ("programs", "host_program program_verifier"),
     ("passes", "infer lower names place prune resolve"),
-    ("running", "driver executor feeds frame host_array host_binding host_context host_kernels kernel_errors link "
-                "memory_plan numpy_errors prepared probe propagation request resources step trace"),
+    ("running", "dead_memory driver executor feeds frame host_array host_binding host_context host_kernels "
+                "kernel_errors link memory_plan numpy_errors prepared probe propagation request resources step trace"),
     ("fronts", "__main__ api cli config config_schema config_sources discovery installed model plugin_module "
                "plugin_record program runtime session"),
 )
