@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 from collections import Counter
@@ -9,6 +10,7 @@ from functools import partial
 
 import pytest
 from threads import in_threads
+from weft import step as module
 from weft.errors import Aborted, Cancelled
 from weft.runtime import runtime
 from weft.step import CancelToken, Step
@@ -41,67 +43,83 @@ def test_a_callback_may_use_the_token_that_calls_it():
     assert called == ["inner", "outer"]
 
 
-@pytest.fixture
-def switching():
-    """Threads take turns as often as the interpreter lets them."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
+def do_with(work, other, position):
+    """Do `work`, and `other` before the instruction of the module that has this number; False when there is none."""
+    left = position
+
+    def trace(frame, event, _argument):
+        nonlocal left
+        if frame.f_code.co_filename != module.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            if left == 0:
+                other()
+            left -= 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return left < 0
 
 
-@pytest.mark.usefixtures("switching")
-def test_every_callback_is_called_exactly_once_whoever_cancels_and_asks_meanwhile():
-    for _ in range(100):
+ACTS = {
+    "ask": lambda token, called, _: token.on_cancel(partial(called.append, "asked")),
+    "cancel": lambda token, called, _: token.cancel(),
+    "forget": lambda token, called, number: token.forget(number),
+}
+
+
+@pytest.mark.parametrize("other", ACTS)
+@pytest.mark.parametrize("work", ACTS)
+def test_a_token_calls_everybody_once_whatever_is_done_between_two_of_its_instructions(work, other):
+    for position in itertools.count():
+        token, called = CancelToken(), []
+        given = token, called, token.on_cancel(partial(called.append, "there"))
+        within = do_with(partial(ACTS[work], *given), partial(ACTS[other], *given), position)
+        done = [work, other] if within else [work]
+        if "cancel" not in done:
+            token.cancel()
+        assert called.count("asked") == done.count("ask")
+        assert called.count("there") == 1 or ("forget" in done and "there" not in called)
+        if not within:
+            return
+
+
+def test_a_step_has_one_error_whoever_ends_it_between_two_instructions_of_its_end():
+    for position in itertools.count():
+        step, seen, called = Step(runtime().host), [], []
+        step.on_cancel(partial(called.append, "there"))
+
+        def end(name, step=step, seen=seen):
+            step.cancel(Aborted(name))
+            seen.append(step.error)
+
+        within = do_with(partial(end, "outer"), partial(end, "inner"), position)
+        assert called == ["there"]
+        assert set(seen) == {step.error}
+        assert isinstance(step.error, Aborted)
+        if not within:
+            return
+
+
+def test_every_callback_is_called_exactly_once_whichever_threads_cancel_and_ask_meanwhile():
+    for _ in range(50):
         token, together, calls = CancelToken(), threading.Barrier(4), []
 
         def work(thread, token=token, together=together, calls=calls):
             together.wait()
-            for i in range(10):
+            for i in range(100):
                 token.on_cancel(partial(calls.append, (thread, i)))
-                if i == 5 and thread < 2:
+                if i == 50 and thread < 2:
                     token.cancel()
 
         in_threads(work)
-        assert Counter(calls) == {(thread, i): 1 for thread in range(4) for i in range(10)}
-
-
-@pytest.mark.usefixtures("switching")
-def test_what_is_forgotten_meanwhile_is_called_once_or_not_at_all_and_never_later():
-    for _ in range(100):
-        token, together, calls = CancelToken(), threading.Barrier(4), []
-        numbers = [token.on_cancel(partial(calls.append, i)) for i in range(40)]
-
-        def work(thread, token=token, together=together, numbers=numbers):
-            together.wait()
-            if thread < 2:
-                token.cancel()
-            else:
-                for number in numbers[thread::2]:
-                    token.forget(number)
-
-        in_threads(work)
-        before = list(calls)
-        token.cancel()
-        assert calls == before
-        assert not calls or max(Counter(calls).values()) == 1
-
-
-@pytest.mark.usefixtures("switching")
-def test_a_step_has_the_error_of_whoever_came_first_when_anybody_has_ended_it():
-    for _ in range(100):
-        step, together, seen, calls = Step(runtime().host), threading.Barrier(4), [], []
-        step.on_cancel(lambda calls=calls: calls.append(1))
-
-        def work(thread, step=step, together=together, seen=seen):
-            together.wait()
-            step.cancel(Aborted(f"by {thread}"))
-            seen.append(step.error)
-
-        in_threads(work)
-        assert calls == [1]
-        assert len(set(map(id, seen))) == 1
-        assert isinstance(seen[0], Aborted)
+        assert Counter(calls) == {(thread, i): 1 for thread in range(4) for i in range(100)}
 
 
 def test_a_step_ends_with_its_parents_and_they_forget_it():
