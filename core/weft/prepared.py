@@ -55,6 +55,7 @@ class Prepared:
         self._closing = closing
         self._names = names
         self._metas = metas
+        self._count = len(names)
         self._dtypes = [(i, meta.dtype.numpy) for i, meta in enumerate(metas)]
         self._linking = linking
         shared = Shared()
@@ -75,12 +76,19 @@ class Prepared:
         self, arrays: Sequence[Any], options: RunOptions | None = None, metadata: RunMetadata | None = None
     ) -> list[Any]:
         """Results for these feeds. Raises InvalidArgument when one does not fit its tensor."""
-        feeds = list(arrays)
+        feeds = arrays
         for i, dtype in self._dtypes:
             x = feeds[i]
             if type(x) is not ndarray or x.dtype is not dtype or not x.flags.carray:
-                feeds[i] = convert(x, self._metas[i], self._names[i])
-        shapes = tuple(map(SHAPE, feeds))
+                feeds = list(map(convert, arrays, self._metas, self._names))
+                break
+        if self._count == 1:  # a map costs as much as a small kernel
+            shapes: tuple[tuple[int, ...], ...] = (feeds[0].shape,)
+        elif self._count == 2:
+            first, second = feeds
+            shapes = first.shape, second.shape
+        else:
+            shapes = tuple(map(SHAPE, feeds))
         executable = self._variants.get(shapes)
         if executable is None:
             executable = self._variant(shapes, feeds)
