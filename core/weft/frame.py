@@ -133,6 +133,7 @@ class FrameLayout:
         self._metas = metas
         self.calls = tuple(steps)
         self._presets = presets
+        self.results = function.results
         self._opaque = {r for r, kind in enumerate(function.register_types) if isinstance(kind, str)}
         self._root = _roots(steps, len(metas))
         self._memory = dict.fromkeys(range(len(metas)), HOST) | {r: s.memory for s in steps for r in s.call.results}

@@ -49,11 +49,17 @@ class Propagation:
         self._promises: dict[int, list[AsyncValue]] = {}  # register -> who was promised its value
         self._pending: set[int] = set()  # registers that hold a value that is to come
         self._left = dict.fromkeys(calls)  # calls that have not run, in order
+        self._uses: dict[int, int] = {}  # register -> by how many of them it is used; the value dies with the last
         self._may_pend = 0  # how many of them may give values that are to come
         for number in calls:
-            self._may_pend += layout.calls[number].may_pend
-            for register in layout.calls[number].call.results:
+            call = layout.calls[number]
+            self._may_pend += call.may_pend
+            for register in call.call.results:
                 values[register] = MISSING
+            for register in call.call.args:
+                self._uses[register] = self._uses.get(register, 0) + 1
+        for register in layout.results:
+            self._uses[register] = -1  # for whoever started this
         for register, value in enumerate(values):
             if isinstance(value, AsyncValue):
                 self._receive(register, value)
@@ -142,6 +148,10 @@ class Propagation:
         """`started` 0: it was not run, or nobody wants to know."""
         if self._step.trace is not None and started:
             self._record(self._step.trace, call, results, started)
+        for register in call.call.args:
+            self._uses[register] -= 1
+            if not self._uses[register]:
+                self.values[register] = None
         for register, value in zip(call.call.results, results, strict=True):
             if isinstance(value, AsyncValue):
                 self._receive(register, value)
@@ -172,7 +182,7 @@ class Propagation:
     def _fill(self, register: int, value: Any) -> None:
         if isinstance(value, AsyncValue):
             value = self._settled(register, value)
-        self.values[register] = value
+        self.values[register] = value if register in self._uses else None
         if register in self._promises:
             for promise in self._promises.pop(register):
                 promise.forward_to(value if isinstance(value, AsyncValue) else available(value))
