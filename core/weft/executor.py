@@ -8,6 +8,7 @@ Results are the user's: what was not made in this very run is copied at the door
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +26,14 @@ from .errors import (
     Unknown,
     WeftError,
 )
-from .frame import STREAM, BoundCall, Frame, FrameLayout
+from .frame import STREAM, Attached, BoundCall, Frame, FrameLayout
 from .host_program import Function
+from .piecewise import divided
 from .propagation import MISSING, Propagation
 from .step import Step
 from .tensor import TensorMetadata
+from .tuning import Tuning
+from .way import CallTraced, Way
 
 if TYPE_CHECKING:
     from .host_context import HostContext
@@ -64,24 +68,31 @@ class Executable:
         self._open = self.layout.open
         self._results = function.results
         self._copied = self.layout.copied_results
-        self._frames: list[Frame] = []
+        flat = Way(self.layout.make_frame, _run_flat, _run_flat_traced)
+        self.tuning = Tuning(flat, partial(divided, self.layout, host, flat))
+        if self._asynchronous or len(self.layout.attached) < 2:
+            self.tuning.way = flat
 
     def run(self, feeds: Sequence[Any], step: Step) -> list[Any]:
         """Results for these arguments: arrays of exactly the linked metadata, contiguous and aligned.
 
         Raises the typed error of the first call that fails, with its node, op and device; the step is quiet then.
         """
+        way = self.tuning.way
         try:
-            frame = self._frames.pop()
+            frame = way.frames.pop()
         except IndexError:
-            frame = self.layout.make_frame()
+            frame = way.make_frame()
         registers = frame.registers
         registers[: self._count] = feeds
         for i, copy in frame.copies:
             copy[...] = feeds[i]
         registers[-1] = step
         try:
-            frame.context.run(_run_flat if step.trace is None else self._run_traced, frame, step)
+            if step.trace is None:
+                frame.context.run(way.run, frame, step)
+            else:
+                frame.context.run(way.run_traced, self._call_traced, frame, step)
             if self._asynchronous:
                 self._synchronize()
         except Exception as error:
@@ -96,8 +107,8 @@ class Executable:
             results[i] = self._copy(results[i])
         for register in self._open:
             registers[register] = None
-        if len(self._frames) < FREE_FRAMES:
-            self._frames.append(frame)
+        if len(way.frames) < FREE_FRAMES:
+            way.frames.append(frame)
         return results
 
     def _abort(self, error: Exception, frame: Frame, step: Step) -> WeftError:
@@ -147,23 +158,17 @@ class Executable:
         results = [missing if v is MISSING else v for v in (rest.values[r] for r in self._results)]
         return [v if isinstance(v, AsyncValue) else available(self._copy(v)) for v in results]
 
-    def _run_traced(self, frame: Frame, step: Step) -> None:
-        """The flat list with the time of every call."""
+    def _call_traced(self, place: int, call: Attached, frame: Frame, step: Step) -> None:
+        """A call of the flat list, and its time."""
         assert step.trace is not None
-        numbers = iter(self.layout.attached)
-        for start, block in frame.blocks:
-            frame.cursor = start, len(block), (calls := iter(block))
-            if step.cancelled():
-                raise step.error  # type: ignore[misc]
-            for call in calls:
-                bound = self.layout.calls[next(numbers)]
-                started = perf_counter_ns()
-                call()
-                name = self._device_names[id(bound.device)]
-                step.trace.record(bound.call, name, started)
-                for value in (frame.registers[r] for r in bound.call.results if bound.lends):
-                    if isinstance(value, AsyncValue):
-                        step.trace.follow(bound.call, name, value, started)
+        bound = self.layout.calls[self.layout.attached[place]]
+        started = perf_counter_ns()
+        call()
+        name = self._device_names[id(bound.device)]
+        step.trace.record(bound.call, name, started)
+        for value in (frame.registers[r] for r in bound.call.results if bound.lends):
+            if isinstance(value, AsyncValue):
+                step.trace.follow(bound.call, name, value, started)
 
     def _copy(self, array: Any) -> Any:
         copy = array_maker(self._host.allocator, array.shape, array.dtype)()
@@ -205,3 +210,12 @@ def _run_flat(frame: Frame, step: Step) -> None:
             raise step.error  # type: ignore[misc]
         for call in calls:
             call()
+
+
+def _run_flat_traced(call_traced: CallTraced, frame: Frame, step: Step) -> None:
+    for start, block in frame.blocks:
+        frame.cursor = start, len(block), (calls := iter(block))
+        if step.cancelled():
+            raise step.error  # type: ignore[misc]
+        for place, call in enumerate(calls, start):
+            call_traced(place, call, frame, step)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,6 +63,7 @@ class HostContext:
         self._records: dict[str, list[DeviceRecord]] = {}
         self._queue_config = work_queue or WorkQueueConfig()
         self._queues: list[ConcurrentWorkQueue] = []  # the one, once somebody has asked for it
+        self.offers: deque[None] = deque()  # of jobs, to whatever thread of the queue comes; nobody has come yet
         self._lock = threading.RLock()
         weakref.finalize(self, _close, self._records, self._queues)
 

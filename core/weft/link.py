@@ -317,7 +317,7 @@ class Linker:
             constants = {i: values[a] for i, a in enumerate(call.args) if a in values}
             may_alias = {o: i for kernel in binder.candidates for o, i in kernel.aliases(call.attrs).items()}
             return BoundCall(call, binder.device, memory, binder.candidates[0], lazy=LazyKernel(binder, constants),
-                        alias=may_alias)
+                        alias=may_alias, stateful=binder.op.stateful)
         kernel, bound, declined = binder.bind(inputs, outputs)
         if kernel is None:
             refusals += [(call.node, binder.device.type, pack, reason) for pack, reason in declined]
@@ -325,7 +325,7 @@ class Linker:
         if declined:
             self._declined[call.node] = declined
         alias = kernel.aliases(call.attrs) if bound is None else {}
-        return BoundCall(call, binder.device, memory, kernel, bound, alias=alias)
+        return BoundCall(call, binder.device, memory, kernel, bound, alias=alias, stateful=binder.op.stateful)
 
 
 def _evaluate(binder: Binder, inputs: list[ValueInfo], outputs: tuple[ValueInfo, ...]) -> list[Any] | None:

@@ -13,6 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from .errors import Cancelled, DeadlineExceeded, WeftError
+from .parallel import Job
 
 if TYPE_CHECKING:
     from .host_context import HostContext
@@ -90,6 +91,14 @@ class Step:
                 return
             self.error = error
         self._ended.cancel()
+
+    def parallel_for(self, count: int, work: Callable[[int], object]) -> None:
+        """Call `work` with every number below `count`, here and on threads of the work queue that have nothing to do.
+
+        Returns when all has ended; raises what the first one to fail has raised, when what had begun has ended. For
+        kernels that split their work, into parts of 100 us or more.
+        """
+        Job(self.host, [0] * count, [()] * count, lambda _, number: work(number)).run()
 
     def on_cancel(self, callback: Callable[[], Any]) -> int:
         """Call back when the step must end, at once if it must; gives a number for `forget`."""

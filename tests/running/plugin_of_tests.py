@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 import threading
 import time
+from functools import partial
 
 import numpy as np
 from weft.api import AsyncValue, OpSpec, available, errors, failed, hookimpl
 
 WEFT_API = (1, 0)
 live: set[int] = set()  # asynchronous work that has not completed
+noted: list[str] = []  # nodes whose kernel has run
+meeting = threading.Barrier(2, timeout=5)
 
 
 @hookimpl
@@ -19,6 +22,9 @@ def weft_ops(registry):
                  "First", "Block", "Poll", "Step"):
         registry.add(OpSpec(f"Test>{name}", inputs=["x: T", "y: T"], outputs=["z: T"], attrs=["T: type"],
                             metadata=lambda attrs, x, y: x))
+    for name in ("Note", "Meet", "Interrupt", "Exit", "Split"):
+        registry.add(OpSpec(f"Test>{name}", inputs=["x: T", "y: T"], outputs=["z: T"], attrs=["T: type"],
+                            metadata=lambda attrs, x, y: x, stateful=name == "Note"))
 
 
 @hookimpl
@@ -114,3 +120,36 @@ def register(kernels):
     @kernels.kernel("Test>Step", step=True)
     def with_step(b):
         return lambda step, x, y, out: np.add(x, y, out, where=isinstance(step.cancelled(), bool))
+
+    @kernels.kernel("Test>Note")
+    def note(b):
+        return lambda x, y, out: (noted.append(b.node), np.add(x, y, out))
+
+    @kernels.kernel("Test>Meet")
+    def meet(b):
+        """Ends only when another thread is in here, too."""
+        return lambda x, y, out: (meeting.wait(), np.add(x, y, out))
+
+    for op, error in (("Interrupt", KeyboardInterrupt), ("Exit", SystemExit)):
+        kernels.kernel(f"Test>{op}")(partial(in_a_helper, error))
+
+    @kernels.kernel("Test>Split", step=True)
+    def split(b):
+        """Adds each element in a part of its own; the first and the last wait for each other."""
+        def run(step, x, y, out):
+            def add(i):
+                if i in (0, len(x) - 1):
+                    meeting.wait()
+                out[i] = x[i] + y[i]
+            step.parallel_for(len(x), add)
+        return run
+
+
+def in_a_helper(error, b):
+    """A kernel that raises this in a thread of the work queue, while another one runs it elsewhere."""
+    def run(x, y, out):
+        meeting.wait()
+        np.add(x, y, out)
+        if threading.current_thread().name.startswith("weft-"):
+            raise error(b.node)
+    return run

@@ -22,8 +22,8 @@ FLOORS = (
                "tensor_proto wire"),
     ("programs", "host_program"),
     ("passes", "infer lower names place prune resolve"),
-    ("running", "executor feeds frame host_array host_context link memory_plan prepared probe propagation step "
-                "trace"),
+    ("running", "executor feeds frame host_array host_context link memory_plan parallel pieces piecewise prepared "
+                "probe propagation step trace tuning way"),
     ("fronts", "__main__ api cli config config_schema config_sources discovery installed model plugin_module "
                "plugin_record runtime session"),
 )
