@@ -14,6 +14,7 @@ WEFT_API = (1, 0)
 live: set[int] = set()  # asynchronous work that has not completed
 noted: list[str] = []  # nodes whose kernel has run
 meeting = threading.Barrier(2, timeout=5)
+held, entered, release = "", threading.Event(), threading.Event()
 
 
 @hookimpl
@@ -22,7 +23,7 @@ def weft_ops(registry):
                  "First", "Block", "Poll", "Step"):
         registry.add(OpSpec(f"Test>{name}", inputs=["x: T", "y: T"], outputs=["z: T"], attrs=["T: type"],
                             metadata=lambda attrs, x, y: x))
-    for name in ("Note", "Meet", "Interrupt", "Exit", "Split"):
+    for name in ("Note", "Meet", "Interrupt", "Exit", "Split", "Hold"):
         registry.add(OpSpec(f"Test>{name}", inputs=["x: T", "y: T"], outputs=["z: T"], attrs=["T: type"],
                             metadata=lambda attrs, x, y: x, stateful=name == "Note"))
 
@@ -132,6 +133,17 @@ def register(kernels):
 
     for op, error in (("Interrupt", KeyboardInterrupt), ("Exit", SystemExit)):
         kernels.kernel(f"Test>{op}")(partial(in_a_helper, error))
+
+    @kernels.kernel("Test>Hold")
+    def hold(b):
+        """Does not end in `held`, the worker or the driver of its step, before `release`; two of them meet."""
+        def run(x, y, out):
+            me = "worker" if threading.current_thread().name.startswith("weft-") else "driver"
+            if me == "worker":
+                entered.set()
+            (release if me == held else entered).wait(10)
+            np.add(x, y, out)
+        return run
 
     @kernels.kernel("Test>Split", step=True)
     def split(b):

@@ -57,7 +57,8 @@ SUM = "[3.0, 6.0, 9.0]"
 @pytest.fixture
 def start():
     """`start(code)`: a fresh interpreter that runs `code`; warnings are errors in it."""
-    environ = os.environ | {"PYTHONPATH": str(HERE.parent)}
+    path = [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join(path)}
     with contextlib.ExitStack() as processes:
         def started(code):
             process = subprocess.Popen([sys.executable, "-W", "error", "-c", PREAMBLE + textwrap.dedent(code)],
@@ -130,6 +131,44 @@ def test_ctrl_c_ends_the_run_of_the_main_thread_and_no_other(start, op):
     assert process.stdout.readline() == "interrupted\n"
     assert time.monotonic() - sent < 1
     assert ended(process) == [f"{{'{SUM}'}} {SUM} {SUM}", "0 kernels were not told to end"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")
+@pytest.mark.parametrize("waits", [True, False], ids=["waits for a helper", "runs a kernel"])
+def test_ctrl_c_ends_a_run_in_pieces_and_what_has_begun_ends_soon(start, waits):
+    process = start(f"""
+        from weft.link import link
+        from weft.pieces import Pieces
+        from weft.piecewise import dependencies, piecewise
+        from weft.runtime import runtime
+        from weft.step import Step
+
+        host = runtime(CONFIG | {{"work_queue": {{"threads": 2}}}}).host
+        nodes = [placeholder("x", (3,)), *(node(f"n{{i}}", "Test>Hold", "x", "x") for i in range(2)),
+                 node("m", "Test>Add", "n0", "n1")]
+        program = weft.Session(graph(*nodes), CONFIG).prepare("m", "x").program
+        executable = link(program, host, program.functions["main"].arg_types)
+        needs = dependencies(executable.layout)
+        pieces = Pieces.of([[i] for i in range(len(needs))], needs)
+        executable.tuning.way = piecewise(executable.layout, host, executable.tuning.way, pieces)
+        import plugin_of_tests
+
+        plugin_of_tests.held = {"worker" if waits else "driver"!r}
+        print("running", flush=True)
+        try:
+            executable.run([X], Step(host))
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        plugin_of_tests.release.set()
+        print(host.work_queue.quiesce(5), executable.run([X], Step(host))[0].tolist())
+    """)
+    assert process.stdout.readline() == "running\n"
+    time.sleep(0.1)
+    sent = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == "interrupted\n"
+    assert time.monotonic() - sent < 1
+    assert ended(process) == ["True [4.0, 8.0, 12.0]"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
