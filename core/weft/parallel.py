@@ -15,7 +15,7 @@ from contextvars import copy_context
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING
 
-from .errors import FailedPrecondition, ResourceExhausted, Unknown
+from .errors import Unknown
 from .work_queues.waiting import SLICE, WaitingThreads
 
 if TYPE_CHECKING:
@@ -134,9 +134,9 @@ class Job:
         self._offers.append(None)
         try:
             self._queue.add_task(self._help)
-        except (FailedPrecondition, ResourceExhausted):
+        except Exception:  # noqa: BLE001 - the queue is closed or a forked child's, has no threads or is at fault
             self._offers.clear()
-            self._most_helpers = 0  # the queue is closed or a forked child's, or there are no threads: nobody comes
+            self._most_helpers = 0  # nobody comes: the driver does it all
 
     def _is_over(self) -> bool:
         return not self._running and (not self._left or self.stopped)

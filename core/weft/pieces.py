@@ -5,7 +5,9 @@ on the threads by its measured costs, each where it would end earliest; going to
 thread does without a break is a piece: it is cut where another thread needs a result sooner, before something that
 needs what another thread is still doing, and where it has become worth a task without being a chain.
 
-A piece needs only pieces that were closed before it was opened: they never need each other in circles.
+A piece needs only pieces that were closed before it was opened: they never need each other in circles. It also needs
+the one ABREAST places before it in its thread's schedule, so that buffers are used again: were all independent pieces
+ready at once, each would have its own, and none would be in a cache. Any thread may run any piece all the same.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ HANDLING = 3_000  # ns that a piece costs its thread
 TASK = 100_000  # ns of work that are worth a task
 LEAST_WORK = 300_000  # ns below which a whole list is not worth dividing
 LEAST_GAIN = 1.2  # the speed that an estimate has to promise
+ABREAST = 2  # pieces of one thread's schedule that may run at a time: another thread can help where one is late
 
 Needs = Sequence[Sequence[int]]  # of each call (or piece) the earlier ones that it needs
 
@@ -80,8 +83,9 @@ def divide(needs: Needs, costs: Sequence[int], threads: int) -> Pieces | None:
     if threads < 2 or total < max(LEAST_WORK, LEAST_GAIN * max(_remaining(needs, costs), default=0)):
         return None
     merged = Pieces.of(_merge(needs, costs), needs)
-    cut = _cut(merged.needs, merged.costs(costs), threads)
+    lanes, cut = _cut(merged.needs, merged.costs(costs), threads)
     pieces = Pieces.of([[call for part in parts for call in merged.calls[part]] for parts in cut], needs)
+    pieces = Pieces(pieces.calls, _abreast(pieces.needs, lanes))
     each = [HANDLING + cost for cost in pieces.costs(costs)]
     return pieces if total >= LEAST_GAIN * max(schedule(pieces.needs, each, threads).end) else None
 
@@ -165,8 +169,9 @@ class _Piece:
         self.closed: float = float("inf")
 
 
-def _cut(needs: Needs, costs: Sequence[int], threads: int) -> list[list[int]]:
-    """What each thread does when all is scheduled, cut into pieces, in the order in which they were opened."""
+def _cut(needs: Needs, costs: Sequence[int], threads: int) -> tuple[list[int], list[list[int]]]:
+    """What each thread does when all is scheduled, cut into pieces, in the order in which they were opened: of each
+    piece the thread and the calls."""
     plan = schedule(needs, costs, threads)
     due = [float("inf")] * len(costs)  # when the first other thread uses the call's result
     for call, needed in enumerate(needs):
@@ -174,6 +179,7 @@ def _cut(needs: Needs, costs: Sequence[int], threads: int) -> list[list[int]]:
             if plan.thread[n] != plan.thread[call]:
                 due[n] = min(due[n], plan.start[call])
     pieces: list[_Piece] = []
+    threads_of: list[int] = []
     home: list[_Piece | None] = [None] * len(costs)
     growing: list[_Piece | None] = [None] * threads
     for now, call in enumerate(sorted(range(len(costs)), key=lambda c: (plan.start[c], c))):
@@ -188,8 +194,21 @@ def _cut(needs: Needs, costs: Sequence[int], threads: int) -> list[list[int]]:
             growing = [None if p is not None and p.closed <= now else p for p in growing]
             piece = growing[t] = _Piece(now)
             pieces.append(piece)
+            threads_of.append(t)
         piece.calls.append(call)
         piece.cost += costs[call]
         piece.due = min(piece.due, due[call])
         home[call] = piece
-    return [piece.calls for piece in pieces]
+    return threads_of, [piece.calls for piece in pieces]
+
+
+def _abreast(needs: Needs, lanes: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """These needs, and of each piece the one ABREAST places before it in its lane."""
+    before: dict[int, list[int]] = {}
+    more = []
+    for piece, lane in enumerate(lanes):
+        members = before.setdefault(lane, [])
+        earlier = {members[-ABREAST]} if len(members) >= ABREAST else set()
+        more.append(tuple(sorted(earlier.union(needs[piece]))))
+        members.append(piece)
+    return tuple(more)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
-from statistics import median
 from threading import Lock
 from time import perf_counter_ns
 
@@ -71,7 +70,8 @@ def _run_measured(of: weakref.ref[Tuning], number: int, tried: Way, frame: Frame
 
 
 def experiment(flat: Way, divide: Divide) -> Experiment:
-    """Cold, warm, by the clock, then both in turn: pieces stay when they were faster by MARGIN."""
+    """Cold, warm, by the clock, then both in turn: pieces stay when they were faster by MARGIN, the second best run of
+    each compared: other work on the machine disturbs some."""
     for _ in range(2):
         if (yield flat) < LEAST_WORK:
             return flat
@@ -87,7 +87,8 @@ def experiment(flat: Way, divide: Divide) -> Experiment:
     for _ in range(ROUNDS):
         times[0].append((yield flat))
         times[1].append((yield pieces))
-    return pieces if median(times[1]) * MARGIN < median(times[0]) else flat
+    flat_time, pieces_time = (sorted(t)[1] for t in times)
+    return pieces if pieces_time * MARGIN < flat_time else flat
 
 
 class Clock:

@@ -162,6 +162,14 @@ def test_values_that_may_be_alive_at_the_same_time_never_share_a_slot(program):
         assert plan.slots[plan.slot_of[r]][1] >= dict(use.writes)[r]
 
 
+def test_independent_pieces_use_the_buffers_of_those_before():
+    needs = [[i - 1] if i % 2 else [] for i in range(40)]
+    pieces = divide(needs, [200 * US, 20 * US] * 20, 2)
+    uses = [Use((i - 1,), ((i, 4),), -1) if i % 2 else Use((), ((i, 1 << 20),), -1) for i in range(40)]
+    assert len(pieces.calls) == 20
+    assert plan_memory(uses, pieces).nbytes < 5 << 20
+
+
 @given(memory_uses())
 def test_a_list_in_one_piece_has_the_plan_of_the_flat_list(program):
     uses, needs, _ = program
