@@ -16,6 +16,7 @@ bench: $(VENV)/.ready
 	$(VENV)/bin/python benchmarks/overhead.py
 	$(VENV)/bin/python benchmarks/peers.py
 	$(VENV)/bin/python benchmarks/queues.py
+	$(VENV)/bin/python benchmarks/parallel.py
 	$(VENV)/bin/python benchmarks/allocators.py
 
 # Made anew, whole, when a manifest changes or when the last set-up did not reach its end. (Not made aside and renamed:

@@ -8,6 +8,7 @@ Results are the user's: what was not made in this very run is copied at the door
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,15 @@ from .allocators.aligned import array_maker
 from .async_value import AsyncValue, available, failed, unwrapped
 from .device import Device
 from .errors import Cancelled, DeadlineExceeded, WeftError
-from .frame import STREAM, BoundCall, Frame, FrameLayout, HandOver
+from .frame import STREAM, Attached, BoundCall, Frame, FrameLayout, HandOver
 from .host_program import Function
 from .kernel_errors import as_weft_error, is_interrupt
+from .piecewise import divided
 from .propagation import Propagation
 from .step import Step
 from .tensor import TensorMetadata
+from .tuning import Tuning
+from .way import CallTraced, Way
 
 if TYPE_CHECKING:
     from .host_context import HostContext
@@ -50,17 +54,21 @@ class Executable:
         self._pends = any(call.pends for call in self.layout.calls)
         self._results = function.results
         self._copied = self.layout.copied_results
-        self._frames: list[Frame] = []
+        self._flat = flat = Way(self.layout.make_frame, _run_flat, _run_flat_traced)
+        self.tuning = Tuning(flat, partial(divided, self.layout, host, flat))
+        if self._asynchronous or len(self.layout.attached) < 2 or self.layout.is_in_order:
+            self.tuning.way = flat
 
     def run(self, feeds: Sequence[Any], step: Step) -> list[Any]:
         """Results for these arguments: arrays of exactly the linked metadata, contiguous and aligned.
 
         Raises the typed error of the first call that fails, with its node, op and device; the step is quiet then.
         """
+        way = self.tuning.way
         try:
-            frame = self._frames.pop()
+            frame = way.frames.pop()
         except IndexError:
-            frame = self.layout.make_frame()
+            frame = way.make_frame()
         registers = frame.registers
         registers[: self._count] = feeds
         for i, copy in frame.copies:
@@ -68,7 +76,10 @@ class Executable:
         registers[-1] = step
         left = self._late
         try:
-            frame.context.run(_run_flat if step.trace is None else self._run_traced, frame, step)
+            if step.trace is None:
+                frame.context.run(way.run, frame, step)
+            else:
+                frame.context.run(way.run_traced, self._call_traced, frame, step)
             if self._asynchronous:
                 self._synchronize()
         except HandOver:
@@ -87,8 +98,8 @@ class Executable:
             results[i] = self._copy(results[i])
         for register in self._open:
             registers[register] = None
-        if len(self._frames) < FREE_FRAMES:
-            self._frames.append(frame)
+        if len(way.frames) < FREE_FRAMES:
+            way.frames.append(frame)
         return results
 
     def _abort(self, error: BaseException, frame: Frame, step: Step) -> WeftError:
@@ -115,9 +126,9 @@ class Executable:
         """Results for these arguments, payloads or AsyncValues each; they may come later: `step.driver` runs what is
         left. A call that fails takes those that depend on it with it, and no others."""
         try:
-            frame = self._frames.pop()
+            frame = self._flat.frames.pop()
         except IndexError:
-            frame = self.layout.make_frame()
+            frame = self._flat.make_frame()
         registers = frame.registers
         registers[: self._count] = [unwrapped(a) for a in arguments]
         registers[-1] = step
@@ -128,7 +139,10 @@ class Executable:
             for i, copy in frame.copies:
                 copy[...] = registers[i]
             try:
-                frame.context.run(_run_flat if step.trace is None else self._run_traced, frame, step)
+                if step.trace is None:
+                    frame.context.run(_run_flat, frame, step)
+                else:
+                    frame.context.run(_run_flat_traced, self._call_traced, frame, step)
             except HandOver:
                 left = self.layout.after(frame.position(), without=True)
             except BaseException as error:  # a kernel may raise anything; it becomes its results
@@ -152,8 +166,8 @@ class Executable:
             results[i] = self._copy(results[i])
         for register in self._open:
             registers[register] = None
-        if len(self._frames) < FREE_FRAMES:
-            self._frames.append(frame)
+        if len(self._flat.frames) < FREE_FRAMES:
+            self._flat.frames.append(frame)
         return [available(result) for result in results]
 
     def _fail(self, error: BaseException, frame: Frame, step: Step) -> list[int]:
@@ -174,23 +188,17 @@ class Executable:
         value.and_then(lambda: own.forward_to(self._own(value)))
         return own
 
-    def _run_traced(self, frame: Frame, step: Step) -> None:
-        """The flat list with the time of every call."""
+    def _call_traced(self, place: int, call: Attached, frame: Frame, step: Step) -> None:
+        """A call of the flat list, and its time."""
         assert step.trace is not None
-        numbers = iter(self.layout.attached)
-        for start, block in frame.blocks:
-            frame.cursor = start, len(block), (calls := iter(block))
-            if step.cancelled():
-                raise step.error  # type: ignore[misc]
-            for call in calls:
-                bound = self.layout.calls[next(numbers)]
-                started = perf_counter_ns()
-                call()
-                name = self._device_names[id(bound.device)]
-                step.trace.record(bound.call, name, started)
-                for value in (frame.registers[r] for r in bound.call.results if bound.pends):
-                    if isinstance(value, AsyncValue):
-                        step.trace.follow(bound.call, name, value, started)
+        bound = self.layout.calls[self.layout.attached[place]]
+        started = perf_counter_ns()
+        call()
+        name = self._device_names[id(bound.device)]
+        step.trace.record(bound.call, name, started)
+        for value in (frame.registers[r] for r in bound.call.results if bound.pends):
+            if isinstance(value, AsyncValue):
+                step.trace.follow(bound.call, name, value, started)
 
     def _copy(self, array: Any) -> Any:
         copy = array_maker(self._host.allocator, array.shape, array.dtype)()
@@ -234,3 +242,12 @@ def _run_flat(frame: Frame, step: Step) -> None:
             raise step.error  # type: ignore[misc]
         for call in calls:
             call()
+
+
+def _run_flat_traced(call_traced: CallTraced, frame: Frame, step: Step) -> None:
+    for start, block in frame.blocks:
+        frame.cursor = start, len(block), (calls := iter(block))
+        if step.cancelled():
+            raise step.error  # type: ignore[misc]
+        for place, call in enumerate(calls, start):
+            call_traced(place, call, frame, step)

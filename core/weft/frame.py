@@ -25,6 +25,7 @@ from .host_program import COPY, HOST, Call, Function
 from .kernel import Bound, KernelDef, run_of
 from .memory_plan import MemoryPlan, Use, plan_memory
 from .numpy_errors import quiet_context
+from .pieces import Pieces
 from .step import Step
 from .tensor import TensorMetadata
 
@@ -59,6 +60,7 @@ class BoundCall:
     lazy: Callable[[list[Any]], list[Any]] | None = None
     alias: Mapping[int, int] = field(default_factory=dict)
     retained: frozenset[int] = frozenset()
+    stateful: bool = False
 
     @property
     def is_view(self) -> bool:
@@ -104,14 +106,16 @@ class Frame:
     """Registers, the calls attached to them in blocks, and the arrays that feeds are copied into.
 
     The last register holds the Step that runs in the frame, one at a time. `cursor` is the block that is being run.
+    `pieces`: the blocks of each piece, in frames that are run in pieces.
     """
 
-    __slots__ = ("__weakref__", "blocks", "context", "copies", "cursor", "registers")
+    __slots__ = ("__weakref__", "blocks", "context", "copies", "cursor", "pieces", "registers")
 
     def __init__(self, registers: list[Any], calls: list[Attached], copies: list[tuple[int, Any]]) -> None:
         self.registers = registers
         self.blocks = [(i, calls[i : i + BLOCK]) for i in range(0, len(calls), BLOCK)]
         self.copies = copies
+        self.pieces: list[list[tuple[int, list[Attached]]]] = []
         self.cursor: tuple[int, int, Iterator[Attached]] = (0, 0, iter(()))
         self.context = quiet_context()
 
@@ -140,10 +144,13 @@ class FrameLayout:
         self.producer = {r: call for call in steps for r in call.call.results}
         self.late = self._find_late()  # numbers of calls that wait for what asynchronous ones give
         self.is_asynchronous = any(call.lends or (call.kernel is not None and call.kernel.step) for call in steps)
+        # Host kernels may hand over to the event-driven path, poison follows the order of the list.
+        self.is_in_order = host.debug.poison or any(call.device is None for call in steps)
         self._fresh_calls: dict[int, FreshCall] = {}
         arguments = range(len(function.arg_names))
         lent = self._lent(function.results)
-        self.plan = self._make_plan(lent)
+        self._uses = self._find_uses(lent)
+        self.plan = plan_memory(self._uses)
         self.copied_feeds = self._choose_copied_feeds(arguments, lent)
         given = {*presets, *self.plan.slot_of, *self.copied_feeds}
         self.fixed = self._find_fixed(given)
@@ -152,18 +159,24 @@ class FrameLayout:
                               and not (s.is_view and self.fixed.issuperset(s.call.results)))
         self.copied_results = self._find_copied(function.results, given.union(arguments, self._retained()))
 
-    def make_frame(self) -> Frame:
-        """A new frame. Raises ResourceExhausted when a device has no memory for its buffers."""
+    def plan_of(self, pieces: Pieces) -> MemoryPlan:
+        """The memory plan for the flat list in pieces; it plans the same registers as `plan`."""
+        return plan_memory([self._uses[n] for n in self.attached], pieces)
+
+    def make_frame(self, plan: MemoryPlan | None = None) -> Frame:
+        """A new frame, by `plan` or else for the flat list. Raises ResourceExhausted when a device has no memory for
+        its buffers."""
+        plan = plan or self.plan
         registers: list[Any] = [None] * (len(self._metas) + 1)
         for register, value in self._presets.items():
             registers[register] = value
-        buffers = self._allocate()
+        buffers = self._allocate(plan)
         arrays: dict[tuple[int, TensorMetadata], Any] = {}  # one object for each use of a slot: fewer cache lines
-        for register, slot in self.plan.slot_of.items():
+        for register, slot in plan.slot_of.items():
             key = slot, self._metas[register]
             if key not in arrays:
                 buffer = buffers[slot][1]
-                arrays[key] = typed(buffer, key[1]) if self.plan.slots[slot][0] == HOST else buffer
+                arrays[key] = typed(buffer, key[1]) if plan.slots[slot][0] == HOST else buffer
             registers[register] = arrays[key]
         copies = [(i, self._maker(i)()) for i in self.copied_feeds]
         for i, copy in copies:
@@ -196,7 +209,7 @@ class FrameLayout:
         """Registers whose arrays a kernel keeps: they are neither the frame's nor the user's."""
         return frozenset(self._root[step.call.args[i]] for step in self.calls for i in step.retained)
 
-    def _make_plan(self, lent: frozenset[int]) -> MemoryPlan:
+    def _find_uses(self, lent: frozenset[int]) -> list[Use]:
         uses = []
         for step in self.calls:
             reads = tuple(self._root[a] for a in step.call.args)
@@ -207,7 +220,7 @@ class FrameLayout:
             over = step.kernel.inplace.items() if step.kernel is not None else ()
             shared = tuple((step.call.results[o], reads[i]) for o, i in over if self._same_layout(step, o, i))
             uses.append(Use(reads, writes, step.memory, shared))
-        return plan_memory(uses)
+        return uses
 
     def _choose_copied_feeds(self, arguments: range, lent: frozenset[int]) -> frozenset[int]:
         users = [0] * len(self._metas)
@@ -237,13 +250,13 @@ class FrameLayout:
         out, arg = self._metas[step.call.results[output]], self._metas[step.call.args[argument]]
         return out.is_static and out.shape == arg.shape and out.dtype.itemsize == arg.dtype.itemsize
 
-    def _allocate(self) -> list[Owned]:
+    def _allocate(self, plan: MemoryPlan) -> list[Owned]:
         """A buffer for each slot. Host memory goes back when the last array over it is gone, which may be later than
         the frame: a kernel of an abandoned step may still use it."""
         buffers: list[Owned] = []
         try:
-            for slot, (memory, nbytes) in enumerate(self.plan.slots):
-                user = next(s for s in self.calls if any(self.plan.slot_of.get(r) == slot for r in s.call.results))
+            for slot, (memory, nbytes) in enumerate(plan.slots):
+                user = next(s for s in self.calls if any(plan.slot_of.get(r) == slot for r in s.call.results))
                 buffers.append(self._allocate_slot(memory, nbytes, user))
         except BaseException:
             free(buffers)

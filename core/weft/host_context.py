@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -81,6 +82,7 @@ class HostContext:
             self._queue_config = work_queue or WorkQueueConfig()
         else:
             self._queues.append(work_queue)
+        self.offers: deque[None] = deque()  # of jobs, to whatever thread of the queue comes; nobody has come yet
         self._lock = threading.RLock()
         weakref.finalize(self, _close, self._records, self._queues)
         inherited.add(self)

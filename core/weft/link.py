@@ -387,7 +387,7 @@ class Linker:
             constants = {i: values[a] for i, a in enumerate(call.args) if a in values}
             may_alias = {o: i for kernel in binder.candidates for o, i in kernel.aliases(call.attrs).items()}
             return BoundCall(call, binder.device, memory, binder.candidates[0], lazy=LazyKernel(binder, constants),
-                        alias=may_alias, retained=binder.retained(binder.candidates))
+                        alias=may_alias, retained=binder.retained(binder.candidates), stateful=binder.op.stateful)
         kernel, bound, declined = binder.bind(inputs, outputs)
         if kernel is None:
             refusals += [(call.node, binder.device.type, pack, reason) for pack, reason in declined]
@@ -395,7 +395,8 @@ class Linker:
         if declined:
             self._declined[call.node] = declined
         alias = kernel.aliases(call.attrs) if bound is None else {}
-        return BoundCall(call, binder.device, memory, kernel, bound, alias=alias, retained=binder.retained([kernel]))
+        return BoundCall(call, binder.device, memory, kernel, bound, alias=alias, retained=binder.retained([kernel]),
+                         stateful=binder.op.stateful)
 
 
 def _evaluate(binder: Binder, inputs: list[ValueInfo], outputs: tuple[ValueInfo, ...]) -> list[Any] | None:

@@ -2,13 +2,16 @@
 
 A planned register belongs to a slot, a buffer of its frame. Slots are reused as soon as the value in them is read for
 the last time; the smallest that fits is taken, else the largest is grown. An output that may be written over an input
-takes its slot when nobody needs the input any more.
+takes its slot when nobody needs the input any more. In a list that is run in pieces, what is over is what has ended in
+every order that they allow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+from .pieces import Pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +40,31 @@ class MemoryPlan:
         return sum(size for _, size in self.slots)
 
 
-def plan_memory(uses: Sequence[Use]) -> MemoryPlan:
-    """Slots for everything that the calls write, in their order."""
+def plan_memory(uses: Sequence[Use], pieces: Pieces | None = None) -> MemoryPlan:
+    """Slots for everything that the calls write, in their order; or in every order in which their pieces may run."""
+    home, reach = ([0] * len(uses), [1]) if pieces is None else (pieces.homes(), pieces.reach())
     last_use: dict[int, int] = {}
+    used_in: dict[int, int] = {}  # register -> bit set of the pieces that use it
     for index, use in enumerate(uses):
         for register in (*use.reads, *(r for r, _ in use.writes)):
             last_use[register] = index
+            used_in[register] = used_in.get(register, 0) | 1 << home[index]
     plan = MemoryPlan()
-    free: list[int] = []
+    free: dict[int, int] = {}  # slot -> bit set of the pieces that use what was in it
     for index, use in enumerate(uses):
-        over = {w: r for w, r in use.inplace if _may_share(plan, use, w, r, last_use[r] == index)}
+        later = ~reach[home[index]]  # pieces that may not have ended
+        over = {w: r for w, r in use.inplace
+                if _may_share(plan, use, w, r, last_use[r] == index and not used_in[r] & later)}
         for register, nbytes in use.writes:
             read = over.get(register)
-            plan.slot_of[register] = plan.slot_of[read] if read is not None else _take(plan, free, use.memory, nbytes)
+            usable = [] if read is not None else [slot for slot, users in free.items() if not users & later]
+            slot = plan.slot_of[read] if read is not None else _take(plan, usable, use.memory, nbytes)
+            plan.slot_of[register] = slot
+            free.pop(slot, None)
         kept = set(over.values())
         for register in dict.fromkeys((*use.reads, *(r for r, _ in use.writes))):
             if last_use[register] == index and register in plan.slot_of and register not in kept:
-                free.append(plan.slot_of[register])
+                free[plan.slot_of[register]] = used_in[register]
     return plan
 
 
@@ -73,6 +84,5 @@ def _take(plan: MemoryPlan, free: list[int], memory: int, nbytes: int) -> int:
     if slot is None:
         plan.slots.append((memory, nbytes))
         return len(plan.slots) - 1
-    free.remove(slot)
     plan.slots[slot] = (memory, max(nbytes, plan.slots[slot][1]))
     return slot

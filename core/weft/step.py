@@ -17,6 +17,7 @@ from .driver import Driver
 from .errors import Cancelled, DeadlineExceeded, WeftError
 from .forked import inherited
 from .kernel_errors import as_weft_error, is_interrupt
+from .parallel import Job
 from .resources import Resources
 
 if TYPE_CHECKING:
@@ -152,6 +153,14 @@ class Step:
         if self.error is None:
             self.error = self._first.setdefault(None, error)
         self._ended.cancel()
+
+    def parallel_for(self, count: int, work: Callable[[int], object]) -> None:
+        """Call `work` with every number below `count`, here and on threads of the work queue that have nothing to do.
+
+        Returns when all has ended; raises what the first one to fail has raised, when what had begun has ended. For
+        kernels that split their work, into parts of 100 us or more.
+        """
+        Job(self.host, [0] * count, [()] * count, lambda _, number: work(number)).run()
 
     def on_cancel(self, callback: Callable[[], Any]) -> int:
         """Call back when the step must end, at once if it must; gives a number for `forget`."""

@@ -5,12 +5,16 @@ from __future__ import annotations
 import random
 import threading
 import time
+from functools import partial
 
 import numpy as np
 from weft.api import AsyncValue, OpSpec, available, errors, failed, hookimpl, info
 
 WEFT_API = (1, 0)
 live: set[int] = set()  # asynchronous work that has not completed
+noted: list[str] = []  # nodes whose kernel has run
+meeting = threading.Barrier(2, timeout=5)
+held, entered, release = "", threading.Event(), threading.Event()
 
 
 @hookimpl
@@ -19,6 +23,9 @@ def weft_ops(registry):
                  "First", "Second", "Block", "Poll", "Step"):
         registry.add(OpSpec(f"Test>{name}", inputs=["x: T", "y: T"], outputs=["z: T"], attrs=["T: type"],
                             metadata=lambda attrs, x, y: info(x.dtype, x.shape)))
+    for name in ("Note", "Meet", "Interrupt", "Exit", "Split", "Hold"):
+        registry.add(OpSpec(f"Test>{name}", inputs=["x: T", "y: T"], outputs=["z: T"], attrs=["T: type"],
+                            metadata=lambda attrs, x, y: info(x.dtype, x.shape), stateful=name == "Note"))
 
 
 @hookimpl
@@ -118,3 +125,47 @@ def register(kernels):
     @kernels.kernel("Test>Step", step=True)
     def with_step(b):
         return lambda step, x, y, out: np.add(x, y, out, where=isinstance(step.cancelled(), bool))
+
+    @kernels.kernel("Test>Note")
+    def note(b):
+        return lambda x, y, out: (noted.append(b.node), np.add(x, y, out))
+
+    @kernels.kernel("Test>Meet")
+    def meet(b):
+        """Ends only when another thread is in here, too."""
+        return lambda x, y, out: (meeting.wait(), np.add(x, y, out))
+
+    for op, error in (("Interrupt", KeyboardInterrupt), ("Exit", SystemExit)):
+        kernels.kernel(f"Test>{op}")(partial(in_a_helper, error))
+
+    @kernels.kernel("Test>Hold")
+    def hold(b):
+        """Does not end in `held`, the worker or the driver of its step, before `release`; two of them meet."""
+        def run(x, y, out):
+            me = "worker" if threading.current_thread().name.startswith("weft-") else "driver"
+            if me == "worker":
+                entered.set()
+            (release if me == held else entered).wait(10)
+            np.add(x, y, out)
+        return run
+
+    @kernels.kernel("Test>Split", step=True)
+    def split(b):
+        """Adds each element in a part of its own; the first and the last wait for each other."""
+        def run(step, x, y, out):
+            def add(i):
+                if i in (0, len(x) - 1):
+                    meeting.wait()
+                out[i] = x[i] + y[i]
+            step.parallel_for(len(x), add)
+        return run
+
+
+def in_a_helper(error, b):
+    """A kernel that raises this in a thread of the work queue, while another one runs it elsewhere."""
+    def run(x, y, out):
+        meeting.wait()
+        np.add(x, y, out)
+        if threading.current_thread().name.startswith("weft-"):
+            raise error(b.node)
+    return run

@@ -62,7 +62,7 @@ def start():
     with contextlib.ExitStack() as processes:
         def started(code):
             process = subprocess.Popen([sys.executable, "-W", "error", "-c", PREAMBLE + textwrap.dedent(code)],
-                                       env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                       env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
             processes.enter_context(process)
             processes.callback(process.kill)  # before it is waited for
             return process
@@ -73,8 +73,13 @@ def start():
 def ended(process):
     """What it printed, when it has ended well and without a word of complaint."""
     said, complaint = process.communicate(timeout=ENOUGH)
-    assert (complaint, process.returncode) == ("", 0)
-    return said.splitlines()
+    assert (complaint, process.returncode) == (b"", 0)
+    return said.decode().splitlines()
+
+
+def line(process):
+    """The next line that it prints, and nothing of those behind it: they are for `ended`."""
+    return process.stdout.readline().decode()
 
 
 ENDS = {
@@ -94,7 +99,7 @@ def test_a_process_ends_at_once_and_silently_whatever_its_sessions_do(start, lea
     open_ones = [code for name, code in ENDS.items() if name != "the session was closed"]
     left = open_ones if leave == "all of it" else [ENDS[leave]]
     process = start("\n".join([*left, "print('end', flush=True)"]))
-    assert process.stdout.readline() == "end\n"
+    assert line(process) == "end\n"
     last = time.monotonic()
     ended(process)
     assert time.monotonic() - last < 2
@@ -124,13 +129,51 @@ def test_ctrl_c_ends_the_run_of_the_main_thread_and_no_other(start, op):
         wait_until(lambda: not live)
         print(len(live), "kernels were not told to end")
     """)
-    assert process.stdout.readline() == "waiting\n"
+    assert line(process) == "waiting\n"
     time.sleep(0.05)  # it begins to wait
     sent = time.monotonic()
     process.send_signal(signal.SIGINT)
-    assert process.stdout.readline() == "interrupted\n"
+    assert line(process) == "interrupted\n"
     assert time.monotonic() - sent < 1
     assert ended(process) == [f"{{'{SUM}'}} {SUM} {SUM}", "0 kernels were not told to end"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")
+@pytest.mark.parametrize("waits", [True, False], ids=["waits for a helper", "runs a kernel"])
+def test_ctrl_c_ends_a_run_in_pieces_and_what_has_begun_ends_soon(start, waits):
+    process = start(f"""
+        from weft.link import link
+        from weft.pieces import Pieces
+        from weft.piecewise import dependencies, piecewise
+        from weft.runtime import runtime
+        from weft.step import Step
+
+        host = runtime(CONFIG | {{"work_queue": {{"threads": 2}}}}).host
+        nodes = [placeholder("x", (3,)), *(node(f"n{{i}}", "Test>Hold", "x", "x") for i in range(2)),
+                 node("m", "Test>Add", "n0", "n1")]
+        program = weft.Session(graph(*nodes), CONFIG).prepare("m", "x").program
+        executable = link(program, host, program.functions["main"].arg_types)
+        needs = dependencies(executable.layout)
+        pieces = Pieces.of([[i] for i in range(len(needs))], needs)
+        executable.tuning.way = piecewise(executable.layout, host, executable.tuning.way, pieces)
+        import plugin_of_tests
+
+        plugin_of_tests.held = {"worker" if waits else "driver"!r}
+        print("running", flush=True)
+        try:
+            executable.run([X], Step(host))
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        plugin_of_tests.release.set()
+        print(host.work_queue.quiesce(5), executable.run([X], Step(host))[0].tolist())
+    """)
+    assert line(process) == "running\n"
+    time.sleep(0.1)
+    sent = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert line(process) == "interrupted\n"
+    assert time.monotonic() - sent < 1
+    assert ended(process) == ["True [4.0, 8.0, 12.0]"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

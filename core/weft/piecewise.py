@@ -1,0 +1,128 @@
+"""Piecewise: the flat list run in pieces, by the thread that runs the step and those of the work queue that are free.
+
+Its frames have a memory plan of their own, which is right in every order that the pieces allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from .errors import Cancelled, ResourceExhausted
+from .frame import BLOCK, Attached, Frame, FrameLayout
+from .parallel import Job, nothing
+from .pieces import Pieces, divide
+from .step import Step
+from .way import CallTraced, Way
+
+if TYPE_CHECKING:
+    from .host_context import HostContext
+
+
+def dependencies(layout: FrameLayout) -> list[list[int]]:
+    """For each call of the flat list the earlier ones that it needs, by their places in it. Stateful calls need the
+    one before: what they do to the world has an order."""
+    place = {number: i for i, number in enumerate(layout.attached)}
+    maker: dict[int, int] = {}  # register -> place of the call that fills it
+    needs: list[list[int]] = [[] for _ in layout.attached]
+    last_stateful: list[int] = []
+    for number, bound in enumerate(layout.calls):
+        call = bound.call
+        if number in place:
+            here = place[number]
+            before = {maker[a] for a in call.args if a in maker}
+            if bound.stateful:
+                before.update(last_stateful)
+                last_stateful = [here]
+            needs[here] = sorted(before)
+            maker.update(dict.fromkeys(call.results, here))
+        elif number not in layout.late:  # a view that frames are made with: there when what it shows is
+            shown = {r: call.args[bound.alias[i]] for i, r in enumerate(call.results)}
+            maker.update({r: maker[source] for r, source in shown.items() if source in maker})
+    return needs
+
+
+def divided(layout: FrameLayout, host: HostContext, flat: Way, costs: Sequence[int]) -> Way | None:
+    """The list in pieces by these costs of its calls, in ns; None where that does not promise to be faster."""
+    pieces = divide(dependencies(layout), costs, host.work_queue.parallelism_level)
+    return None if pieces is None else piecewise(layout, host, flat, pieces)
+
+
+def piecewise(layout: FrameLayout, host: HostContext, flat: Way, pieces: Pieces) -> Way:
+    """The list in these pieces; `flat` is how a frame is run for which there was too little memory."""
+    this = Piecewise(layout, host, flat, pieces)
+    return Way(this.make_frame, this.run, this.run_traced)
+
+
+class Piecewise:
+    def __init__(self, layout: FrameLayout, host: HostContext, flat: Way, pieces: Pieces) -> None:
+        self._layout = layout
+        self._host = host
+        self._flat = flat.run, flat.run_traced
+        self._pieces = pieces
+        self._plan = layout.plan_of(pieces)
+        self._users = pieces.users()
+
+    def make_frame(self) -> Frame:
+        """A frame with the calls of each piece; a plain one when there is no memory for it."""
+        with suppress(ResourceExhausted):
+            return self._make_frame()
+        return self._layout.make_frame()  # here, where the error keeps nothing of the first one alive any more
+
+    def _make_frame(self) -> Frame:
+        frame = self._layout.make_frame(self._plan)
+        calls = [call for _, block in frame.blocks for call in block]
+        frame.pieces = [_blocks([calls[i] for i in members]) for members in self._pieces.calls]
+        return frame
+
+    def run(self, frame: Frame, step: Step) -> None:
+        """Raises what the first call to fail raises, when the begun ones have ended; the frame's cursor is there."""
+        if frame.pieces:
+            self._run(frame, step, None)
+        else:
+            self._flat[0](frame, step)
+
+    def run_traced(self, call_traced: CallTraced, frame: Frame, step: Step) -> None:
+        if frame.pieces:
+            self._run(frame, step, call_traced)
+        else:
+            self._flat[1](call_traced, frame, step)
+
+    def _run(self, frame: Frame, step: Step, call_traced: CallTraced | None) -> None:
+        cursors: list[Any] = [None] * len(frame.pieces)
+        own = self._layout.is_asynchronous  # then nobody else runs in this step
+        stop = partial(step.cancel, Cancelled("another kernel of the run has failed")) if own else nothing
+        work = partial(self._run_piece, frame, step, cursors, call_traced)
+        job = Job(self._host, list(map(len, self._pieces.needs)), self._users, work, stop)
+        try:
+            job.run()
+        except Exception:
+            if job.failed is not None and cursors[job.failed] is not None:
+                start, size, calls = cursors[job.failed]
+                last = start + max(size - calls.__length_hint__() - 1, 0)
+                frame.cursor = self._pieces.calls[job.failed][last], 0, iter(())
+            raise
+
+    def _run_piece(
+        self, frame: Frame, step: Step, cursors: list[Any], call_traced: CallTraced | None, job: Job, piece: int
+    ) -> None:
+        places = self._pieces.calls[piece]
+        for start, block in frame.pieces[piece]:
+            if job.stopped:
+                return
+            calls: Iterator[Attached] = iter(block)
+            cursors[piece] = start, len(block), calls
+            if step.error is not None or (step.deadline is not None and step.cancelled()):
+                raise step.error  # type: ignore[misc]
+            if call_traced is None:
+                for call in calls:
+                    call()
+            else:
+                for i, call in enumerate(calls, start):
+                    call_traced(places[i], call, frame, step)
+
+
+def _blocks(calls: list[Attached]) -> list[tuple[int, list[Attached]]]:
+    return [(i, calls[i : i + BLOCK]) for i in range(0, len(calls), BLOCK)]

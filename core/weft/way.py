@@ -1,0 +1,26 @@
+"""Way: one of the ways to run a flat list. Each has frames of its own; a step that took one of them gives it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .frame import Attached, Frame
+from .step import Step
+
+CallTraced = Callable[[int, Attached, Frame, Step], None]  # a call by its place in the list, recorded
+
+
+class Way:
+    """`run(frame, step)` and `run_traced(call_traced, frame, step)` are called in the frame's context. `frames` are
+    those that no step runs in."""
+
+    __slots__ = ("frames", "make_frame", "run", "run_traced")
+
+    def __init__(
+        self, make_frame: Callable[[], Frame], run: Callable[[Frame, Step], None],
+        run_traced: Callable[[CallTraced, Frame, Step], None], frames: list[Frame] | None = None,
+    ) -> None:
+        self.frames: list[Frame] = [] if frames is None else frames
+        self.make_frame = make_frame
+        self.run = run
+        self.run_traced = run_traced
