@@ -157,6 +157,7 @@ class FrameLayout:
         self.open = (*(r for r in range(len(metas)) if r not in self.fixed or r in arguments), len(metas))
         self.attached = tuple(n for n, s in enumerate(steps) if n not in self.late
                               and not (s.is_view and self.fixed.issuperset(s.call.results)))
+        self._dying = self._find_dying({*function.results, *arguments})
         self.copied_results = self._find_copied(function.results, given.union(arguments, self._retained()))
 
     def plan_of(self, pieces: Pieces) -> MemoryPlan:
@@ -181,8 +182,11 @@ class FrameLayout:
         copies = [(i, self._maker(i)()) for i in self.copied_feeds]
         for i, copy in copies:
             registers[i] = copy
-        attached = [self._attach(step, registers) for n, step in enumerate(self.calls) if n not in self.late]
+        attached = [self._attach(self.calls[n], registers) for n in range(len(self.calls)) if n not in self.late]
         flat = [call for call in attached if call is not None]
+        if plan is self.plan:  # pieces have another order
+            flat = [partial(_then_forget, call, registers, self._dying[n]) if n in self._dying else call
+                    for n, call in zip(self.attached, flat, strict=True)]
         if self._host.debug.poison:
             flat = self._poisoned(flat, [buffer for _, buffer in buffers], dict(copies))
         frame = Frame(registers, flat, copies)
@@ -236,6 +240,16 @@ class FrameLayout:
             if step.is_view and all(step.call.args[source] in fixed for source in step.alias.values()):
                 fixed.update(step.call.results)
         return frozenset(fixed)
+
+    def _find_dying(self, kept: set[int]) -> dict[int, list[int]]:
+        """For calls of the flat list the open registers that no later call uses: what they hold dies there."""
+        last = {r: n for n, step in enumerate(self.calls) for r in (*step.call.args, *step.call.results)}
+        kept |= self.fixed | {r for n in self.late for r in self.calls[n].call.args}
+        dying: dict[int, list[int]] = {}
+        for register, number in last.items():
+            if register not in kept and number not in self.late:
+                dying.setdefault(number, []).append(register)
+        return dying
 
     def _find_copied(self, results: Sequence[int], not_fresh: set[int]) -> tuple[int, ...]:
         """Which results are copied at the door: their elements are not this run's, or are returned already."""
@@ -384,6 +398,12 @@ class FrameLayout:
         for result, source, meta in pairs:
             registers[result] = view(registers[source], meta) if step.memory == HOST else registers[source]
         return None
+
+
+def _then_forget(call: Attached, registers: list[Any], dead: Sequence[int]) -> None:
+    call()
+    for register in dead:
+        registers[register] = None
 
 
 def open_call(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from typing import Annotated, Any
 
 from weft.api import I32, AsyncValue, Callee, Chain, HostType, Step, String, errors, failed, hookimpl
@@ -20,19 +21,30 @@ class Point:
 PointType = Annotated[Point, HostType("!test.point", lambda value: isinstance(value, Point))]
 
 
+class Tracked:
+    """Says in the resource `notes` when it dies."""
+
+
+TrackedType = Annotated[Tracked, HostType("!test.tracked")]
+
+
 @hookimpl
 def weft_kernels(registry):
     registry.host_kernels(register)
 
 
 def register(kernels):
-    for function in (fail, partial_fail, wrong_type, too_many, raising, no_result, point, x_of, scaled, named):
+    for function in (chained, fail, partial_fail, wrong_type, too_many, raising, no_result, point, x_of, scaled, named):
         kernels.kernel(f"test.{function.__name__}")(function)
-    for function in (note, cancel, times_made, twice, first_of, thread):
+    for function in (note, cancel, times_made, twice, first_of, thread, tracked, used, used_with):
         kernels.kernel(f"test.{function.__name__}", step=True)(function)
     for function in (later, later_fail, gated, note_later, raising_task, blocking):
         kernels.kernel(f"test.{function.__name__}", step=True, asynchronous=True)(function)
     kernels.kernel("test.second", nonstrict=True)(second)
+
+
+def chained(value: Any) -> Chain:
+    """Ready when the value is."""
 
 
 def fail(x: I32) -> I32:
@@ -88,6 +100,21 @@ def note(step: Step, what: I32, chain: Chain) -> Chain:
 
 def note_later(step: Step, what: I32, chain: Chain) -> Chain:
     return step.enqueue(lambda: note(step, what, None))
+
+
+def tracked(step: Step) -> TrackedType:
+    made = Tracked()
+    weakref.finalize(made, step.resources.get("notes", list).append, "freed")
+    return made
+
+
+def used(step: Step, thing: TrackedType) -> I32:
+    step.resources.get("notes", list).append("used")
+    return 1
+
+
+def used_with(step: Step, thing: TrackedType, other: I32) -> I32:
+    return used(step, thing)
 
 
 def cancel(step: Step, chain: Chain) -> Chain:

@@ -336,6 +336,47 @@ def test_a_call_that_does_not_fit_its_kernel_is_refused_before_anything_runs(hos
     assert "notes" not in request.resources
 
 
+def notes(request):
+    return request.resources.get("notes", list)
+
+
+@pytest.mark.parametrize("kernel", ["tfrt.add.i32", "test.later_sum"])
+def test_a_value_dies_with_its_last_user(run, host, kernel):
+    b = Body()
+    thing = b("test.tracked", results="!test.tracked")
+    used = b("test.used", thing)
+    later = b("test.later", used) if kernel == "test.later_sum" else used
+    again = b("test.used_with", thing, later)
+    chain = b("test.chained", again, results=CHAIN)
+    noted = b("test.note", again, chain, results=CHAIN)
+    request = weft.RequestContext(host)
+    run(program(b.function("main", noted)), request=request)
+    assert notes(request) == ["used", "used", "freed", 1]
+
+
+def test_what_a_value_holds_is_freed_when_its_user_is_skipped_by_an_error(run, host):
+    b = Body()
+    thing = b("test.tracked", results="!test.tracked")
+    used = b("test.used_with", thing, b("test.fail", b.constant(1)))
+    request = weft.RequestContext(host)
+    (result,) = run(program(b.function("main", used)), request=request)
+    assert result.is_error()
+    assert notes(request) == ["freed"]
+
+
+def test_what_a_value_holds_is_freed_when_its_user_is_skipped_by_a_cancellation(host):
+    b = Body()
+    thing = b("test.tracked", results="!test.tracked")
+    request = weft.RequestContext(host)
+    (result,) = program(b.function("main", b("test.used_with", thing, b("test.gated")))).run("main", request=request)
+    assert notes(request) == []
+    request.cancel()
+    assert host.await_values([result], timeout=20)
+    del result
+    gc.collect()
+    assert notes(request) == ["freed"]
+
+
 def test_ten_thousand_executions_of_which_many_fail_or_are_cancelled_leave_nothing_behind():
     b = Body("i32")
     gate = b("test.gated")
