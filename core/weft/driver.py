@@ -11,6 +11,7 @@ import heapq
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -37,7 +38,7 @@ class Driver:
         self._context = quiet_context()
         self._ready: list[tuple[int, int, Propagation]] = []
         self._numbers = count()
-        self._in_flight = 0  # values that are pending, or in the mail
+        self._expected: dict[int, Callable[[], None]] = {}  # for values that are pending, or in the mail
         self._promising: set[Propagation] = set()
         self._depth = 0
         self._lock = threading.Lock()
@@ -59,7 +60,7 @@ class Driver:
                     self._mail.popleft()()
                 elif self._ready:
                     self._run_call()
-                elif self._in_flight:
+                elif self._expected:
                     self._wait(None if self._step.deadline is None else max(self._step.deadline - monotonic(), 0))
                 else:
                     return
@@ -104,14 +105,14 @@ class Driver:
         return -next(self._numbers)
 
     def expect(self, value: AsyncValue, arrived: Callable[[], None]) -> None:
-        """Call back, on the thread that drives, when a pending value is available."""
-        self._in_flight += 1
+        """Call back, on the thread that drives, when a pending value is available; not after the end of the step, which
+        the value may outlive."""
+        number = next(self._numbers)
+        self._expected[number] = arrived
+        value.and_then(lambda: self.post(partial(self._deliver, number)))
 
-        def deliver() -> None:
-            self._in_flight -= 1
-            arrived()
-
-        value.and_then(lambda: self.post(deliver))
+    def _deliver(self, number: int) -> None:
+        self._expected.pop(number)()
 
     def promises(self, propagation: Propagation) -> None:
         """This has promised values that will not come if the step ends before."""
@@ -167,7 +168,7 @@ class Driver:
                     self._context.run(self._mail.popleft())
                 elif self._ready:
                     self._context.run(self._run_call)
-                elif self._in_flight:
+                elif self._expected:
                     is_left = self._rest()
                 else:
                     break
@@ -195,7 +196,7 @@ class Driver:
         """The step has ended: wait for what has started, for a while."""
         self._break_promises()
         end = monotonic() + DEAF
-        while self._mail or (self._in_flight and end - monotonic() > 0):
+        while self._mail or (self._expected and end - monotonic() > 0):
             if self._mail:
                 self._mail.popleft()()
             else:
@@ -208,6 +209,7 @@ class Driver:
         while self._mail:
             self._mail.popleft()()
         self._ready.clear()
+        self._expected.clear()
         self._break_promises()
 
     def _break_promises(self) -> None:

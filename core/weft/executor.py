@@ -156,6 +156,7 @@ class Executable:
                 if not left and not self._pends:
                     return self._give_back(frame)
         rest = self._propagation(registers, left, step, stop=False)
+        registers.clear()  # an error may hold this frame through its traceback, and lives as long as it is a result
         results = [rest.value(register) for register in self._results]
         for i in self._copied:
             results[i] = self._own(results[i])

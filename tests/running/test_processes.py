@@ -243,7 +243,7 @@ def test_a_child_forked_while_other_threads_are_in_the_session_is_served_or_refu
         for work in (lambda: said(session, "Add"), lambda: said(session, "Queued"), run_timed,
                      lambda: run_anew(*["Add_x"] * next(counts))):
             in_background(for_ever, work)
-        for _ in range(25):
+        for _ in range(15):
             child = os.fork()
             if not child:
                 faulthandler.dump_traceback_later(3, exit=True)
