@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .allocators.aligned import array_maker
-from .async_value import AsyncValue, available, unwrapped
+from .async_value import AsyncValue, available
 from .dead_memory import poisoned
 from .device import Device
 from .errors import Internal, ResourceExhausted, Unimplemented, WeftError
-from .host_array import returned, typed, view
+from .host_array import given, returned, typed, view
 from .host_program import COPY, HOST, Call, Function
 from .kernel import Bound, KernelDef, run_of
 from .memory_plan import MemoryPlan, Use, plan_memory
@@ -327,7 +327,7 @@ class FrameLayout:
         if step.device is None:
             return partial(_with_values, run) if step.kernel.nonstrict else lambda ins: run(*ins)
         if step.kernel.returns:
-            return partial(_returning, run, len(step.call.results), step.call.op, step.kernel)
+            return partial(_returning, run, [self._metas[r] for r in step.call.results], step.call.op, step.kernel)
         return run
 
     def fresh(self, number: int) -> FreshCall:
@@ -367,7 +367,10 @@ class FrameLayout:
 
     def payload(self, register: int, value: Any) -> Any:
         """What an asynchronous kernel completed a value with, as the register holds it."""
-        return value if register in self._opaque else np.asarray(value, order="C")
+        if register in self._opaque:
+            return value
+        producer = self.producer.get(register)
+        return given(value, self._metas[register], "an argument" if producer is None else producer.call.op)
 
     def after(self, position: int, *, without: bool) -> list[int]:
         """The numbers of the calls that have not run when the flat list has come to this position, with or without
@@ -465,12 +468,14 @@ def _with_step(registers: list[Any], run: Callable[..., Any], *arrays: Any) -> A
     return run(registers[-1], *arrays)
 
 
-def _returning(run: Callable[..., Any], count: int, op: str, kernel: KernelDef, inputs: list[Any]) -> list[Any]:
+def _returning(
+    run: Callable[..., Any], metas: Sequence[TensorMetadata], op: str, kernel: KernelDef, inputs: list[Any]
+) -> list[Any]:
     """Results of a kernel that returns them: payloads where they are there, else AsyncValues. Raises Internal for
     AsyncValues of a kernel that does not say that it gives them."""
     if kernel.nonstrict:
         inputs = [x if isinstance(x, AsyncValue) else available(x) for x in inputs]
-    values = [unwrapped(v) for v in returned(run(*inputs), count, op)]
+    values = returned(run(*inputs), metas, op)
     if not (kernel.asynchronous or kernel.nonstrict) and any(isinstance(v, AsyncValue) for v in values):
         raise Internal(f"the kernel of {op} gave an AsyncValue and is not declared asynchronous", op=op)
     return values

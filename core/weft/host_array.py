@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from .async_value import AsyncValue
+from .async_value import AsyncValue, unwrapped
 from .errors import Internal
-from .tensor import TensorMetadata
+from .tensor import Shape, TensorMetadata, shape_text
 
 
 def typed(buffer: Any, meta: TensorMetadata) -> Any:
@@ -28,10 +29,30 @@ def solid(array: Any) -> Any:
     return np.require(array, requirements=("C", "A"))
 
 
-def returned(result: Any, count: int, op: str) -> list[Any]:
-    """What a kernel returned, as contiguous arrays or AsyncValues. Raises Internal when it is not `count` values."""
+def returned(result: Any, metas: Sequence[TensorMetadata], op: str) -> list[Any]:
+    """What a kernel returned, as contiguous arrays or AsyncValues that are to come or are none. Raises Internal when
+    these are not as many as there are `metas`, or not such."""
     values = list(result) if isinstance(result, tuple | list) else [result]
-    if len(values) != count or any(v is None for v in values):
+    if len(values) != len(metas) or any(v is None for v in values):
         got = 0 if result is None else len(values)
-        raise Internal(f"the kernel of {op} returned {got} values, expected {count}", op=op)
-    return [v if isinstance(v, AsyncValue) else np.asarray(v, order="C") for v in values]
+        raise Internal(f"the kernel of {op} returned {got} values, expected {len(metas)}", op=op)
+    return [given(v, meta, op) for v, meta in zip(values, metas, strict=True)]
+
+
+def given(value: Any, meta: TensorMetadata, op: str) -> Any:
+    """A value that a kernel gave, as a register holds it: a contiguous array, or an AsyncValue that has none (yet).
+    A number of Python's own is of any type. Raises Internal when an array is not what `meta` says."""
+    value = unwrapped(value)
+    if isinstance(value, AsyncValue):
+        return value
+    array = np.asarray(value, meta.dtype.numpy if isinstance(value, int | float | complex) else None, order="C")
+    if array.dtype != meta.dtype.numpy or not (array.shape == meta.shape or _fits(array.shape, meta.shape)):
+        found = f"{array.dtype}{shape_text(array.shape)}"
+        raise Internal(f"the kernel of {op} gave {found}, where {meta} was to come", op=op)
+    return array
+
+
+def _fits(shape: tuple[int, ...], known: Shape) -> bool:
+    if known is None:
+        return True
+    return len(shape) == len(known) and all(b is None or a == b for a, b in zip(shape, known, strict=True))

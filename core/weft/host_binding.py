@@ -8,8 +8,7 @@ from typing import Any
 
 from .async_value import AsyncValue, unwrapped
 from .errors import Internal, InvalidArgument
-from .feeds import fits
-from .host_array import solid
+from .host_array import given
 from .host_kernel import Callee, HostKernel
 from .host_program import Call, Function, RegisterType
 from .host_type import NAMED, TENSOR, HostType
@@ -69,7 +68,7 @@ def bind_host_kernel(
     def call_it(*arguments: Any) -> list[Any]:
         results = [unwrapped(result) for result in _listed(run(*arguments), kernel, len(types))]
         for i, meta in tensors:
-            results[i] = _tensor(results[i], meta, kernel)
+            results[i] = given(results[i], meta, kernel.code)
         if check_types:
             _check_results(results, kernel)
         return results
@@ -87,17 +86,6 @@ def _listed(result: Any, kernel: HostKernel, count: int) -> Sequence[Any]:
         return result
     got = f"{len(result)} values" if isinstance(result, tuple | list) else type(result).__name__
     raise Internal(f"host kernel {kernel.code} returned {got}, expected {count} values", op=kernel.code)
-
-
-def _tensor(value: Any, meta: TensorMetadata, kernel: HostKernel) -> Any:
-    """An array of a register. Raises Internal when it is not what the program says it is."""
-    if isinstance(value, AsyncValue):
-        return value
-    array = solid(value)
-    if array.dtype != meta.dtype.numpy or not fits(array.shape, meta):
-        raise Internal(f"host kernel {kernel.code} gave {array.dtype}{list(array.shape)}, the program says {meta}",
-                       op=kernel.code)
-    return array
 
 
 def _check_results(results: Sequence[Any], kernel: HostKernel) -> None:

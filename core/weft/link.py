@@ -180,7 +180,7 @@ class LazyKernel:
             return lambda ins: [view(ins[alias[i]], meta) for i, meta in enumerate(outputs)]
         run = run_of(bound)
         if kernel.allocates:
-            return lambda ins: returned(run(*ins), len(outputs), binder.op.name)
+            return lambda ins: returned(run(*ins), outputs, binder.op.name)
 
         makers = [array_maker(binder.allocator, o.dims, o.dtype.numpy) for o in outputs]
 

@@ -7,7 +7,8 @@ import time
 import weakref
 from typing import Annotated, Any
 
-from weft.api import I32, AsyncValue, Callee, Chain, HostType, Step, String, errors, failed, hookimpl
+import numpy as np
+from weft.api import I32, AsyncValue, Callee, Chain, HostType, Step, String, Tensor, errors, failed, hookimpl
 
 WEFT_API = (1, 0)
 RAISED = {kind.__name__: kind for kind in (ValueError, KeyboardInterrupt, SystemExit, GeneratorExit)}
@@ -34,17 +35,26 @@ def weft_kernels(registry):
 
 
 def register(kernels):
-    for function in (chained, fail, partial_fail, wrong_type, too_many, raising, no_result, point, x_of, scaled, named):
+    for function in (chained, fail, ones, partial_fail, wrong_type, too_many, raising, no_result, point, x_of, scaled,
+                     named):
         kernels.kernel(f"test.{function.__name__}")(function)
     for function in (note, cancel, times_made, twice, first_of, thread, tracked, used, used_with):
         kernels.kernel(f"test.{function.__name__}", step=True)(function)
-    for function in (later, later_fail, gated, note_later, raising_task, blocking):
+    for function in (later, later_fail, ones_later, gated, note_later, raising_task, blocking):
         kernels.kernel(f"test.{function.__name__}", step=True, asynchronous=True)(function)
     kernels.kernel("test.second", nonstrict=True)(second)
 
 
 def chained(value: Any) -> Chain:
     """Ready when the value is."""
+
+
+def ones(*, shape: Any) -> Tensor:
+    return np.ones(shape, np.float32)
+
+
+def ones_later(step: Step, *, shape: Any) -> Tensor:
+    return step.enqueue(lambda: ones(shape=shape))
 
 
 def fail(x: I32) -> I32:

@@ -1,0 +1,63 @@
+"""Functions of host programs may call kernels of devices, too, and host kernels may take and give tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import weft
+from weft import dtypes
+from weft.errors import Internal, InvalidArgument
+from weft.host_program import Call, Function
+from weft.tensor import TensorMetadata
+
+PAIR, ANY = TensorMetadata(dtypes.float32, (2,)), TensorMetadata(dtypes.float32, None)
+FLOAT = {"T": dtypes.float32}
+
+
+def mixed(meta):
+    """(x + x, -(x + x), n + n, x)"""
+    return weft.HostProgram({
+        "main": Function("main", ("x", "n"), (meta, "i32", meta, meta, "i32"), (
+            Call("cpu.AddV2", (0, 0), (2,), FLOAT, 0), Call("tfrt.call", (2,), (3,), functions=("negated",)),
+            Call("tfrt.add.i32", (1, 1), (4,))), (2, 3, 4, 0)),
+        "negated": Function("negated", ("x",), (meta, meta), (Call("cpu.Neg", (0,), (1,), FLOAT, 0),), (1,)),
+    }, requires=("CPU:0",))
+
+
+@pytest.mark.parametrize("meta", [PAIR, ANY], ids=["of a known shape", "of any shape"])
+def test_tensors_and_other_values_go_through_one_program(run, meta):
+    program = mixed(meta)
+    for x in (np.float32([1, 2]), np.float32([3, -4])):
+        total, negated, n, same = [r.get() for r in run(program, "main", x, 4)]
+        assert (total.tolist(), negated.tolist(), n) == ((x + x).tolist(), (-x - x).tolist(), 8)
+        same[:] = 0
+        assert x.any()
+
+
+def test_a_later_run_does_not_write_the_results_of_one_before(run):
+    program = mixed(PAIR)
+    first = [r.get() for r in run(program, "main", np.float32([1, 2]), 1)]
+    run(program, "main", np.float32([5, 5]), 1)
+    assert [first[0].tolist(), first[1].tolist()] == [[2, 4], [-2, -4]]
+
+
+def test_tensors_are_checked_and_cast_as_feeds_are(run):
+    program = mixed(PAIR)
+    assert run(program, "main", [1, 2], 1)[0].get().dtype == np.float32
+    with pytest.raises(InvalidArgument, match=r"shape \[3\]"):
+        run(program, "main", [1, 2, 3], 1)
+
+
+@pytest.mark.parametrize(("later", "shape", "error"),
+                         [(False, (2,), None), (True, (2,), None), (False, (3,), Internal), (True, (3,), Internal)])
+def test_a_host_kernel_gives_the_tensor_that_the_program_says(run, later, shape, error):
+    code = "test.ones_later" if later else "test.ones"
+    program = weft.HostProgram({"main": Function("main", (), (PAIR, PAIR), (
+        Call(code, (), (0,), {"shape": shape}), Call("cpu.AddV2", (0, 0), (1,), FLOAT, 0)), (1,))},
+        requires=("CPU:0",))
+    (result,) = run(program)
+    if error is None:
+        assert result.get().tolist() == [2, 2]
+    else:
+        assert isinstance(result.error, error)
+        assert "where float32[2] was to come" in result.error.message
