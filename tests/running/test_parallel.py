@@ -26,8 +26,7 @@ from weft.runtime import runtime
 from weft.step import RunOptions, Step
 from weft.trace import Trace
 
-CONFIG = {"plugins": {"load": [str(Path(__file__).parent / "plugin_of_tests.py")]}, "work_queue": {"threads": 3},
-          "allocator": {"name": "counting"}}
+CONFIG = {"plugins": {"load": [str(Path(__file__).parent / "plugin_of_tests.py")]}, "work_queue": {"threads": 3}}
 EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "150"))
 US = 1000  # ns
 X, Y = np.float32([1, 2, 3]), np.float32([-1, 5, 7])
@@ -35,9 +34,12 @@ X, Y = np.float32([1, 2, 3]), np.float32([-1, 5, 7])
 
 @pytest.fixture(scope="module")
 def host():
-    host = runtime(CONFIG).host
+    host = runtime(CONFIG | {"allocator": {"name": "counting"}}).host
     yield host
     host.close()
+    del host
+    gc.collect()  # what executables had is freed by the first,
+    gc.collect()  # the host that freed it by the second: other tests count what there is
 
 
 # Dividing: nothing here has threads.
