@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from .allocators.aligned import array_maker
 from .async_value import AsyncValue, available, failed, unwrapped
+from .attached import STREAM, Attached, HandOver
+from .bound_call import BoundCall
 from .device import Device
 from .errors import Cancelled, DeadlineExceeded, WeftError
-from .frame import STREAM, Attached, BoundCall, Frame, FrameLayout, HandOver
+from .frame import Frame, FrameLayout
 from .host_program import Function
 from .kernel_errors import as_weft_error, is_interrupt
 from .piecewise import divided
@@ -36,14 +38,14 @@ class Executable:
     """A function linked for given argument metadata. Several threads may run it at once."""
 
     def __init__(
-        self, function: Function, metas: Sequence[TensorMetadata], steps: Sequence[BoundCall],
+        self, function: Function, metas: Sequence[TensorMetadata], calls: Sequence[BoundCall],
         presets: Mapping[int, Any], devices: Mapping[str, Device], host: HostContext,
         declined: Mapping[str, Sequence[tuple[str, str]]],
     ) -> None:
         self.function = function
         self.metas = tuple(metas)
         self.declined = declined  # node -> (pack, reason) of better kernels that declined it
-        self.layout = FrameLayout(function, metas, steps, presets, host)
+        self.layout = FrameLayout(function, metas, calls, presets, host)
         self._host = host
         self._device_names = {id(None): "host"} | {id(device): name for name, device in devices.items()}
         self._asynchronous = [d for d in devices.values() if not d.attributes.get("host_visible")]

@@ -6,7 +6,7 @@ memory is planned. What has no static shape is bound when it is first seen (see 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,15 +15,17 @@ import numpy as np
 
 from .allocator import HostAllocator
 from .allocators.aligned import array_maker
-from .errors import PluginError, ResourceExhausted, Unimplemented, WeftError
+from .attached import STREAM
+from .binder import Binder, LazyKernel
+from .bound_call import BoundCall
+from .errors import ResourceExhausted, Unimplemented, WeftError
 from .executor import Executable
-from .frame import STREAM, BoundCall, Owned
-from .host_array import returned, solid, view
+from .frame import Owned
+from .host_array import solid, view
 from .host_binding import bind_host_kernel
 from .host_program import CONSTANT, COPY, HOST, Call, Function, HostProgram
-from .infer import infer_call, infer_registers
-from .kernel import Bind, Bound, Declined, KernelDef, check_bound, run_of
-from .op import MetadataRule, OpDef
+from .infer import infer_registers
+from .kernel import KernelDef, run_of
 from .tensor import TensorMetadata, ValueInfo, constant_info
 
 if TYPE_CHECKING:
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from .host_context import HostContext
 
 FOLDED_BYTES = 64 << 10  # a folded value may be this large, or as large as what it was made from
-LAZY_VARIANTS = 64  # shapes that a lazily bound call remembers
 
 
 class NodesDeclined(Exception):
@@ -80,118 +81,6 @@ class LinkedFunction:
         return self._executable
 
 
-@dataclass(frozen=True, slots=True)
-class Binder:
-    """What is needed to bind one call, whenever its shapes are known."""
-
-    call: Call
-    op: OpDef
-    rule: MetadataRule | None
-    candidates: tuple[KernelDef, ...]
-    device: Device
-    prepared: dict[Any, Any]
-    allocator: HostAllocator
-
-    def bind(
-        self, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata]
-    ) -> tuple[KernelDef | None, Bound, list[tuple[str, str]]]:
-        """The first candidate that takes the call, or None, and that kernel bound; (pack, reason) of those that
-        declined."""
-        refusals: list[tuple[str, str]] = []
-        for kernel in self.candidates:
-            bind = Bind(self.call.node, self.op.name, self.call.attrs, tuple(inputs), tuple(outputs), self.device,
-                        STREAM, self.prepared)
-            bound = self._call(kernel, bind)
-            if not isinstance(bound, Declined):
-                return kernel, bound, refusals
-            refusals.append((kernel.pack, bound.reason))
-        return None, None, refusals
-
-    def _call(self, kernel: KernelDef, bind: Bind) -> Bound | Declined:
-        """What bind returns. Raises PluginError for what it raises, unless that is weft's and meant for the user."""
-        node, op = self.call.node, self.op.name
-        try:
-            bound = kernel.bind(bind)
-            check_bound(bound, kernel.pack, self.op.name)
-        except WeftError as error:
-            raise error.at(node=node, op=op, device=self.device.type)  # noqa: B904 - the same error, with its place filled in
-        except Exception as error:
-            raise PluginError(f"bind of {kernel.pack}'s kernel for {op} raised {type(error).__name__}: {error}",
-                              node=node, op=op, device=self.device.type) from error
-        return bound
-
-    def value_inputs(self) -> frozenset[int]:
-        """The inputs whose elements the metadata function reads."""
-        if self.rule is None:
-            return frozenset()
-        tensors = self.op.expand_inputs(self.call.attrs)
-        return frozenset(i for i, tensor in enumerate(tensors) if tensor.arg in self.rule.values)
-
-    def retained(self, kernels: Sequence[KernelDef]) -> frozenset[int]:
-        """The inputs that one of these kernels reads after it has returned. Raises Unimplemented for those that are in
-        a device's memory."""
-        names = {name for kernel in kernels for name in kernel.retains}
-        if not names:
-            return frozenset()
-        if not self.device.attributes.get("host_visible") and not names <= kernels[0].host:
-            raise Unimplemented(f"{kernels[0].pack}'s kernel for {self.op.name} retains inputs in the memory of "
-                                f"{self.device.type}", node=self.call.node, op=self.op.name,
-                                hint="a kernel may retain what it reads in host memory")
-        tensors = self.op.expand_inputs(self.call.attrs)
-        return frozenset(i for i, tensor in enumerate(tensors) if tensor.arg in names)
-
-
-class LazyKernel:
-    """A call whose shapes are known only while it runs: bound once for each combination it meets."""
-
-    def __init__(self, binder: Binder, constants: Mapping[int, Any]) -> None:
-        self._binder = binder
-        self._constants = dict(constants)  # input -> its value, where it is the same in every run
-        self._values = tuple(sorted(binder.value_inputs() - constants.keys()))
-        self._bound: dict[Any, Callable[[list[Any]], list[Any]]] = {}
-
-    def __call__(self, inputs: list[Any]) -> list[Any]:
-        """Outputs for these input arrays. Raises InvalidArgument when they do not fit the op."""
-        key = (tuple([x.shape for x in inputs]), tuple([_elements(inputs[i]) for i in self._values]))
-        run = self._bound.get(key)
-        if run is None:
-            if len(self._bound) >= LAZY_VARIANTS:
-                self._bound.clear()
-            run = self._bound[key] = self._bind(inputs)
-        return run(inputs)
-
-    def _bind(self, inputs: list[Any]) -> Callable[[list[Any]], list[Any]]:
-        binder = self._binder
-        infos = []
-        for i, array in enumerate(inputs):
-            info = constant_info(array)
-            if i in self._values:
-                info.value = array.copy()
-            else:
-                info.value = self._constants.get(i)
-            infos.append(info)
-        outputs = [o.meta for o in infer_call(binder.call, binder.op, binder.rule, infos)]
-        kernel, bound, refusals = binder.bind(infos, outputs)
-        if kernel is None:
-            why = "; ".join(f"{pack}: {reason}" for pack, reason in refusals)
-            raise Unimplemented(f"no kernel takes these inputs: {why}", node=binder.call.node, op=binder.op.name)
-        if bound is None:
-            alias = kernel.aliases(binder.call.attrs)
-            return lambda ins: [view(ins[alias[i]], meta) for i, meta in enumerate(outputs)]
-        run = run_of(bound)
-        if kernel.allocates:
-            return lambda ins: returned(run(*ins), outputs, binder.op.name)
-
-        makers = [array_maker(binder.allocator, o.dims, o.dtype.numpy) for o in outputs]
-
-        def call(ins: list[Any]) -> list[Any]:
-            outs = [make() for make in makers]
-            run(*ins, *outs)
-            return outs
-
-        return call
-
-
 def link(
     program: HostProgram, host: HostContext, arguments: Sequence[TensorMetadata] | None = None,
     *, function: str = "main", shared: Shared | None = None,
@@ -230,41 +119,41 @@ class Linker:
                 self._frozen.update(call.results)
         values = {r: info.value for r, info in enumerate(known[len(function.arg_names):], len(function.arg_names))
                   if info.value is not None}
-        steps: list[BoundCall] = []
+        bound_calls: list[BoundCall] = []
         refusals: list[tuple[str, str, str, str]] = []
         for call in self._needed(values):
             if call.is_host_kernel:
-                step: BoundCall | None = self._bind_host(call)
+                bound: BoundCall | None = self._bind_host(call)
             elif call.code == COPY:
-                step = self._transfer(call, known)
+                bound = self._transfer(call, known)
             else:
-                step = self._bind(call, known, values, refusals)
-            if step is not None:
-                steps.append(step)
+                bound = self._bind(call, known, values, refusals)
+            if bound is not None:
+                bound_calls.append(bound)
         if refusals:
             raise NodesDeclined(refusals)
         metas = [info.meta for info in known]
-        steps = self._keep_feeds(steps, metas)
+        bound_calls = self._keep_feeds(bound_calls, metas)
         memory = self._memory()
-        used = {r for step in steps for r in step.call.args}.union(function.results)
+        used = {r for bound in bound_calls for r in bound.call.args}.union(function.results)
         presets = {r: self._preset(r, values[r], memory[r]) for r in used & values.keys()}
         devices = dict(zip(self._program.requires, self._devices, strict=True))
-        return Executable(function, metas, steps, presets, devices, self._host, self._declined)
+        return Executable(function, metas, bound_calls, presets, devices, self._host, self._declined)
 
-    def _keep_feeds(self, steps: Sequence[BoundCall], metas: list[TensorMetadata]) -> list[BoundCall]:
-        """The steps, with a copy, in a new register, of what a kernel would retain of a feed: after the run that is the
+    def _keep_feeds(self, bound_calls: Sequence[BoundCall], metas: list[TensorMetadata]) -> list[BoundCall]:
+        """The calls, with a copy, in a new register, of what a kernel would retain of a feed: after the run that is the
         user's again."""
         feeds = set(range(len(self._function.arg_names)))
         kept: list[BoundCall] = []
-        for step in steps:
-            args = list(step.call.args)
-            feeds.update(step.call.results[o] for o, i in step.alias.items() if args[i] in feeds)
-            for i in sorted(i for i in step.retained if args[i] in feeds):
-                copy = Call(COPY, (args[i],), (len(metas),), {"to": "host"}, step.call.stream, step.call.node)
-                kept.append(BoundCall(copy, step.device, HOST, lazy=partial(_copied, self._host.allocator)))
+        for bound in bound_calls:
+            args = list(bound.call.args)
+            feeds.update(bound.call.results[o] for o, i in bound.alias.items() if args[i] in feeds)
+            for i in sorted(i for i in bound.retained if args[i] in feeds):
+                copy = Call(COPY, (args[i],), (len(metas),), {"to": "host"}, bound.call.stream, bound.call.node)
+                kept.append(BoundCall(copy, bound.device, HOST, lazy=partial(_copied, self._host.allocator)))
                 metas.append(metas[args[i]])
                 args[i] = copy.results[0]
-            kept.append(replace(step, call=replace(step.call, args=tuple(args))) if step.retained else step)
+            kept.append(replace(bound, call=replace(bound.call, args=tuple(args))) if bound.retained else bound)
         return kept
 
     def _memory(self) -> dict[int, int]:
@@ -432,7 +321,3 @@ def upload(device: Device, array: Any) -> Any:
     device.copy_in(array, buffer, STREAM)
     device.synchronize(device.record(STREAM))
     return buffer
-
-
-def _elements(array: Any) -> Any:
-    return tuple(array.reshape(-1)) if array.dtype == object else array.tobytes()

@@ -10,8 +10,9 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from .attached import Attached
 from .errors import Cancelled, ResourceExhausted
-from .frame import BLOCK, Attached, Frame, FrameLayout
+from .frame import BLOCK, Frame, FrameLayout
 from .parallel import Job, nothing
 from .pieces import Pieces, divide
 from .step import Step

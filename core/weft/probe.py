@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .attached import STREAM
 from .device import Device
 from .dtypes import float32
 from .errors import Unavailable
-from .frame import STREAM
 from .kernel import Bind, Declined, run_of
 from .registries import Registries
 from .tensor import info

@@ -14,8 +14,9 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from .async_value import DEAD, AsyncValue, available, failed
+from .bound_call import BoundCall
 from .errors import WeftError
-from .frame import BLOCK, BoundCall, FrameLayout
+from .frame import BLOCK, FrameLayout
 from .kernel_errors import is_interrupt
 
 if TYPE_CHECKING:

@@ -207,12 +207,12 @@ class Session:
 
     def _note(self, executable: Executable) -> None:
         """Keep in the placement which kernels declined at bind, and which serve instead."""
-        for step in executable.layout.calls:
-            row = self._placement.get(step.call.node)
-            if row is not None and step.kernel is not None and row.kernel is not step.kernel:
-                row.refused += [(f"{step.kernel.device_type} {pack}.{row.op}", why)
+        for bound in executable.layout.calls:
+            row = self._placement.get(bound.call.node)
+            if row is not None and bound.kernel is not None and row.kernel is not bound.kernel:
+                row.refused += [(f"{bound.kernel.device_type} {pack}.{row.op}", why)
                                 for pack, why in executable.declined.get(row.node, ())]
-                row.kernel = step.kernel
+                row.kernel = bound.kernel
 
 
 def _closed() -> FailedPrecondition:

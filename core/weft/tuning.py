@@ -1,8 +1,9 @@
-"""Tuning: an executable finds out which way its steps are run fastest, in its first runs, once and for good.
+"""Tuning: an executable finds out which way its steps are run fastest, by running them.
 
 Short programs are told after one run and cost nothing from then on. Others are run a few times with a clock around
 each call; if dividing them by these costs promises to pay, both ways are tried in turn and the faster one stays: what
-the machine's cores do besides, BLAS's own threads and the GIL are in no estimate.
+the machine's cores do besides, BLAS's own threads and the GIL are in no estimate. It stays until the next trial, for
+longer each time: cores that were busy may be free.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from .way import Way
 
 ROUNDS = 7  # in which both ways are tried
 MARGIN = 1.1  # how much faster pieces have to be
+FIRST_STAY, LONGEST_STAY = 100, 25_600  # runs until the next trial
 
 Divide = Callable[[Sequence[int]], Way | None]
 Experiment = Generator[Way, int, Way]  # yields the way of the next run, is sent its ns; returns the one that stays
@@ -83,12 +85,18 @@ def experiment(flat: Way, divide: Divide) -> Experiment:
     if pieces is None:
         return flat
     yield pieces  # cold
-    times: tuple[list[int], list[int]] = ([], [])
-    for _ in range(ROUNDS):
-        times[0].append((yield flat))
-        times[1].append((yield pieces))
-    flat_time, pieces_time = (sorted(t)[1] for t in times)
-    return pieces if pieces_time * MARGIN < flat_time else flat
+    stay = FIRST_STAY
+    while True:
+        times: tuple[list[int], list[int]] = ([], [])
+        for _ in range(ROUNDS):
+            times[0].append((yield flat))
+            times[1].append((yield pieces))
+        flat_time, pieces_time = (sorted(t)[1] for t in times)
+        faster, slower = (pieces, flat) if pieces_time * MARGIN < flat_time else (flat, pieces)
+        slower.frames.clear()
+        for _ in range(stay):
+            yield faster
+        stay = min(4 * stay, LONGEST_STAY)
 
 
 class Clock:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .frame import Attached, Frame
+from .attached import Attached
+from .frame import Frame
 from .step import Step
 
 CallTraced = Callable[[int, Attached, Frame, Step], None]  # a call by its place in the list, recorded

@@ -25,6 +25,8 @@ from weft.piecewise import dependencies, piecewise
 from weft.runtime import runtime
 from weft.step import RunOptions, Step
 from weft.trace import Trace
+from weft.tuning import FIRST_STAY, experiment
+from weft.way import Way
 
 CONFIG = {"plugins": {"load": [str(Path(__file__).parent / "plugin_of_tests.py")]}, "work_queue": {"threads": 3}}
 EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "150"))
@@ -389,6 +391,48 @@ def test_a_run_does_all_itself_when_the_queue_is_closed_or_its_threads_are_busy(
     host.work_queue.close()
     assert said(parallel, Step(host), X, Y) == want
     host.close()
+
+
+def decisions(times, runs):
+    """Which ways an executable takes whose runs take so many ns: `times(name)`, for "flat", "clocked" and "pieces"."""
+    ways = {name: Way(lambda: None, None, None, [object()]) for name in ("flat", "pieces")}
+    names = {id(way): name for name, way in ways.items()}
+    tried = experiment(ways["flat"], lambda _costs: ways["pieces"])
+    taken, way = [], next(tried)
+    for _ in range(runs):
+        taken.append(names.get(id(way), "clocked"))
+        try:
+            way = tried.send(times(taken[-1]))
+        except StopIteration as end:
+            way = end.value
+            break
+    return taken, way, ways
+
+
+def test_what_is_cheap_is_not_measured_again():
+    taken, way, ways = decisions(lambda _: 1000, 100)
+    assert (taken, way) == (["flat"], ways["flat"])
+
+
+@pytest.mark.parametrize(("faster", "slower"), [("pieces", "flat"), ("flat", "pieces")])
+def test_the_faster_way_stays_until_the_next_trial_and_the_other_keeps_no_frames(faster, slower):
+    taken, _, ways = decisions(lambda name: 1_000_000 if name == faster else 2_000_000, 19 + FIRST_STAY)
+    assert taken[:5] == ["flat", "flat", "clocked", "clocked", "pieces"]
+    assert taken[5:19] == ["flat", "pieces"] * 7
+    assert taken[19:] == [faster] * FIRST_STAY
+    assert (len(ways[faster].frames), len(ways[slower].frames)) == (1, 0)
+
+
+def test_cores_that_become_free_are_found_at_the_next_trial():
+    done = []
+
+    def times(name):
+        done.append(name)
+        return 2_000_000 if name != "pieces" else 4_000_000 if len(done) < 60 else 1_000_000
+
+    taken, _, _ = decisions(times, 19 + FIRST_STAY + 14 + 10)
+    assert taken[19 : 19 + FIRST_STAY] == ["flat"] * FIRST_STAY
+    assert taken[-10:] == ["pieces"] * 10
 
 
 def test_a_frame_for_which_there_is_no_memory_is_run_by_one_thread(host):

@@ -1,0 +1,110 @@
+"""Attached: the forms that a call takes when it needs no arguments any more, and how each treats its registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .async_value import AsyncValue, available
+from .device import Device
+from .errors import Internal
+from .host_array import returned, view
+from .kernel import KernelDef
+from .tensor import TensorMetadata
+
+STREAM = 0  # a device has one stream so far
+
+Attached = Callable[[], Any]
+Maker = Callable[[], Any]
+
+
+class HandOver(Exception):
+    """A call of the flat list gave what is no payload: the rest is the event-driven path's."""
+
+
+def then_forget(call: Attached, registers: list[Any], dead: Sequence[int]) -> None:
+    call()
+    for register in dead:
+        registers[register] = None
+
+
+def open_call(
+    registers: list[Any], args: tuple[int, ...], results: tuple[int, ...], fresh: tuple[Maker | None, ...],
+    run: Callable[..., Any],
+) -> Attached:
+    """A call that reads its registers when it runs; `fresh` makes the outputs that are no buffers of the frame."""
+    if len(results) == 1 and fresh[0] is not None and len(args) in (1, 2):
+        make, result, first, last = fresh[0], results[0], args[0], args[-1]
+
+        def unary() -> None:
+            out = registers[result] = make()
+            run(registers[first], out)
+
+        def binary() -> None:
+            out = registers[result] = make()
+            run(registers[first], registers[last], out)
+
+        return unary if len(args) == 1 else binary
+
+    def call() -> None:
+        for register, create in zip(results, fresh, strict=True):
+            if create is not None:
+                registers[register] = create()
+        run(*[registers[a] for a in args], *[registers[r] for r in results])
+
+    return call
+
+
+def run_returning(
+    registers: list[Any], args: Sequence[int], results: Sequence[int], run: Callable[[list[Any]], list[Any]]
+) -> None:
+    for register, value in zip(results, run([registers[a] for a in args]), strict=True):
+        registers[register] = value
+
+
+def run_host(
+    registers: list[Any], args: Sequence[int], results: Sequence[int], run: Callable[[list[Any]], list[Any]]
+) -> None:
+    """A host kernel that may give AsyncValues, and mostly does not. Raises HandOver when it does."""
+    is_payload = True
+    for register, value in zip(results, run([registers[a] for a in args]), strict=True):
+        registers[register] = value
+        is_payload = is_payload and not isinstance(value, AsyncValue)
+    if not is_payload:
+        raise HandOver
+
+
+def with_step(registers: list[Any], run: Callable[..., Any], *arrays: Any) -> Any:
+    return run(registers[-1], *arrays)
+
+
+def checked(
+    run: Callable[..., Any], metas: Sequence[TensorMetadata], op: str, kernel: KernelDef, inputs: list[Any]
+) -> list[Any]:
+    """Results of a kernel that returns them: payloads where they are there, else AsyncValues. Raises Internal for
+    AsyncValues of a kernel that does not say that it gives them."""
+    if kernel.nonstrict:
+        inputs = [x if isinstance(x, AsyncValue) else available(x) for x in inputs]
+    values = returned(run(*inputs), metas, op)
+    if not (kernel.asynchronous or kernel.nonstrict) and any(isinstance(v, AsyncValue) for v in values):
+        raise Internal(f"the kernel of {op} gave an AsyncValue and is not declared asynchronous", op=op)
+    return values
+
+
+def with_values(run: Callable[..., list[Any]], inputs: list[Any]) -> list[Any]:
+    """A non-strict host kernel's results."""
+    return run(*[x if isinstance(x, AsyncValue) else available(x) for x in inputs])
+
+
+def run_view(registers: list[Any], pairs: Sequence[tuple[int, int, TensorMetadata]]) -> None:
+    for result, source, meta in pairs:
+        registers[result] = view(registers[source], meta)
+
+
+def on_stream(copy: Callable[..., None], source: Any, result: Any) -> None:
+    copy(source, result, STREAM)
+
+
+def copy_out(device: Device, source: Any, result: Any, stream: int) -> None:
+    device.copy_out(source, result, stream)
+    device.synchronize(device.record(stream))

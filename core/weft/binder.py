@@ -1,0 +1,140 @@
+"""Binder: one call of a program meets the kernels that may serve it, when the program is linked or, where its shapes
+are known only then, while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .allocator import HostAllocator
+from .allocators.aligned import array_maker
+from .attached import STREAM
+from .errors import PluginError, Unimplemented, WeftError
+from .host_array import returned, view
+from .host_program import Call
+from .infer import infer_call
+from .kernel import Bind, Bound, Declined, KernelDef, check_bound, run_of
+from .op import MetadataRule, OpDef
+from .tensor import TensorMetadata, ValueInfo, constant_info
+
+if TYPE_CHECKING:
+    from .device import Device
+
+LAZY_VARIANTS = 64  # shapes that a lazily bound call remembers
+
+
+@dataclass(frozen=True, slots=True)
+class Binder:
+    """What is needed to bind one call, whenever its shapes are known."""
+
+    call: Call
+    op: OpDef
+    rule: MetadataRule | None
+    candidates: tuple[KernelDef, ...]
+    device: Device
+    prepared: dict[Any, Any]
+    allocator: HostAllocator
+
+    def bind(
+        self, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata]
+    ) -> tuple[KernelDef | None, Bound, list[tuple[str, str]]]:
+        """The first candidate that takes the call, or None, and that kernel bound; (pack, reason) of those that
+        declined."""
+        refusals: list[tuple[str, str]] = []
+        for kernel in self.candidates:
+            bind = Bind(self.call.node, self.op.name, self.call.attrs, tuple(inputs), tuple(outputs), self.device,
+                        STREAM, self.prepared)
+            bound = self._call(kernel, bind)
+            if not isinstance(bound, Declined):
+                return kernel, bound, refusals
+            refusals.append((kernel.pack, bound.reason))
+        return None, None, refusals
+
+    def _call(self, kernel: KernelDef, bind: Bind) -> Bound | Declined:
+        """What bind returns. Raises PluginError for what it raises, unless that is weft's and meant for the user."""
+        node, op = self.call.node, self.op.name
+        try:
+            bound = kernel.bind(bind)
+            check_bound(bound, kernel.pack, self.op.name)
+        except WeftError as error:
+            raise error.at(node=node, op=op, device=self.device.type)  # noqa: B904 - the same error, with its place filled in
+        except Exception as error:
+            raise PluginError(f"bind of {kernel.pack}'s kernel for {op} raised {type(error).__name__}: {error}",
+                              node=node, op=op, device=self.device.type) from error
+        return bound
+
+    def value_inputs(self) -> frozenset[int]:
+        """The inputs whose elements the metadata function reads."""
+        if self.rule is None:
+            return frozenset()
+        tensors = self.op.expand_inputs(self.call.attrs)
+        return frozenset(i for i, tensor in enumerate(tensors) if tensor.arg in self.rule.values)
+
+    def retained(self, kernels: Sequence[KernelDef]) -> frozenset[int]:
+        """The inputs that one of these kernels reads after it has returned. Raises Unimplemented for those that are in
+        a device's memory."""
+        names = {name for kernel in kernels for name in kernel.retains}
+        if not names:
+            return frozenset()
+        if not self.device.attributes.get("host_visible") and not names <= kernels[0].host:
+            raise Unimplemented(f"{kernels[0].pack}'s kernel for {self.op.name} retains inputs in the memory of "
+                                f"{self.device.type}", node=self.call.node, op=self.op.name,
+                                hint="a kernel may retain what it reads in host memory")
+        tensors = self.op.expand_inputs(self.call.attrs)
+        return frozenset(i for i, tensor in enumerate(tensors) if tensor.arg in names)
+
+
+class LazyKernel:
+    """A call whose shapes are known only while it runs: bound once for each combination it meets."""
+
+    def __init__(self, binder: Binder, constants: Mapping[int, Any]) -> None:
+        self._binder = binder
+        self._constants = dict(constants)  # input -> its value, where it is the same in every run
+        self._values = tuple(sorted(binder.value_inputs() - constants.keys()))
+        self._bound: dict[Any, Callable[[list[Any]], list[Any]]] = {}
+
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        """Outputs for these input arrays. Raises InvalidArgument when they do not fit the op."""
+        key = (tuple([x.shape for x in inputs]), tuple([_elements(inputs[i]) for i in self._values]))
+        run = self._bound.get(key)
+        if run is None:
+            if len(self._bound) >= LAZY_VARIANTS:
+                self._bound.clear()
+            run = self._bound[key] = self._bind(inputs)
+        return run(inputs)
+
+    def _bind(self, inputs: list[Any]) -> Callable[[list[Any]], list[Any]]:
+        binder = self._binder
+        infos = []
+        for i, array in enumerate(inputs):
+            info = constant_info(array)
+            if i in self._values:
+                info.value = array.copy()
+            else:
+                info.value = self._constants.get(i)
+            infos.append(info)
+        outputs = [o.meta for o in infer_call(binder.call, binder.op, binder.rule, infos)]
+        kernel, bound, refusals = binder.bind(infos, outputs)
+        if kernel is None:
+            why = "; ".join(f"{pack}: {reason}" for pack, reason in refusals)
+            raise Unimplemented(f"no kernel takes these inputs: {why}", node=binder.call.node, op=binder.op.name)
+        if bound is None:
+            alias = kernel.aliases(binder.call.attrs)
+            return lambda ins: [view(ins[alias[i]], meta) for i, meta in enumerate(outputs)]
+        run = run_of(bound)
+        if kernel.allocates:
+            return lambda ins: returned(run(*ins), outputs, binder.op.name)
+
+        makers = [array_maker(binder.allocator, o.dims, o.dtype.numpy) for o in outputs]
+
+        def call(ins: list[Any]) -> list[Any]:
+            outs = [make() for make in makers]
+            run(*ins, *outs)
+            return outs
+
+        return call
+
+
+def _elements(array: Any) -> Any:
+    return tuple(array.reshape(-1)) if array.dtype == object else array.tobytes()

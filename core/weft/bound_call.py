@@ -1,0 +1,66 @@
+"""BoundCall: a call of a program that has met its kernel, and what that means for those who run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .device import Device
+from .host_program import Call
+from .kernel import Bound, KernelDef
+
+
+@dataclass(frozen=True, slots=True)
+class BoundCall:
+    """A call of a linked program: bound, or `lazy` (bound when its shapes are seen), or a transfer (no kernel).
+
+    `alias`: which results show the buffer of which argument. `memory`: the stream whose memory the results live in.
+    `device` None: a host kernel, whose results may be anything.
+    `retained`: the arguments that its kernel reads after it has returned.
+    """
+
+    call: Call
+    device: Device | None
+    memory: int
+    kernel: KernelDef | None = None
+    bound: Bound = None
+    lazy: Callable[[list[Any]], list[Any]] | None = None
+    alias: Mapping[int, int] = field(default_factory=dict)
+    retained: frozenset[int] = frozenset()
+    stateful: bool = False
+
+    @property
+    def is_view(self) -> bool:
+        """True when there is nothing to run: every result is an argument under another type or shape."""
+        return self.kernel is not None and self.lazy is None and self.bound is None
+
+    @property
+    def plannable(self) -> bool:
+        """True when its results may be buffers of the frame."""
+        return self.lazy is None and not self.is_view and not self.returns
+
+    @property
+    def returns(self) -> bool:
+        """True when the run function returns its results instead of writing them."""
+        return self.device is None or (self.kernel is not None and self.kernel.returns)
+
+    @property
+    def pends(self) -> bool:
+        """True when it is declared to give results that come later."""
+        return self.kernel is not None and (self.kernel.asynchronous or self.kernel.nonstrict)
+
+    @property
+    def may_pend(self) -> bool:
+        """True when it may give results that come later, declared or not."""
+        return self.pends or self.device is None
+
+    @property
+    def lends(self) -> bool:
+        """True when its arguments may be read after it has returned."""
+        return self.may_pend
+
+    @property
+    def sees_host(self) -> bool:
+        """True when it works on host memory, and is done when it returns."""
+        return self.device is None or bool(self.device.attributes.get("host_visible"))
