@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from .async_value import AsyncValue, failed
 from .errors import Cancelled, WeftError
+from .kernel_errors import as_weft_error
 from .numpy_errors import quiet_context
 
 if TYPE_CHECKING:
@@ -30,11 +31,12 @@ DEEPEST = 32  # calls of functions within each other on one stack; what is deepe
 
 
 class Driver:
-    """Belongs to one step. All methods but `post`, `call` and `bell` are for the thread that drives."""
+    """Belongs to one step, and to the thread that made the step until it waits or leaves. All methods but `post` and
+    `call` are for the thread that drives."""
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: Step, thread: int) -> None:
         self._step = step
-        self._thread = threading.get_ident()  # that drives; 0 when none does
+        self._thread = thread  # that drives; 0 when none does
         self._context = quiet_context()
         self._ready: list[tuple[int, int, Propagation]] = []
         self._numbers = count()
@@ -86,16 +88,22 @@ class Driver:
         promises = [AsyncValue() for _ in function.function.results]
 
         def begin() -> None:
-            for promise, value in zip(promises, function.start(arguments, self._step), strict=True):
+            for promise, value in zip(promises, self._started(function, arguments), strict=True):
                 promise.forward_to(value)
 
-        def refuse() -> None:
-            for promise in promises:
-                promise.set_error(self._step.error or Cancelled("the run has ended"))
+        return promises if self.post(begin) else [self._ended() for _ in promises]
 
-        if not self.post(lambda: refuse() if self._step.error is not None else begin()):
-            refuse()
-        return promises
+    def _started(self, function: Executable, arguments: Sequence[Any]) -> list[AsyncValue]:
+        """What `start` gives, errors included: nobody is there to catch them."""
+        try:
+            if self._step.error is None:
+                return function.start(arguments, self._step)
+        except Exception as error:  # noqa: BLE001 - there may be no memory for a frame
+            return [failed(as_weft_error(error, "calling a function"))] * len(function.function.results)
+        return [self._ended() for _ in function.function.results]
+
+    def _ended(self) -> AsyncValue:
+        return failed(self._step.error or Cancelled("the run has ended"))
 
     def enter(self, propagation: Propagation, number: int) -> None:
         """A call is ready. Those of the youngest function go first, in the order of its program."""
@@ -214,7 +222,7 @@ class Driver:
 
     def _break_promises(self) -> None:
         while self._promising:
-            self._promising.pop().break_promises(failed(self._step.error or Cancelled("the run has ended")))
+            self._promising.pop().break_promises(self._ended())
 
     def _wait(self, timeout: float | None) -> None:
         """Until there is mail, the step is cancelled, or the time is over."""

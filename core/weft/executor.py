@@ -189,7 +189,10 @@ class Executable:
     def _own(self, value: AsyncValue) -> AsyncValue:
         """A copy of a result, once it is there."""
         if value.is_available():
-            return value if value.is_error() or value.is_dead() else available(self._copy(value.get()))
+            try:
+                return value if value.is_error() or value.is_dead() else available(self._copy(value.get()))
+            except Exception as error:  # noqa: BLE001 - there may be no memory, and nobody to tell but who has the value
+                return failed(as_weft_error(error, "copying a result"))
         own = AsyncValue()
         value.and_then(lambda: own.forward_to(self._own(value)))
         return own

@@ -74,7 +74,7 @@ class HostContext:
         self.resources = Resources()
         self.cancellation = CancelToken()  # parent of every step on this host
         self._diagnostics = diagnostics
-        self._lasting: weakref.WeakSet[Step] = weakref.WeakSet()  # steps that are there again after a restart
+        self._lasting: weakref.WeakValueDictionary[int, Step] = weakref.WeakValueDictionary()
         self._order = order
         self._records: dict[str, list[DeviceRecord]] = {}
         self._queues: list[ConcurrentWorkQueue] = []  # the one, once somebody has asked for it
@@ -106,22 +106,26 @@ class HostContext:
     def cancel(self) -> None:
         """End everything that runs on this host, as a RequestContext's cancel does, and what comes, until `restart`."""
         self.cancellation.cancel()
-        for step in self._lasting:
+        for step in self._lasting_steps():
             step.cancel(Cancelled("the host was cancelled"))
 
     def restart(self) -> None:
         """Programs may run again after `cancel`."""
         self.cancellation = CancelToken()
-        for step in self._lasting:
+        for step in self._lasting_steps():
             step.restart()
 
     def lasting_step(self) -> Step:
         """A step for all those runs that need none of their own, so that a cancelled host ends them, too."""
         step = Step(self)
-        self._lasting.add(step)
+        self._lasting[id(step)] = step
         if self.cancellation.is_cancelled:
             step.cancel(Cancelled("the host was cancelled"))
         return step
+
+    def _lasting_steps(self) -> list[Step]:
+        """Those that are there. (The list of references is made in one go: others may come meanwhile.)"""
+        return [step for ref in self._lasting.valuerefs() if (step := ref()) is not None]
 
     def report(self, error: WeftError) -> None:
         """Tell the diagnostics handler of an error, once; what it raises is reported as unraisable."""

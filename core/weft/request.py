@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .async_value import AsyncValue, failed
+from .errors import Cancelled
 from .executor import Executable
 from .resources import Resources
 from .step import CancelToken, Step
@@ -34,9 +35,12 @@ class RequestContext:
     def execute(self, executable: Executable, arguments: Sequence[Any]) -> list[AsyncValue]:
         """Start a linked function: its results, which may come later (`host.await_values`)."""
         step = Step(self.host, parents=(self.host.cancellation, self._token), resources=self.resources)
-        if step.error is not None:
-            results = [failed(step.error) for _ in executable.function.results]
-        else:
-            results = executable.start(arguments, step)
-        step.leave()
-        return results
+        try:
+            if step.error is not None:
+                return [failed(step.error) for _ in executable.function.results]
+            return executable.start(arguments, step)
+        except BaseException:
+            step.cancel(Cancelled("the run was interrupted"))
+            raise
+        finally:
+            step.leave()

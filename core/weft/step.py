@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
+from threading import get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from .async_value import AsyncValue
+from .async_value import AsyncValue, failed
 from .driver import Driver
 from .errors import Cancelled, DeadlineExceeded, WeftError
 from .forked import inherited
@@ -86,7 +87,9 @@ class Step:
         self.host = host
         self.trace = trace
         self.resources = host.resources if resources is None else resources
-        self._driver: Driver | None = None
+        self._thread = get_ident()
+        self._drivers: dict[None, Driver] = {}  # the one, once it is needed: setting a default is atomic
+        self._is_over = False
         self.error: WeftError | None = None  # why the step must end
         self.deadline = None if timeout is None else monotonic() + timeout
         self._timeout = timeout
@@ -97,16 +100,24 @@ class Step:
     @property
     def driver(self) -> Driver:
         """What runs the calls that could not be run in order; made when there are some."""
-        if self._driver is None:
-            self._driver = Driver(self)
-        return self._driver
+        for driver in self._drivers.values():
+            return driver
+        return self._drivers.setdefault(None, Driver(self, self._thread))
 
     def call(self, function: Callee, arguments: Sequence[Any]) -> list[AsyncValue]:
         """Run a function of the program in this step: its results, which may come later. Arguments may be AsyncValues.
 
         The one door for kernels that call functions. It never waits, and may be called from any thread.
         """
-        return self.driver.call(function.executable, arguments)
+        executable = function.executable
+        if self._is_over:
+            return [failed(Cancelled("the run has ended"))] * len(executable.function.results)
+        return self.driver.call(executable, arguments)
+
+    def post(self, mail: Callable[[], None]) -> bool:
+        """Have the thread that drives this step call back: for kernels that go on when a value has come. False when
+        the step is over."""
+        return not self._is_over and self.driver.post(mail)
 
     def enqueue(self, work: Callable[[], Any]) -> AsyncValue:
         """The result of `work`, a non-blocking task of the work queue: its value, or as error whatever it raises."""
@@ -137,10 +148,10 @@ class Step:
 
     def leave(self) -> None:
         """Nobody waits for this step: the work queue goes on with what is left of it."""
-        if self._driver is None:
-            self.close()
+        if self._drivers:
+            self.driver.leave()
         else:
-            self._driver.leave()
+            self.close()
 
     def cancelled(self) -> bool:
         """True when the step must end: kernels that take long ask this now and then."""
@@ -181,7 +192,8 @@ class Step:
             self.error = self._first[None] = Cancelled("the run has ended")
         for parent, number in self._parents:
             parent.forget(number)
-        self._driver = None
+        self._is_over = True
+        self._drivers.clear()
 
     def _cancel_by_parent(self) -> None:
         self.cancel(Cancelled("the run was cancelled"))

@@ -66,8 +66,8 @@ class _Loop:
             variables = following
 
     def _go_on(self, variables: list[Any], condition: AsyncValue) -> None:
-        if self._goes_on(variables, condition):
-            self._step.driver.post(lambda: self.turn(variables))
+        if self._goes_on(variables, condition) and not self._step.post(lambda: self.turn(variables)):
+            self._end([failed(Cancelled("the run has ended"))] * len(variables))
 
     def _goes_on(self, variables: list[Any], condition: AsyncValue) -> bool:
         if condition.is_error() or condition.is_dead():
