@@ -17,22 +17,23 @@ if TYPE_CHECKING:
     from .model import Model as Model
     from .model import load as load
     from .program import HostProgram as HostProgram
-    from .request import RequestContext as RequestContext
+    from .running.request import RequestContext as RequestContext
+    from .running.step import CancelToken as CancelToken
+    from .running.step import RunOptions as RunOptions
+    from .running.trace import RunMetadata as RunMetadata
     from .runtime import HostContext as HostContext
     from .runtime import devices as devices
     from .runtime import plugins as plugins
     from .runtime import register as register
     from .session import Session as Session
-    from .step import CancelToken as CancelToken
-    from .step import RunOptions as RunOptions
-    from .trace import RunMetadata as RunMetadata
 
 __version__ = "0.1.0"
 
 _WHERE = {
-    "CancelToken": "step", "Graph": "graph", "HostContext": "runtime", "HostProgram": "program", "Model": "model",
-    "RequestContext": "request", "RunMetadata": "trace", "RunOptions": "step", "Session": "session",
-    "devices": "runtime", "load": "model", "plugins": "runtime", "register": "runtime",
+    "CancelToken": "running.step", "Graph": "graph", "HostContext": "runtime", "HostProgram": "program",
+    "Model": "model", "RequestContext": "running.request", "RunMetadata": "running.trace",
+    "RunOptions": "running.step", "Session": "session", "devices": "runtime", "load": "model", "plugins": "runtime",
+    "register": "runtime",
 }
 _MODULES = ("api", "errors", "graphdef")
 

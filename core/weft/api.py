@@ -11,7 +11,7 @@ from .host_type import F32, F64, I1, I32, I64, Chain, HostType, String, Tensor
 from .kernel import Attachable, Bind, Declined, Kernels
 from .op import Attrs
 from .op_spec import OpSpec
-from .step import Step
+from .running.step import Step
 from .tensor import TensorMetadata, ValueInfo, info
 from .work_queue import ConcurrentWorkQueue, WorkQueueConfig
 

@@ -9,12 +9,12 @@ from weakref import WeakKeyDictionary
 from . import host_program
 from .async_value import AsyncValue
 from .errors import InvalidArgument, NotFound, boundary
-from .feeds import convert
-from .host_binding import check_argument, check_call
-from .host_context import HostContext
-from .link import LinkedFunction
 from .program_verifier import verify
-from .request import RequestContext
+from .running.feeds import convert
+from .running.host_binding import check_argument, check_call
+from .running.host_context import HostContext
+from .running.link import LinkedFunction
+from .running.request import RequestContext
 from .runtime import runtime
 
 

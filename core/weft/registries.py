@@ -25,7 +25,7 @@ class Registries:
         self.device_types = DeviceTypeRegistry()
         self.kernels = KernelRegistry(self.device_types, kernel_override, self.ops)
         self.host_kernels = HostKernelRegistry()
-        self.host_kernels.add_pack(HostPack("weft.host_kernels:register", OWN))
+        self.host_kernels.add_pack(HostPack("weft.running.host_kernels:register", OWN))
         self.allocators: dict[str, str | Callable[..., Any]] = dict(allocators.GIVEN)
         self.work_queues: dict[str, str | Callable[..., Any]] = dict(work_queues.GIVEN)
         self.passes: dict[str, GraphPass] = {}

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from . import host_context
 from .allocator import HostAllocator
 from .config import Config, load_config
 from .discovery import PluginRecord, Plugins, load_plugins
 from .errors import WeftError
 from .forked import inherited
-from .host_context import DeviceRecord
+from .running import host_context
+from .running.host_context import DeviceRecord
 from .work_queue import ConcurrentWorkQueue, WorkQueueConfig
 
 

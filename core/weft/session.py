@@ -7,23 +7,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, boundary, unexpected
-from .executor import Executable
 from .forked import inherited
 from .graph import Graph, verify
 from .graph_pass import in_order
 from .host_program import HostProgram
-from .link import NodesDeclined, Shared, link
 from .lower import lower
 from .names import flatten, target, tensor
 from .place import Placement, Placer
 from .plugin_code import plugin_code
-from .prepared import Linked, Prepared
 from .prune import Tensor, prune
 from .resolve import Resolved, check_versions, resolve
+from .running.executor import Executable
+from .running.link import NodesDeclined, Shared, link
+from .running.prepared import Linked, Prepared
+from .running.step import CancelToken, RunOptions
+from .running.trace import RunMetadata
 from .runtime import Runtime, runtime
-from .step import CancelToken, RunOptions
 from .tensor import TensorMetadata
-from .trace import RunMetadata
 
 MOST_PREPARED = 256  # combinations of feeds, fetches and targets that are kept
 LEGACY_SCALARS = 21  # up to this GraphDef version a placeholder of shape [] may be of any shape

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from weft.config import load_config
 from weft.discovery import Plugins, load_plugins
-from weft.host_context import HostContext
 from weft.kernel import Bind, Declined
 from weft.op import infer
+from weft.running.host_context import HostContext
 from weft.tensor import constant_info
 from weft_example.device import Example, scan
 from weft_example.plugin import Config

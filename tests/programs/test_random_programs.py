@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs.conftest import CONFIG
 from programs.writing import Body, program
-from weft.driver import Driver
 from weft.errors import Cancelled
-from weft.propagation import Propagation
+from weft.running.driver import Driver
+from weft.running.propagation import Propagation
 from weft.work_queue import WorkQueueConfig
 
 EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "150"))

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import weft
 from build import graph, node, placeholder
-from weft.dead_memory import poisoned
 from weft.errors import InvalidArgument
+from weft.running.dead_memory import poisoned
 
 PLAIN = kept_plugin.CONFIG | {"debug": {"poison": False}}
 POISON = kept_plugin.CONFIG | {"debug": {"poison": True}}

@@ -17,7 +17,7 @@ import weft
 from build import const, graph, node, placeholder
 from threads import in_threads
 from weft.errors import Aborted, Cancelled, DeadlineExceeded, InvalidArgument
-from weft.step import CancelToken, RunOptions
+from weft.running.step import CancelToken, RunOptions
 
 CONFIG = {"plugins": {"load": [str(Path(__file__).parent / "plugin_of_tests.py")]}}
 X, NEGATIVE = np.float32([1, 2, 3]), np.float32([-9, 2, 3])

@@ -18,15 +18,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threads import in_threads
 from weft.errors import Cancelled, DeadlineExceeded, InvalidArgument, Unknown
-from weft.link import link
-from weft.memory_plan import Use, plan_memory
-from weft.pieces import Pieces, divide
-from weft.piecewise import dependencies, piecewise
+from weft.running.link import link
+from weft.running.memory_plan import Use, plan_memory
+from weft.running.pieces import Pieces, divide
+from weft.running.piecewise import dependencies, piecewise
+from weft.running.step import RunOptions, Step
+from weft.running.trace import Trace
+from weft.running.tuning import FIRST_STAY, experiment
+from weft.running.way import Way
 from weft.runtime import runtime
-from weft.step import RunOptions, Step
-from weft.trace import Trace
-from weft.tuning import FIRST_STAY, experiment
-from weft.way import Way
 
 CONFIG = {"plugins": {"load": [str(Path(__file__).parent / "plugin_of_tests.py")]}, "work_queue": {"threads": 3}}
 EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "150"))

@@ -142,11 +142,11 @@ def test_ctrl_c_ends_the_run_of_the_main_thread_and_no_other(start, op):
 @pytest.mark.parametrize("waits", [True, False], ids=["waits for a helper", "runs a kernel"])
 def test_ctrl_c_ends_a_run_in_pieces_and_what_has_begun_ends_soon(start, waits):
     process = start(f"""
-        from weft.link import link
-        from weft.pieces import Pieces
-        from weft.piecewise import dependencies, piecewise
+        from weft.running.link import link
+        from weft.running.pieces import Pieces
+        from weft.running.piecewise import dependencies, piecewise
         from weft.runtime import runtime
-        from weft.step import Step
+        from weft.running.step import Step
 
         host = runtime(CONFIG | {{"work_queue": {{"threads": 2}}}}).host
         nodes = [placeholder("x", (3,)), *(node(f"n{{i}}", "Test>Hold", "x", "x") for i in range(2)),

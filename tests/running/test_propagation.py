@@ -16,12 +16,12 @@ import weft
 from build import graph, node, placeholder
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.driver import Driver
 from weft.errors import Cancelled, DeadlineExceeded, InvalidArgument, Unavailable, WeftError
-from weft.link import link
-from weft.propagation import Propagation
+from weft.running.driver import Driver
+from weft.running.link import link
+from weft.running.propagation import Propagation
+from weft.running.step import CancelToken, RunOptions, Step
 from weft.runtime import runtime
-from weft.step import CancelToken, RunOptions, Step
 
 PLUGIN = str(Path(__file__).parent / "plugin_of_tests.py")
 CONFIG = {"plugins": {"load": [PLUGIN]}}

@@ -10,10 +10,10 @@ from functools import partial
 
 import pytest
 from threads import in_threads
-from weft import step as module
 from weft.errors import Aborted, Cancelled
+from weft.running import step as module
+from weft.running.step import CancelToken, Step
 from weft.runtime import runtime
-from weft.step import CancelToken, Step
 
 
 def test_a_token_calls_back_in_the_order_of_asking_and_at_once_when_it_is_cancelled():

@@ -12,7 +12,7 @@ from build import const, graph, node, placeholder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from weft import dtypes
-from weft.memory_plan import Use, plan_memory
+from weft.running.memory_plan import Use, plan_memory
 
 OPS = {"AddV2": np.add, "Sub": np.subtract, "Maximum": np.maximum, "Mul": np.multiply}
 UNARY = {"Neg": np.negative, "Relu": lambda x: np.maximum(x, 0), "Identity": lambda x: x, "Square": np.square}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from weft import dtypes
 from weft.errors import InvalidArgument
-from weft.feeds import convert
+from weft.running.feeds import convert
 from weft.tensor import TensorMetadata
 
 

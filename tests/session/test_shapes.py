@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from weft import dtypes
 from weft.errors import InvalidArgument
-from weft.prepared import MOST_VARIANTS
+from weft.running.prepared import MOST_VARIANTS
 
 INT = dtypes.int32
 

@@ -22,9 +22,7 @@ FLOORS = (
                "tensor_proto wire"),
     ("programs", "host_program program_verifier"),
     ("passes", "infer lower names place prune resolve"),
-    ("running", "attached binder bound_call dead_memory driver executor feeds frame host_array host_binding "
-                "host_context host_kernels kernel_errors link memory_plan numpy_errors parallel pieces piecewise "
-                "prepared probe propagation request resources step trace tuning way"),
+    ("running", "running"),
     ("fronts", "__main__ api cli config config_schema config_sources discovery installed model plugin_module "
                "plugin_record program runtime session"),
 )

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from ..errors import WeftError
 from ..graph import Graph, Node
-from ..host_context import HostContext
 from ..model import NO_OUTPUTS
 from ..place import HOST_OPS
 from ..resolve import Resolved
+from ..running.host_context import HostContext
 
 Nodes = Mapping[str, Resolved | WeftError]
 

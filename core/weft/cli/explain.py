@@ -94,7 +94,7 @@ def _shape(text: str) -> tuple[str, tuple[int, ...]]:
 
 def _check_fits(name: str, shape: tuple[int, ...], meta: Any) -> None:
     from ..errors import InvalidArgument
-    from ..feeds import fits
+    from ..running.feeds import fits
     from ..tensor import shape_text
 
     if not fits(shape, meta):

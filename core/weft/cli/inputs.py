@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ..dtypes import string
 from ..errors import DataLoss, InvalidArgument, NotFound, WeftError, closest
-from ..feeds import fits
+from ..running.feeds import fits
 from ..tensor import TensorMetadata, shape_text
 from .images import read_image
 

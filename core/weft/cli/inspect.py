@@ -12,8 +12,8 @@ from .arguments import add_listing, add_model, command, open_graph
 if TYPE_CHECKING:
     from ..errors import WeftError
     from ..graph import Graph
-    from ..host_context import HostContext
     from ..resolve import Resolved
+    from ..running.host_context import HostContext
     from ..tensor import ValueInfo
 
 LARGEST = 5  # constants that are listed

@@ -11,8 +11,8 @@ from .arguments import add_listing, command, register_plugins
 from .progress import ticking
 
 if TYPE_CHECKING:
-    from ..host_context import DeviceRecord, HostContext
     from ..plugin_record import PluginRecord
+    from ..running.host_context import DeviceRecord, HostContext
 
 
 def add(commands: Any) -> None:

@@ -10,9 +10,9 @@ from .arguments import add_listing, command, open_graph, register_plugins
 
 if TYPE_CHECKING:
     from ..dtypes import DType
-    from ..host_context import HostContext
     from ..kernel import KernelDef
     from ..op import ArgDef, AttrDef, OpDef
+    from ..running.host_context import HostContext
 
 NAMED = 3  # nodes that are named for an op that a model lacks
 # Sets of element types under one word; EPILOG says which.

@@ -9,8 +9,8 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
-from .async_value import AsyncValue
-from .host_program import Call
+from ..async_value import AsyncValue
+from ..host_program import Call
 
 
 class Event(NamedTuple):

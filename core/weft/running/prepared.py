@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 
 from numpy import ndarray
 
-from .errors import Cancelled, Unimplemented
+from ..errors import Cancelled, Unimplemented
+from ..forked import inherited
+from ..host_program import HostProgram
+from ..tensor import TensorMetadata
 from .executor import Executable
 from .feeds import convert, fits
-from .forked import inherited
 from .frame import free
 from .host_context import HostContext
-from .host_program import HostProgram
 from .link import Shared
 from .step import CancelToken, RunOptions, Step
-from .tensor import TensorMetadata
 from .trace import RunMetadata, Trace
 
 MOST_VARIANTS = 8

@@ -7,19 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .allocator import HostAllocator
-from .allocators.aligned import array_maker
+from ..allocator import HostAllocator
+from ..allocators.aligned import array_maker
+from ..errors import PluginError, Unimplemented, WeftError
+from ..host_program import Call
+from ..infer import infer_call
+from ..kernel import Bind, Bound, Declined, KernelDef, check_bound, run_of
+from ..op import MetadataRule, OpDef
+from ..tensor import TensorMetadata, ValueInfo, constant_info
 from .attached import STREAM
-from .errors import PluginError, Unimplemented, WeftError
 from .host_array import returned, view
-from .host_program import Call
-from .infer import infer_call
-from .kernel import Bind, Bound, Declined, KernelDef, check_bound, run_of
-from .op import MetadataRule, OpDef
-from .tensor import TensorMetadata, ValueInfo, constant_info
 
 if TYPE_CHECKING:
-    from .device import Device
+    from ..device import Device
 
 LAZY_VARIANTS = 64  # shapes that a lazily bound call remembers
 

@@ -13,17 +13,17 @@ from threading import get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from .async_value import AsyncValue, failed
+from ..async_value import AsyncValue, failed
+from ..errors import Cancelled, DeadlineExceeded, WeftError
+from ..forked import inherited
 from .driver import Driver
-from .errors import Cancelled, DeadlineExceeded, WeftError
-from .forked import inherited
 from .kernel_errors import as_weft_error, is_interrupt
 from .parallel import Job
 from .resources import Resources
 
 if TYPE_CHECKING:
+    from ..host_kernel import Callee
     from .host_context import HostContext
-    from .host_kernel import Callee
     from .trace import Trace
 
 

@@ -13,9 +13,9 @@ from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-from .async_value import DEAD, AsyncValue, available, failed
+from ..async_value import DEAD, AsyncValue, available, failed
+from ..errors import WeftError
 from .bound_call import BoundCall
-from .errors import WeftError
 from .frame import BLOCK, FrameLayout
 from .kernel_errors import is_interrupt
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from .allocators.poisoning import poison
+from ..allocators.poisoning import poison
 
 Attached = Callable[[], Any]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .async_value import AsyncValue, available
-from .device import Device
-from .errors import Internal
+from ..async_value import AsyncValue, available
+from ..device import Device
+from ..errors import Internal
+from ..kernel import KernelDef
+from ..tensor import TensorMetadata
 from .host_array import returned, view
-from .kernel import KernelDef
-from .tensor import TensorMetadata
 
 STREAM = 0  # a device has one stream so far
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..host_kernel import HostKernels
+from ...host_kernel import HostKernels
 from . import arithmetic, chains, control
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from struct import Struct, error
 from typing import Any, TypeVar
 
-from ..errors import InvalidArgument
-from ..host_kernel import HostKernels
-from ..host_type import F32, F64, I1, I32, I64
+from ...errors import InvalidArgument
+from ...host_kernel import HostKernels
+from ...host_type import F32, F64, I1, I32, I64
 
 N = TypeVar("N")
 _FLOAT = Struct("f")

@@ -15,8 +15,8 @@ from contextvars import copy_context
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING
 
-from .errors import Unknown
-from .work_queues.waiting import SLICE, WaitingThreads
+from ..errors import Unknown
+from ..work_queues.waiting import SLICE, WaitingThreads
 
 if TYPE_CHECKING:
     from .host_context import HostContext

@@ -16,8 +16,8 @@ from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from .async_value import AsyncValue, failed
-from .errors import Cancelled, WeftError
+from ..async_value import AsyncValue, failed
+from ..errors import Cancelled, WeftError
 from .kernel_errors import as_weft_error
 from .numpy_errors import quiet_context
 

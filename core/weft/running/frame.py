@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .allocators.aligned import array_maker
+from ..allocators.aligned import array_maker
+from ..errors import ResourceExhausted, Unimplemented, WeftError
+from ..host_program import COPY, HOST, Function
+from ..kernel import run_of
+from ..tensor import TensorMetadata
 from .attached import (
     Attached,
     Maker,
@@ -31,15 +35,11 @@ from .attached import (
 )
 from .bound_call import BoundCall
 from .dead_memory import poisoned
-from .errors import ResourceExhausted, Unimplemented, WeftError
 from .host_array import given, typed, view
-from .host_program import COPY, HOST, Function
-from .kernel import run_of
 from .memory_plan import MemoryPlan, Use, plan_memory
 from .numpy_errors import quiet_context
 from .pieces import Pieces
 from .step import Step
-from .tensor import TensorMetadata
 
 if TYPE_CHECKING:
     from .host_context import HostContext

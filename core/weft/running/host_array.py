@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .async_value import AsyncValue, unwrapped
-from .errors import Internal
-from .tensor import Shape, TensorMetadata, shape_text
+from ..async_value import AsyncValue, unwrapped
+from ..errors import Internal
+from ..tensor import Shape, TensorMetadata, shape_text
 
 
 def typed(buffer: Any, meta: TensorMetadata) -> Any:

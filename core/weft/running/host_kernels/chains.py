@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from ..host_kernel import HostKernels
-from ..host_type import F32, F64, I1, I32, I64, Chain
+from ...host_kernel import HostKernels
+from ...host_type import F32, F64, I1, I32, I64, Chain
 
 N = TypeVar("N")
 PRINTED = {"i1": (I1, "int1 = %d"), "i32": (I32, "int32 = %d"), "i64": (I64, "int64 = %d"), "f32": (F32, "f32 = %f"),

@@ -15,19 +15,19 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from .allocator import HostAllocator
-from .allocators import make_allocator
-from .async_value import AsyncValue
-from .debug_config import DebugConfig
-from .device import Device, DeviceName, load_callable
-from .errors import Cancelled, NotFound, PluginError, Unavailable, WeftError, closest
-from .forked import inherited
-from .placement_config import preference
-from .registries import Registries
+from ..allocator import HostAllocator
+from ..allocators import make_allocator
+from ..async_value import AsyncValue
+from ..debug_config import DebugConfig
+from ..device import Device, DeviceName, load_callable
+from ..errors import Cancelled, NotFound, PluginError, Unavailable, WeftError, closest
+from ..forked import inherited
+from ..placement_config import preference
+from ..registries import Registries
+from ..work_queue import ConcurrentWorkQueue, WorkQueueConfig
+from ..work_queues import make_work_queue
 from .resources import Resources
 from .step import CancelToken, Step
-from .work_queue import ConcurrentWorkQueue, WorkQueueConfig
-from .work_queues import make_work_queue
 
 
 @dataclass

@@ -10,8 +10,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..errors import Cancelled, ResourceExhausted
 from .attached import Attached
-from .errors import Cancelled, ResourceExhausted
 from .frame import BLOCK, Frame, FrameLayout
 from .parallel import Job, nothing
 from .pieces import Pieces, divide

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ..async_value import AsyncValue, failed
-from ..errors import Cancelled
-from ..host_kernel import Callee, HostKernels
-from ..host_type import I1, I32
+from ...async_value import AsyncValue, failed
+from ...errors import Cancelled
+from ...host_kernel import Callee, HostKernels
+from ...host_type import I1, I32
 from ..step import Step
 
 

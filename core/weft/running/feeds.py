@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from . import dtypes
-from .dtypes import DType
-from .errors import InvalidArgument, WeftError
-from .tensor import TensorMetadata, shape_text
+from .. import dtypes
+from ..dtypes import DType
+from ..errors import InvalidArgument, WeftError
+from ..tensor import TensorMetadata, shape_text
 
 
 def convert(value: Any, meta: TensorMetadata, name: str) -> Any:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .device import Device
-from .host_program import Call
-from .kernel import Bound, KernelDef
+from ..device import Device
+from ..host_program import Call
+from ..kernel import Bound, KernelDef
 
 
 @dataclass(frozen=True, slots=True)

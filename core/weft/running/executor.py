@@ -12,19 +12,19 @@ from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-from .allocators.aligned import array_maker
-from .async_value import AsyncValue, available, failed, unwrapped
+from ..allocators.aligned import array_maker
+from ..async_value import AsyncValue, available, failed, unwrapped
+from ..device import Device
+from ..errors import Cancelled, DeadlineExceeded, WeftError
+from ..host_program import Function
+from ..tensor import TensorMetadata
 from .attached import STREAM, Attached, HandOver
 from .bound_call import BoundCall
-from .device import Device
-from .errors import Cancelled, DeadlineExceeded, WeftError
 from .frame import Frame, FrameLayout
-from .host_program import Function
 from .kernel_errors import as_weft_error, is_interrupt
 from .piecewise import divided
 from .propagation import Propagation
 from .step import Step
-from .tensor import TensorMetadata
 from .tuning import Tuning
 from .way import CallTraced, Way
 

@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .allocator import HostAllocator
-from .allocators.aligned import array_maker
+from ..allocator import HostAllocator
+from ..allocators.aligned import array_maker
+from ..errors import ResourceExhausted, Unimplemented, WeftError
+from ..host_program import CONSTANT, COPY, HOST, Call, Function, HostProgram
+from ..infer import infer_registers
+from ..kernel import KernelDef, run_of
+from ..tensor import TensorMetadata, ValueInfo, constant_info
 from .attached import STREAM
 from .binder import Binder, LazyKernel
 from .bound_call import BoundCall
-from .errors import ResourceExhausted, Unimplemented, WeftError
 from .executor import Executable
 from .frame import Owned
 from .host_array import solid, view
 from .host_binding import bind_host_kernel
-from .host_program import CONSTANT, COPY, HOST, Call, Function, HostProgram
-from .infer import infer_registers
-from .kernel import KernelDef, run_of
-from .tensor import TensorMetadata, ValueInfo, constant_info
 
 if TYPE_CHECKING:
-    from .device import Device
+    from ..device import Device
     from .host_context import HostContext
 
 FOLDED_BYTES = 64 << 10  # a folded value may be this large, or as large as what it was made from

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from .async_value import AsyncValue, unwrapped
-from .errors import Internal, InvalidArgument
+from ..async_value import AsyncValue, unwrapped
+from ..errors import Internal, InvalidArgument
+from ..host_kernel import Callee, HostKernel
+from ..host_program import Call, Function, RegisterType
+from ..host_type import NAMED, TENSOR, HostType
+from ..tensor import TensorMetadata
 from .host_array import given
-from .host_kernel import Callee, HostKernel
-from .host_program import Call, Function, RegisterType
-from .host_type import NAMED, TENSOR, HostType
-from .tensor import TensorMetadata
 
 
 def check_call(kernel: HostKernel, call: Call, function: Function) -> None:

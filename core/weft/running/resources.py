@@ -6,7 +6,7 @@ from collections.abc import Callable
 from threading import RLock
 from typing import Any, TypeVar
 
-from .forked import inherited
+from ..forked import inherited
 
 T = TypeVar("T")
 

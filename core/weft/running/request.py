@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .async_value import AsyncValue, failed
-from .errors import Cancelled
+from ..async_value import AsyncValue, failed
+from ..errors import Cancelled
 from .executor import Executable
 from .resources import Resources
 from .step import CancelToken, Step
