@@ -3,6 +3,7 @@
 from . import dtypes, errors, geometry
 from .allocator import AllocatorStats, HostAllocator, PlainAllocator
 from .async_value import DEAD, AsyncValue, available, failed
+from .disk_cache import DiskCache
 from .dtypes import DType
 from .errors import Unavailable
 from .hookspecs import DeviceRegistrar, KernelPackRegistrar, OpRegistrar, hookimpl
@@ -36,6 +37,7 @@ __all__ = [
     "DType",
     "Declined",
     "DeviceRegistrar",
+    "DiskCache",
     "HostAllocator",
     "HostKernels",
     "HostType",

@@ -22,8 +22,10 @@ Event = Any
 class Device(Protocol):
     """One device of a plugin. The runtime gives it its index and name.
 
-    attributes: `memory` (bytes), `model`, `driver`, `host_visible`: True when its buffers are host memory, in which
-    case allocate returns a one-dimensional, 64-byte aligned uint8 array and kernels get NumPy arrays.
+    attributes: `memory` (bytes), `model`, `driver`, with its version: only where it is named a probe that went well is
+    remembered for the next process; `accelerator`: False for a device that is the host's own processors by another name
+    or a simulator, which nobody gets who did not ask for it; `host_visible`: True when its buffers are host memory, in
+    which case allocate returns a one-dimensional, 64-byte aligned uint8 array and kernels get NumPy arrays.
     """
 
     type: str

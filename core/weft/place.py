@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Protocol
 
 from .device import DeviceName
@@ -26,6 +27,9 @@ class DeviceView(Protocol):
 
     def preference(self) -> list[str]:
         """Device types, those to be preferred first."""
+
+    def choices(self) -> Iterator[DeviceName]:
+        """Types or single devices to ask, in turn, for a node that asks for none."""
 
     def names(self, device_type: str) -> list[str]:
         """Short names of the usable devices of a type."""
@@ -119,18 +123,18 @@ class Placer:
             row.error = error.at(node=row.node, op=row.op)
             return
         if request is None:
-            self._first_that_can(row, entry, self._devices.preference(), "first in order with a kernel")
+            self._first_that_can(row, entry, self._devices.choices(), "first in order with a kernel")
             return
         if self._try(row, entry, request, "requested"):
             return
         missed = row.refused[-1][1]
-        types = dict.fromkeys([request.type or "", *self._devices.preference()])  # another of its type comes first
+        choices = chain((DeviceName(type=request.type),), self._devices.choices())  # another of its type comes first
         reason = f"first in order with a kernel; the request could not be met: {missed}"
-        if self._first_that_can(row, entry, types, reason):
+        if self._first_that_can(row, entry, choices, reason):
             self._not_met(row, request, missed)
 
-    def _first_that_can(self, row: Assignment, entry: Resolved, types: Iterable[str], reason: str) -> bool:
-        if any(self._try(row, entry, DeviceName(type=t), reason) for t in types):
+    def _first_that_can(self, row: Assignment, entry: Resolved, choices: Iterable[DeviceName], reason: str) -> bool:
+        if any(self._try(row, entry, choice, reason) for choice in choices):
             return True
         row.error = self._unplaceable(row, entry)
         return False

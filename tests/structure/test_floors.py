@@ -16,8 +16,9 @@ ROOT = Path(__file__).parent.parent.parent
 CORE = ROOT / "core" / "weft"
 FLOORS = (
     ("values", "async_value dtypes errors forked tensor"),
-    ("contracts", "allocator allocators debug_config device geometry graph_pass hookspecs host_kernel host_type "
-                  "kernel metadata op op_spec placement_config plugin_code registries work_queue work_queues"),
+    ("contracts", "allocator allocators debug_config device disk_cache geometry graph_pass hookspecs host_kernel "
+                  "host_type kernel metadata op op_spec placement_config plugin_code registries work_queue "
+                  "work_queues"),
     ("graphs", "attr_value function graph graph_order graph_verifier graphdef graphdef_text messages node "
                "tensor_proto wire"),
     ("programs", "host_program program_verifier"),
@@ -80,7 +81,8 @@ def test_modules_do_not_import_each_other_in_circles():
     TopologicalSorter(others).prepare()
 
 
-@pytest.mark.parametrize("package", ["device_cpu/weft_cpu", "plugins/example/weft_example"])
+@pytest.mark.parametrize(
+    "package", ["device_cpu/weft_cpu", "device_opencl/weft_opencl", "plugins/example/weft_example"])
 def test_plugins_import_nothing_of_weft_but_its_api(package):
     for path in (ROOT / package).rglob("*.py"):
         for statement in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -90,7 +92,7 @@ def test_plugins_import_nothing_of_weft_but_its_api(package):
 
 
 def test_no_module_has_a_name_that_says_nothing():
-    for folder in ("core", "device_cpu", "plugins", "tests", "benchmarks", "examples"):
+    for folder in ("core", "device_cpu", "device_opencl", "plugins", "tests", "benchmarks", "examples"):
         assert not [p for p in (ROOT / folder).rglob("*.py") if p.stem in FORBIDDEN_NAMES]
 
 

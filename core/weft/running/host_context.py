@@ -10,7 +10,7 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -143,6 +143,26 @@ class HostContext:
         """Device types, those that placement prefers first."""
         return preference(self._order, [t.type for t in self.registries.device_types.by_priority()])
 
+    def choices(self) -> Iterator[DeviceName]:
+        """What placement asks, in turn, for a node that asks for no device: those types that config orders, then all
+        others by priority, and at last what of these is no accelerator, or not there. A type is scanned when its turn
+        comes.
+        """
+        last: list[DeviceName] = []
+        for device_type in self.preference():
+            name = DeviceName(type=device_type)
+            if not isinstance(self._order, str) and device_type in self._order:
+                yield name
+                continue
+            records = self.records(device_type)
+            others = [r for r in records if r.device is None or not r.attributes.get("accelerator", True)]
+            if others:
+                last += [DeviceName.parse(r.name) for r in others]
+                yield from (DeviceName.parse(r.name) for r in records if r not in others)
+            else:
+                yield name
+        yield from last
+
     def names(self, device_type: str) -> list[str]:
         """Short names of the usable devices of a type: opened and probed when first asked for."""
         return [r.name for r in self.records(device_type) if self._open(r)]
@@ -223,14 +243,18 @@ class HostContext:
         with self._lock:
             if record.status == "found":
                 assert record.device is not None
-                from .probe import probe
+                from .probe import probe_once
 
                 try:
                     failed = self.registries.kernels.failure(record.type, record.plugin)
                     if failed is not None:
                         raise PluginError(f"the kernels of plugin {record.plugin} failed to load: {failed}")
                     record.device.open()
-                    probe(record.device, self.registries)
+                    try:
+                        probe_once(record.device, self.registries, record.plugin)
+                    except BaseException:
+                        record.device.close()
+                        raise
                     record.status = "ok"
                 except Exception as error:  # noqa: BLE001 - a plugin's fault becomes a record
                     record.give_up(error)

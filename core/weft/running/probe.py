@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..device import Device
+from ..disk_cache import DiskCache
 from ..dtypes import float32
 from ..errors import Unavailable
 from ..kernel import Bind, Declined, run_of
@@ -15,6 +16,18 @@ from ..tensor import info
 from .attached import STREAM
 
 SHAPE = (16,)
+
+
+def probe_once(device: Device, registries: Registries, plugin: str) -> None:
+    """Probe a device unless that went well before, in whatever process, with this plugin, driver and hardware. A device
+    that does not name its driver is always probed. Raises as `probe` does."""
+    driver = device.attributes.get("driver")
+    key = "\n".join((plugin, device.type, device.uid, str(driver)))
+    cache = DiskCache("probes")
+    if driver is None or cache.get(key) is None:
+        probe(device, registries)
+        if driver is not None:
+            cache.put(key, key.encode())
 
 
 def probe(device: Device, registries: Registries) -> None:

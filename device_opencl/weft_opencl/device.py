@@ -1,0 +1,112 @@
+"""The devices: those that the drivers of this machine list, and what the runtime asks of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from weft.api import Unavailable
+
+from .command_queue import Queue
+from .memory import Memory, allowance
+from .native import Native
+from .programs import Programs
+
+try:
+    import pyopencl as cl
+except ImportError as error:
+    raise Unavailable(f"pyopencl cannot be imported: {error}", hint="pip install pyopencl") from error
+
+if TYPE_CHECKING:
+    from .plugin import Config
+
+NO_DRIVER = "install the vendor's OpenCL driver, or to try it on a CPU: apt install pocl-opencl-icd"
+BUS = ("pci_bus_info_khr", "pci_bus_id_nv", "topology_amd")  # where a device sits, by extension
+
+
+def scan(config: Config) -> list[OpenCL]:
+    """Accelerators come first, CPUs then, simulators, which say that they are everything, last."""
+    every = sorted(_listed(), key=_rank)
+    if not every:
+        raise Unavailable("there is no OpenCL driver, or none lists a device", hint=NO_DRIVER)
+    chosen = [device for device in every
+              if _named(device.platform.name, config.platforms) and _named(device.name, config.devices)]
+    if not chosen:
+        there = ", ".join(f"'{device.name}' of '{device.platform.name}'" for device in every)
+        raise Unavailable(f"config leaves none of the devices: {there}",
+                          hint="change platforms or devices in [plugin.opencl]")
+    twins: dict[str, int] = {}
+    devices = []
+    for device in chosen:
+        name = f"{device.platform.name}/{device.name}"
+        number = twins[name] = twins.get(name, -1) + 1
+        devices.append(OpenCL(device, f"{name}/{number}{_bus(device)}", allowance(config.memory, device)))
+    return devices
+
+
+class OpenCL:
+    type = "OPENCL"
+
+    def __init__(self, device: cl.Device, uid: str, memory: int) -> None:
+        self.uid = uid
+        self.attributes: dict[str, Any] = {
+            "memory": memory, "model": device.name.strip(), "platform": device.platform.name.strip(),
+            "driver": f"{device.platform.version.strip()}, {device.driver_version.strip()}",
+            "accelerator": _rank(device) == 0,
+        }
+        self._device = device
+
+    def open(self) -> None:
+        try:
+            context = cl.Context([self._device])
+            self._queue = Queue(context, self._device)
+        except cl.Error as error:
+            raise Unavailable(f"its driver refuses a queue: {error}", hint="update the driver") from error
+        self._memory = Memory(self._queue, self.attributes["memory"])
+        self.native = Native(context, self._device, self._queue, Programs(context, self._device))
+
+    def close(self) -> None:
+        self._queue.close()
+        self._memory.close()
+
+    def allocate(self, nbytes: int) -> Any:
+        return self._memory.allocate(nbytes)
+
+    def free(self, buffer: Any) -> None:
+        self._memory.free(buffer)
+
+    def copy_in(self, host: Any, buffer: Any, stream: int) -> None:
+        self._queue.write(host, buffer)
+
+    def copy_out(self, buffer: Any, host: Any, stream: int) -> None:
+        self._queue.read(buffer, host)
+
+    def record(self, stream: int) -> Any:
+        return self._queue.record()
+
+    def synchronize(self, event: Any) -> None:
+        self._queue.synchronize(event)
+
+
+def _listed() -> Iterator[cl.Device]:
+    with suppress(cl.LogicError):  # how a loader says that it has no driver
+        for platform in cl.get_platforms():
+            with suppress(cl.Error):  # a driver for hardware that is not there
+                yield from platform.get_devices()
+
+
+def _rank(device: cl.Device) -> int:
+    kinds = cl.device_type
+    return 0 if not device.type & kinds.CPU else 1 if not device.type & kinds.GPU else 2
+
+
+def _named(name: str, parts: tuple[str, ...]) -> bool:
+    return not parts or any(part.lower() in name.lower() for part in parts)
+
+
+def _bus(device: cl.Device) -> str:
+    for attribute in BUS:
+        with suppress(cl.Error, AttributeError):
+            return f"/{getattr(device, attribute)}"
+    return ""

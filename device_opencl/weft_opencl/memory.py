@@ -1,0 +1,71 @@
+"""Memory of a device: a pool of buffers, within what config allows."""
+
+from __future__ import annotations
+
+from collections import deque
+from threading import Lock
+
+import pyopencl as cl
+from pyopencl.tools import ImmediateAllocator, MemoryPool, PooledBuffer
+from weft.api import errors
+
+from .command_queue import Queue
+
+
+class Memory:
+    """Buffers for one queue. What is freed serves the next who asks: the queue is in order, so whatever used it before
+    is done by then."""
+
+    def __init__(self, queue: Queue, limit: int) -> None:
+        self._queue = queue
+        self._limit = limit
+        self._largest = queue.handle.device.max_mem_alloc_size
+        self._pool = MemoryPool(ImmediateAllocator(queue.handle))
+        self._freed: deque[PooledBuffer] = deque()  # finalizers free at any moment, under the lock too
+        self._lock = Lock()
+
+    @property
+    def used(self) -> int:
+        """Bytes that are lent."""
+        with self._lock:
+            self._take_back()
+            return int(self._pool.active_bytes)
+
+    def allocate(self, nbytes: int) -> PooledBuffer | None:
+        self._queue.check()
+        with self._lock:
+            self._take_back()
+            if nbytes > self._largest:
+                return None
+            if self._pool.managed_bytes + nbytes > self._limit:
+                self._pool.free_held()
+                if self._pool.managed_bytes + nbytes > self._limit:
+                    return None
+            try:
+                return self._pool.allocate(nbytes)
+            except cl.MemoryError:
+                return None
+            except cl.Error as error:
+                raise self._queue.lose(error) from error
+
+    def free(self, buffer: PooledBuffer) -> None:
+        self._freed.append(buffer)
+
+    def close(self) -> None:
+        with self._lock:
+            self._take_back()
+            self._pool.stop_holding()
+
+    def _take_back(self) -> None:
+        while self._freed:
+            self._freed.popleft().release()
+
+
+def allowance(memory: int | str, device: cl.Device) -> int:
+    """The bytes that config's `memory` means on this device. Raises InvalidArgument."""
+    text = str(memory).strip()
+    share = text.removesuffix("%").strip()
+    if not share.isascii() or not share.isdigit() or int(share) == 0 or (text.endswith("%") and int(share) > 100):
+        raise errors.InvalidArgument(f"[plugin.opencl] memory is {memory!r}",
+                                     hint="write a share such as '80%', or a number of bytes")
+    return device.global_mem_size * int(share) // 100 if text.endswith("%") else int(share)

@@ -1,0 +1,22 @@
+"""The OpenCL plugin: announces the device type OPENCL. This module is light; pyopencl is imported at the first scan."""
+
+from dataclasses import dataclass
+
+from weft.api import DeviceRegistrar, hookimpl
+
+WEFT_API = (1, 0)
+
+
+@dataclass(frozen=True)
+class Config:
+    """[plugin.opencl]. `platforms` and `devices`: parts of the names of those to offer; empty: all. `memory`: what weft
+    may take of each device's, in bytes or as a share of it."""
+
+    platforms: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    memory: int | str = "80%"
+
+
+@hookimpl
+def weft_devices(registry: DeviceRegistrar) -> None:
+    registry.device(type="OPENCL", scan="weft_opencl.device:scan", kernels="weft_opencl.kernels:register", priority=40)

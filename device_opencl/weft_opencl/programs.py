@@ -1,0 +1,69 @@
+"""Programs of a device: built once in a process, and once on a machine as long as its driver stays the same."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from threading import Lock
+
+import pyopencl as cl
+from pyopencl._cl import _Program
+from weft.api import DiskCache, errors
+
+warnings.filterwarnings("ignore", category=cl.CompilerWarning)  # some drivers always have something to say
+OPTIONS = ["-w"]  # warnings about kernels are nobody's at run time
+SHOWN = 3
+
+
+class Programs:
+    """`built` counts those that were compiled from source."""
+
+    def __init__(self, context: cl.Context, device: cl.Device) -> None:
+        self._context = context
+        self._device = device
+        self._driver = "\n".join((device.platform.version, device.vendor, device.name, device.version,
+                                  device.driver_version))
+        self._disk = DiskCache("opencl")
+        self._programs: dict[tuple[str, str], cl.Program] = {}
+        self._lock = Lock()
+        self.built = 0
+
+    def get(self, source: str, options: str) -> cl.Program:
+        """The program for this text. Raises Internal with the compiler's first errors."""
+        with self._lock:
+            program = self._programs.get((source, options))
+            if program is None:
+                program = self._programs[source, options] = self._load(source, options)
+            return program
+
+    def _load(self, source: str, options: str) -> cl.Program:
+        key = "\n".join((self._driver, options, source))
+        binary = self._disk.get(key)
+        if binary is not None:
+            try:
+                return self._build(cl.Program(self._context, [self._device], [binary]), options)
+            except cl.Error:  # damaged, or of a driver that does not tell its versions apart
+                pass
+        try:
+            program = self._build(cl.Program(_Program(self._context, source)), options)
+        except cl.Error as error:
+            raise errors.Internal(f"a kernel does not compile: {_shortened(str(error))}",
+                                  hint="its pack does not fit this driver") from error
+        self.built += 1
+        self._disk.put(key, program.binaries[0])
+        return program
+
+    def _build(self, program: cl.Program, options: str) -> cl.Program:
+        """Build a program that exists already for the driver: for others pyopencl has a cache of its own, which leaves
+        the text of what does not compile behind."""
+        program.build([*OPTIONS, *options.split()])
+        return program
+
+
+def _shortened(log: str) -> str:
+    """The first errors of a log that may have thousands of lines, without the files of the driver's own."""
+    found = [re.sub(r"\S*?:(\d+:\d+): ", r"\1: ", line.strip()) for line in log.splitlines()
+             if re.search(r"\berror\b", line, re.IGNORECASE) and not re.match(r"\d+ errors? generated", line.strip())]
+    found = found or [line.strip() for line in log.splitlines() if line.strip()]
+    more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return "; ".join(line[:200] for line in found[:SHOWN]) + more
