@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 MANIFESTS := requirements.txt constraints.txt $(wildcard pyproject.toml */pyproject.toml plugins/*/pyproject.toml)
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench opencl-cpu clean
 demo: $(VENV)/.ready
 	$(VENV)/bin/python examples/digits/demo.py
 
@@ -18,6 +18,11 @@ bench: $(VENV)/.ready
 	$(VENV)/bin/python benchmarks/queues.py
 	$(VENV)/bin/python benchmarks/parallel.py
 	$(VENV)/bin/python benchmarks/allocators.py
+	$(VENV)/bin/python benchmarks/opencl.py
+
+# PoCL in the user's cache, by which the tests have an OpenCL device; prints the environment that other programs need.
+opencl-cpu:
+	@.ci/opencl-cpu
 
 # Made anew, whole, when a manifest changes or when the last set-up did not reach its end. (Not made aside and renamed:
 # the console scripts of an environment have its path in their first line.)

@@ -1,4 +1,4 @@
-"""Settings of all tests, and what the summary says of the golden cases."""
+"""Settings of all tests, and what the summary says of devices and golden cases."""
 
 import os
 
@@ -11,8 +11,11 @@ settings.load_profile("weft")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How many of TensorFlow's recorded cases were run: tests record them as the property "golden cases"."""
+    """The devices beside those that are always there, and how many of TensorFlow's recorded cases were run, as tests
+    record them: properties "device tested" and "golden cases"."""
     passed = terminalreporter.getreports("passed")
+    devices = {value for report in passed for name, value in report.user_properties if name == "device tested"}
+    terminalreporter.write_line(f"devices tested: {', '.join(['CPU:0', 'EXAMPLE:0', *sorted(devices)])}")
     counts = [count for report in passed for name, count in report.user_properties if name == "golden cases"]
     if counts:
         ways = "fed, as constants and between buffers"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -26,14 +25,17 @@ class DiskCache:
         except OSError:
             return None
 
-    def put(self, key: str, value: bytes) -> None:
-        """Keep a value. Who reads meanwhile, in whatever process, finds all of it or nothing."""
-        with suppress(OSError):
+    def put(self, key: str, value: bytes) -> bool:
+        """Keep a value, if that is possible. Who reads meanwhile, in whatever process, finds all of it or nothing."""
+        try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self.folder)
             with os.fdopen(handle, "wb") as file:
                 file.write(value)
             Path(name).replace(self._path(key))
+        except OSError:
+            return False
+        return True
 
     def _path(self, key: str) -> Path:
         return self.folder / sha256(key.encode()).hexdigest()

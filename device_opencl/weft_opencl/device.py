@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from weft.api import Unavailable
+from weft.api import DiskCache, Unavailable
+
+if not DiskCache("opencl").put("pyopencl", b""):  # a cache of pyopencl's own fails where it cannot be written
+    os.environ.setdefault("PYOPENCL_NO_CACHE", "true")
+try:
+    import pyopencl as cl
+except ImportError as error:
+    raise Unavailable(f"pyopencl cannot be imported: {error}", hint="pip install pyopencl") from error
 
 from .command_queue import Queue
 from .memory import Memory, allowance
 from .native import Native
 from .programs import Programs
-
-try:
-    import pyopencl as cl
-except ImportError as error:
-    raise Unavailable(f"pyopencl cannot be imported: {error}", hint="pip install pyopencl") from error
 
 if TYPE_CHECKING:
     from .plugin import Config

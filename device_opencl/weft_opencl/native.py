@@ -8,8 +8,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -55,8 +53,8 @@ class Native:
 
 
 class Launch:
-    """Enqueues a kernel: `launch(global_size, local_size, *arguments)`, with buffers and NumPy scalars, of the same types
-    in every call. It never waits. `local_size` may be None; use few different ones: some drivers compile for each."""
+    """Enqueues a kernel: `launch(global_size, local_size, *arguments)`, with buffers and NumPy scalars, of the same
+    types in every call. It never waits. `local_size` may be None; use few others: some drivers compile for each."""
 
     def __init__(self, commands: Queue, kernel: cl.Kernel) -> None:
         self._commands = commands
@@ -70,9 +68,8 @@ class Launch:
     def _enqueue(
         self, queue: cl.CommandQueue, global_size: Size, local_size: Size | None, arguments: tuple[Any, ...]
     ) -> cl.Event:
-        if not self._is_typed:  # sets scalars twenty times faster, by generated code that pyopencl keeps on disk
-            with suppress(OSError, sqlite3.Error):
-                self._kernel.set_arg_types([type(a) if isinstance(a, np.generic) else None for a in arguments])
+        if not self._is_typed:  # so that scalars are set twenty times faster
+            self._kernel.set_arg_types([type(a) if isinstance(a, np.generic) else None for a in arguments])
             self._is_typed = True
         self._kernel.set_args(*arguments)
         return cl.enqueue_nd_range_kernel(queue, self._kernel, global_size, local_size)

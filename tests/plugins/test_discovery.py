@@ -221,7 +221,8 @@ def test_importing_weft_imports_nothing_heavy(site: Any) -> None:
 def test_only_allowed_plugins_are_loaded_and_named_ones_always(site: Any) -> None:
     (site.folder / "mine.py").write_text(GOOD.format(type="MINE", priority=0))
     listing = site.listing(env={"WEFT_PLUGINS__ALLOW": "cpu", "WEFT_PLUGINS__LOAD": "./mine.py"})
-    assert {name: r["status"] for name, r in listing.items()} == {"cpu": "ok", "example": "blocked", "mine": "ok"}
+    assert {name: r["status"] for name, r in listing.items()} == {
+        "cpu": "ok", "example": "blocked", "opencl": "blocked", "mine": "ok"}
     assert listing["example"]["reason"] == "[plugins] allow does not name it"
 
 
@@ -242,14 +243,14 @@ def test_settings_for_a_plugin_that_is_not_installed_are_a_warning_with_the_comm
     facts = site.run("""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            load_plugins(load_config({"plugin": {"opencl": {"a": 1}, "cpi": {}}, "kernels": {"MatMul": "onednn"}}))
+            load_plugins(load_config({"plugin": {"ray": {"a": 1}, "cpi": {}}, "kernels": {"MatMul": "fast"}}))
         tell(texts=[str(w.message) for w in caught], kinds=[w.category.__name__ for w in caught])
     """)
     assert facts["kinds"] == ["WeftWarning"] * 3
     assert facts["texts"] == [
-        "[plugin.opencl] (argument) is for a plugin that is not installed; pip install weft-opencl",
+        "[plugin.ray] (argument) is for a plugin that is not installed; pip install weft-ray",
         "[plugin.cpi] (argument) is for a plugin that is not installed; did you mean cpu?",
-        "kernels.MatMul = 'onednn' (argument) is for a plugin that is not installed; pip install weft-onednn",
+        "kernels.MatMul = 'fast' (argument) is for a plugin that is not installed; pip install weft-fast",
     ]
 
 
@@ -304,7 +305,7 @@ def test_register_takes_modules_names_and_paths_once_and_raises_at_once(site: An
         tell(ids=ids, errors=errors, listed=[r.id for r in plugins.listing()])
     """)
     assert facts["ids"] == ["mine", "mine", "loose", "loose", "made_here", "example"]
-    assert facts["listed"] == ["cpu", "example", "mine", "loose", "made_here"]
+    assert facts["listed"] == ["cpu", "example", "opencl", "mine", "loose", "made_here"]
     assert "plugin broken is failed: import of" in facts["errors"][0]
     assert "ZeroDivisionError" in facts["errors"][0]
     assert "absent.py is not there" in facts["errors"][1]

@@ -238,3 +238,43 @@ def weft_devices(registry):
     log = sys.modules["lifelog"].log
     assert log[-1] == "close"
     assert log.count("close") == 1
+
+
+def test_what_is_no_accelerator_comes_last_unless_config_orders_it(tmp_path):
+    path = tmp_path / "mixed.py"
+    path.write_text("""
+from weft.api import errors, hookimpl
+from weft_example import device
+WEFT_API = (1, 0)
+
+def scan(config):
+    for index, accelerator in enumerate((True, False)):
+        found = device.Example(index, 1 << 20)
+        found.type = "MIXED"
+        found.attributes["accelerator"] = accelerator
+        yield found
+
+def broken(config):
+    raise errors.Unavailable("nothing is plugged in")
+
+def register(kernels):
+    from weft_example.kernels import register
+    register(kernels)
+
+@hookimpl
+def weft_devices(registry):
+    registry.device(type="MIXED", scan=scan, kernels=register, priority=40)
+    registry.device(type="ABSENT", scan=broken, kernels=register, priority=50)
+""")
+
+    def assigned(**placement):
+        session = weft.Session(two_nodes(), {"plugins": {"load": [str(path)]}, "placement": placement})
+        return row(session, "a")["assigned"], row(session, "a")["refused"]
+
+    choices = [c.short for c in weft.Session(two_nodes(), {"plugins": {"load": [str(path)]}})._runtime.host.choices()]
+    places = {name: choices.index(name) for name in ("MIXED:0", "CPU:*", "EXAMPLE:*", "MIXED:1", "ABSENT:*")}
+    assert places["MIXED:0"] < places["CPU:*"] < places["EXAMPLE:*"] < min(places["MIXED:1"], places["ABSENT:*"])
+    assert assigned() == ("MIXED:0", "")
+    assert assigned(order=("CPU",)) == ("CPU:0", "")
+    assert assigned(remap={"MIXED:*": "CPU:0"}) == ("MIXED:0", "")
+    assert assigned(order=("ABSENT", "MIXED"))[1] == "ABSENT:*: unavailable: nothing is plugged in"

@@ -96,7 +96,8 @@ def test_no_module_has_a_name_that_says_nothing():
         assert not [p for p in (ROOT / folder).rglob("*.py") if p.stem in FORBIDDEN_NAMES]
 
 
-HEAVY = ("numpy", "google.protobuf", "pluggy", "tabulate", "tqdm", "importlib.metadata", "weft_cpu", "weft_example")
+HEAVY = ("numpy", "google.protobuf", "pluggy", "tabulate", "tqdm", "importlib.metadata", "weft_cpu", "weft_example",
+         "weft_opencl", "pyopencl")
 
 
 def loaded_after(code: str) -> set[str]:
@@ -117,7 +118,7 @@ def test_the_version_on_the_command_line_loads_nothing_heavy():
 
 
 def test_discovery_loads_the_light_modules_of_plugins_and_no_kernels():
-    assert loaded_after("import weft; weft.plugins()") == {"pluggy", "weft_cpu", "weft_example"}
+    assert loaded_after("import weft; weft.plugins()") == {"pluggy", "weft_cpu", "weft_example", "weft_opencl"}
 
 
 def test_a_program_on_the_cpu_loads_no_driver_of_another_device():

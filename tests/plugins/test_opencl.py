@@ -1,0 +1,370 @@
+"""The OpenCL plugin, on PoCL (`make opencl-cpu`) or whatever this machine has, each test in a process of its own."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import opencl_runtime
+import pytest
+
+Run = Callable[..., Any]
+OPEN = "native = runtime().host.open('OPENCL:0').native\n"
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def device(cache: Path) -> str:
+    """What OPENCL:0 is here; the tests that need it are skipped where it cannot be used."""
+    found = opencl_runtime.run("""
+        runtime().host.names("OPENCL")
+        record = runtime().host.records("OPENCL")[0]
+        tell(status=record.status, reason=record.reason, model=f"{record.attributes.get('model')}, "
+             f"{record.attributes.get('platform')}")
+    """, cache)
+    if found["status"] != "ok":
+        pytest.skip(f"OPENCL:0 is unavailable: {found['reason']}; make opencl-cpu")
+    return str(found["model"])
+
+
+@pytest.fixture
+def run(device: str, cache: Path, record_property: Callable[[str, object], None]) -> Run:
+    record_property("device tested", f"OPENCL:0 ({device})")
+    return partial(opencl_runtime.run, cache=cache)
+
+
+def test_elementwise_ops_give_what_the_cpu_gives(run: Run) -> None:
+    facts = run("""
+        from weft_opencl.kernels import ELEMENTWISE, FLOAT as FLOATS
+        special = np.float32([np.nan, np.inf, -np.inf, 0, -0.0, 7])
+        shapes = [((3, 70), (3, 70)), ((4, 5), (5,)), ((5,), ()), ((), (2, 3)), ((3, 1), (3, 4)), ((2, 3, 4), (4,)),
+                  ((), ()), ((0, 3), (3,)), ((6,), (6,))]
+        rng, wrong, count = np.random.default_rng(0), [], 0
+        for op, (_, types) in ELEMENTWISE.items():
+            for kind in types:
+                T, unary = dtypes.named(kind), len(runtime().host.registries.ops.get(op).inputs) == 1
+                for shape, other in shapes:
+                    if op == "BiasAdd" and not (len(shape) > 1 and len(other) == 1):
+                        continue
+                    x = [np.asarray(rng.normal(size=s) * 9 if kind == "float32" else
+                                    rng.integers(-2**31, 2**31, size=s)).astype(kind) for s in (shape, other)]
+                    if kind == "float32" and shape == other == (6,):
+                        x = [special, special[::-1].copy()]
+                    names = "x" if unary else "xy"
+                    nodes = [*(placeholder(n, a.shape, T) for n, a in zip(names, x)),
+                             *(node(n, op, *names, device=d, T=T) for n, d in (("a", "OPENCL:0"), ("b", "CPU:0")))]
+                    with weft.Session(graph(*nodes), {"placement": {"fallback": "error"}}) as s:
+                        a, b = s.run(["a", "b"], dict(zip(names, x)))
+                    count += 1
+                    if not np.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True) or a.shape != b.shape:
+                        wrong.append([op, kind, shape, other, a.tolist(), b.tolist()])
+        tell(wrong=wrong, count=count)
+    """)
+    assert facts["wrong"] == []
+    assert facts["count"] > 100
+
+
+def test_matmul_gives_what_the_cpu_gives(run: Run) -> None:
+    facts = run("""
+        wrong = []
+        for rows, inner, columns in ((3, 4, 5), (1, 70, 65), (2, 0, 3), (0, 2, 2)):
+            for ta in (False, True):
+                for tb in (False, True):
+                    a = np.random.default_rng(1).normal(size=(inner, rows) if ta else (rows, inner)).astype("f4")
+                    b = np.random.default_rng(2).normal(size=(columns, inner) if tb else (inner, columns)).astype("f4")
+                    g = graph(placeholder("a", a.shape), const("b", b),
+                              node("m", "MatMul", "a", "b", device="OPENCL:0", transpose_a=ta, transpose_b=tb))
+                    with weft.Session(g) as s:
+                        m = s.run("m", {"a": a})
+                    expected = (a.T if ta else a) @ (b.T if tb else b)
+                    if m.shape != expected.shape or not np.allclose(m, expected, rtol=1e-4, atol=1e-5):
+                        wrong.append([rows, inner, columns, ta, tb])
+        tell(wrong=wrong)
+    """)
+    assert facts["wrong"] == []
+
+
+SPLIT = """
+C, D = "CPU:0", "OPENCL:0"
+x = np.random.default_rng(0).normal(size=(4, 6)).astype("f4")
+I = dtypes.int32
+net = graph(placeholder("x", (4, 6)), const("b", np.arange(6)), const("s", [3, 8], np.int32), const("d", 1, np.int32),
+            node("y", "BiasAdd", "x", "b", device=D), node("z", "Relu", "y", device=D), node("w", "Log", "z", device=C),
+            node("v", "Maximum", "w", "x", device=D), node("r", "Reshape", "v", "s", device=D, Tshape=I),
+            node("e", "ExpandDims", "r", "d", device=D, Tdim=I), node("q", "Squeeze", "e", device=D),
+            node("i", "Identity", "q", device=D), node("out", "Sub", "i", "q", device=C))
+"""
+
+
+def test_a_graph_is_split_between_it_and_the_cpu(run: Run) -> None:
+    facts = run(SPLIT + """
+        session = weft.Session(net, {"placement": {"fallback": "error"}})
+        out, i = session.run(["out", "i"], {"x": x})
+        with np.errstate(divide="ignore"):
+            expected = np.maximum(np.log(np.maximum(x + np.arange(6), 0)), x).reshape(3, 8)
+        np.testing.assert_allclose(i, expected, rtol=1e-5)
+        tell(zero=bool((out == 0).all()), assigned={r["node"]: r["assigned"] for r in session.placement().table()})
+    """.replace("\n        ", "\n"))
+    assert facts["zero"]
+    assert {n for n, d in facts["assigned"].items() if d == "OPENCL:0"} == set("yzvreqi")
+
+
+def test_what_it_cannot_do_falls_back_visibly(run: Run) -> None:
+    facts = run("""
+        import warnings
+        g = graph(placeholder("x", (2, 3, 2)), placeholder("y", (3, 1)),
+                  node("a", "AddV2", "x", "y", device="OPENCL:0"), node("l", "Log", "a", device="OPENCL:0"))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            session = weft.Session(g)
+            session.run("l", {"x": np.ones((2, 3, 2)), "y": np.ones((3, 1))})
+        tell(texts=[str(w.message) for w in caught])
+    """)
+    assert len(facts["texts"]) == 2
+    assert "Log does not run on OPENCL:0: no kernel for Log; nodes l" in facts["texts"]
+    assert "its operands broadcast along more than rows and columns; nodes a" in facts["texts"][1]
+
+
+def test_several_threads_run_one_session(run: Run) -> None:
+    facts = run(SPLIT + """
+        step = weft.Session(net).make_callable("i", ["x"])
+        inputs = [np.full((4, 6), k, "f4") for k in range(8)]
+        expected, wrong = [step(a) for a in inputs], []
+        def work(k):
+            for _ in range(50):
+                if not np.array_equal(step(inputs[k]), expected[k]):
+                    wrong.append(k)
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        tell(wrong=wrong)
+    """.replace("\n        ", "\n"))
+    assert facts["wrong"] == []
+
+
+def test_who_asks_for_nothing_gets_the_cpu(run: Run) -> None:
+    facts = run("""
+        g = graph(placeholder("x", (3,)), node("n", "Neg", "x"))
+        def row(config):
+            session = weft.Session(g, config)
+            session.run("n", {"x": np.ones(3)})
+            return [session.placement().table()[1][c] for c in ("assigned", "refused")]
+        default = row({})
+        opened = [r.name for r in runtime().host.opened()]
+        real = runtime().host.records("OPENCL")[0].attributes["accelerator"]
+        tell(default=default, ordered=row({"placement": {"order": ["OPENCL"]}}), real=real)
+    """)
+    assert facts["ordered"] == ["OPENCL:0", ""]
+    assert facts["default"] == ["OPENCL:0" if facts["real"] else "CPU:0", ""]
+
+
+PACK = '''
+from weft.api import hookimpl
+WEFT_API = (1, 0)
+LINES = "".join(f"    out[{i}] = missing_{i};\\n" for i in range(500))
+SOURCE = "kernel void broken(global const float *x, global float *out) {\\n" + LINES + "}"
+
+def bind(b):
+    launch = b.device.native.kernel(SOURCE, "broken")
+    return lambda x, out: launch((4,), None, x, out)
+
+@hookimpl
+def weft_kernels(registry):
+    registry.kernels("OPENCL", lambda kernels: kernels.kernel("Abs")(bind))
+'''
+
+
+def test_another_packs_kernel_that_does_not_compile_shows_three_errors_and_its_node(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "broken_pack.py").write_text(PACK)
+    facts = run(f"""
+        g = graph(placeholder("x", (4,)), node("n", "Abs", "x", device="OPENCL:0"))
+        session = weft.Session(g, {{"plugins": {{"load": ["{tmp_path}/broken_pack.py"]}}}})
+        try:
+            session.run("n", {{"x": np.ones(4)}})
+        except weft.errors.Internal as error:
+            tell(text=error.message, place=[error.node, error.op, error.device])
+    """)
+    assert facts["text"].startswith("a kernel does not compile: ")
+    assert [f"missing_{i}" in facts["text"] for i in range(4)] == [True, True, True, False]
+    assert len(facts["text"]) < 700
+    assert facts["place"] == ["n", "Abs", "OPENCL"]
+
+
+def test_out_of_memory_is_an_error_of_the_node_and_memory_comes_back(run: Run) -> None:
+    facts = run("""
+        def session(count):
+            g = graph(placeholder("x", (count,)), node("a", "Neg", "x", device="OPENCL:0"),
+                      node("b", "Neg", "a", device="OPENCL:0"))
+            return weft.Session(g, {"plugin": {"opencl": {"memory": 1 << 20}}})
+        big = session(1 << 20)
+        try:
+            big.run("b", {"x": np.ones(1 << 20)})
+        except weft.errors.ResourceExhausted as error:
+            text, place = error.message, [error.node, error.op, error.device]
+        small = session(1 << 10)
+        result = small.run("b", {"x": np.ones(1 << 10)})
+        tell(text=text, place=place, sum=float(result.sum()))
+    """)
+    assert "no memory for a buffer of 4194304 bytes" in facts["text"]
+    assert facts["place"] == ["a", "Neg", "OPENCL"]
+    assert facts["sum"] == 1024
+
+
+def test_buffers_go_back_and_the_thread_ends_with_the_host(run: Run) -> None:
+    facts = run(SPLIT + """
+        session = weft.Session(net)
+        session.run("i", {"x": x})
+        host = session._runtime.host
+        memory = host.open("OPENCL:0")._memory
+        held = memory.used
+        del session
+        gc.collect()
+        before = [t.name for t in threading.enumerate() if t.name.startswith("weft-opencl")]
+        left = memory.used
+        host.close()
+        after = [t.name for t in threading.enumerate() if t.name.startswith("weft-opencl")]
+        tell(held=held, left=left, before=len(before), after=len(after))
+    """.replace("\n        ", "\n"))
+    assert facts["held"] > 0
+    assert facts["left"] == 0
+    assert (facts["before"], facts["after"]) == (1, 0)
+
+
+def test_the_probe_and_the_binaries_are_kept_for_the_next_process(run: Run, tmp_path: Path) -> None:
+    env = {"XDG_CACHE_HOME": str(tmp_path)}
+    count = OPEN + "tell(built=native.programs.built)"
+    assert run(count, env=env) == {"built": 1}
+    kept = tmp_path / "weft" / "opencl"
+    shutil.rmtree(kept)
+    assert run(count, env=env) == {"built": 0}  # not even probed
+    step = """
+        g = graph(placeholder("x", (3,)), node("n", "Neg", "x", device="OPENCL:0"))
+        result = weft.Session(g).run("n", {"x": np.ones(3)}).tolist()
+        tell(result=result, built=runtime().host.open("OPENCL:0").native.programs.built)
+    """
+    assert run(step, env=env) == {"result": [-1, -1, -1], "built": 1}
+    assert run(step, env=env) == {"result": [-1, -1, -1], "built": 0}
+    for binary in kept.iterdir():
+        binary.write_bytes(b"damaged")
+    assert run(step, env=env) == {"result": [-1, -1, -1], "built": 1}
+
+
+def test_a_fault_is_the_error_of_the_run_and_stays(run: Run) -> None:
+    facts = run("""
+        import pyopencl as cl
+        device = runtime().host.open("OPENCL:0")
+        queue, event, texts = device.native.commands, cl.UserEvent(device.native.context), []
+        queue.enqueue(lambda handle: cl.enqueue_marker(handle, wait_for=[event]))
+        marker = device.record(0)
+        event.set_status(-5)
+        for call in (lambda: device.synchronize(marker), lambda: device.record(0), lambda: device.allocate(4)):
+            try:
+                call()
+            except weft.errors.Unavailable as error:
+                texts.append(error.message)
+        tell(texts=texts)
+    """)
+    assert len(facts["texts"]) == 3
+    assert all(text.startswith("the device was lost: ") for text in facts["texts"])
+
+
+def test_a_forked_child_gets_an_error_and_ends(run: Run) -> None:
+    facts = run("""
+        import warnings
+        g = graph(placeholder("x", (3,)), node("n", "Neg", "x", device="OPENCL:0"))
+        step = weft.Session(g).make_callable("n", ["x"])
+        step(np.ones(3, "f4"))
+        reading, writing = os.pipe()
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+        if child == 0:
+            try:
+                step(np.ones(3, "f4"))
+            except weft.errors.WeftError as error:
+                os.write(writing, str(error).encode())
+            sys.exit()  # with all that an interpreter does at its end
+        _, status = os.waitpid(child, 0)
+        tell(status=status, text=os.read(reading, 1000).decode(), here=step(np.ones(3, "f4")).tolist())
+    """)
+    assert facts["status"] == 0
+    assert "belongs to the process that forked this one" in facts["text"]
+    assert facts["here"] == [-1, -1, -1]
+
+
+def test_config_chooses_among_the_devices(run: Run) -> None:
+    facts = run("""
+        from weft_opencl.device import scan
+        from weft_opencl.plugin import Config
+        every, texts = scan(Config()), []
+        for wrong in (Config(devices=("no such thing",)), Config(memory="180%"), Config(memory="much")):
+            try:
+                scan(wrong)
+            except weft.errors.WeftError as error:
+                texts.append(str(error))
+        first = every[0].attributes
+        tell(same=[d.uid for d in scan(Config(platforms=(first["platform"].upper(),)))][0] == every[0].uid,
+             unique=len({d.uid for d in every}) == len(every), texts=texts, memory=first["memory"],
+             half=scan(Config(memory="40%"))[0].attributes["memory"])
+    """)
+    assert facts["same"]
+    assert facts["unique"]
+    assert facts["half"] == pytest.approx(facts["memory"] / 2, abs=1)
+    assert "config leaves none of the devices: " in facts["texts"][0]
+    assert all("write a share such as '80%', or a number of bytes" in text for text in facts["texts"][1:])
+
+
+WITHOUT = """
+    from time import perf_counter
+    start = perf_counter()
+    records = [r for r in weft.devices() if r.type == "OPENCL"]
+    seconds = perf_counter() - start
+    assigned = weft.Session(graph(placeholder("x", (3,)), node("n", "Neg", "x"))).placement().table()[1]
+    try:
+        runtime().host.open("OPENCL:0")
+    except weft.errors.Unavailable as error:
+        text = str(error)
+    tell(names=[r.name for r in records], status=records[0].status, reason=records[0].reason, remedy=records[0].remedy,
+         text=text, seconds=seconds, assigned=assigned["assigned"], refused=assigned["refused"])
+"""
+
+
+def check_unavailable(facts: dict[str, Any], reason: str, remedy: str) -> None:
+    assert (facts["names"], facts["status"]) == (["OPENCL:*"], "unavailable")
+    assert reason in facts["reason"]
+    assert remedy in facts["remedy"]
+    assert reason in facts["text"]
+    assert (facts["assigned"], facts["refused"]) == ("CPU:0", "")
+    assert facts["seconds"] < 1
+
+
+def test_without_a_driver_it_says_so(cache: Path) -> None:
+    pyopencl = pytest.importorskip("importlib.util").find_spec("pyopencl")
+    if pyopencl is None or list(Path(pyopencl.origin).parent.glob(".libs/*.icd")):
+        pytest.skip("pyopencl is not there, or has a driver of its own")
+    (empty := cache / "empty").mkdir()
+    facts = opencl_runtime.run(WITHOUT, cache, {"OCL_ICD_VENDORS": str(empty)})
+    check_unavailable(facts, "there is no OpenCL driver", "install the vendor's OpenCL driver")
+
+
+def test_without_pyopencl_it_says_so(cache: Path) -> None:
+    (shadow := cache / "shadow").mkdir()
+    (shadow / "pyopencl.py").write_text("raise ImportError('there is none')")
+    facts = opencl_runtime.run(WITHOUT, cache, {"PYTHONPATH": f"{shadow}:{opencl_runtime.TESTS}"})
+    check_unavailable(facts, "pyopencl cannot be imported: there is none", "pip install pyopencl")
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(run: Run) -> None:
+    """PoCL is the exception: it shows no device then."""
+    facts = run("""
+        host = runtime().host
+        name = next((r.name for r in host.records("OPENCL") if r.device is not None), None)
+        tell(names=host.names("OPENCL"), first=name)
+    """, env={"XDG_CACHE_HOME": "/dev/null/none"})
+    assert facts["names"][:1] == ([facts["first"]] if facts["first"] else [])
