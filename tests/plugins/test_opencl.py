@@ -40,6 +40,12 @@ def run(device: str, cache: Path, record_property: Callable[[str, object], None]
     return partial(opencl_runtime.run, cache=cache)
 
 
+@pytest.fixture
+def real_driver(device: str) -> None:
+    if "Oclgrind" in device:
+        pytest.skip("Oclgrind crashes when several threads wait, and hangs when an event fails")
+
+
 def test_elementwise_ops_give_what_the_cpu_gives(run: Run) -> None:
     facts = run("""
         from weft_opencl.kernels import ELEMENTWISE, FLOAT as FLOATS
@@ -132,6 +138,7 @@ def test_what_it_cannot_do_falls_back_visibly(run: Run) -> None:
     assert "its operands broadcast along more than rows and columns; nodes a" in facts["texts"][1]
 
 
+@pytest.mark.usefixtures("real_driver")
 def test_several_threads_run_one_session(run: Run) -> None:
     facts = run(SPLIT + """
         step = weft.Session(net).make_callable("i", ["x"])
@@ -213,7 +220,7 @@ def test_out_of_memory_is_an_error_of_the_node_and_memory_comes_back(run: Run) -
         tell(text=text, place=place, sum=float(result.sum()))
     """)
     assert "no memory for a buffer of 4194304 bytes" in facts["text"]
-    assert facts["place"] == ["a", "Neg", "OPENCL"]
+    assert facts["place"] == ["a", "copy", "OPENCL"]  # the first buffer is for its argument
     assert facts["sum"] == 1024
 
 
@@ -256,6 +263,7 @@ def test_the_probe_and_the_binaries_are_kept_for_the_next_process(run: Run, tmp_
     assert run(step, env=env) == {"result": [-1, -1, -1], "built": 1}
 
 
+@pytest.mark.usefixtures("real_driver")
 def test_a_fault_is_the_error_of_the_run_and_stays(run: Run) -> None:
     facts = run("""
         import pyopencl as cl
