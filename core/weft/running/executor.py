@@ -8,6 +8,7 @@ Results are the user's: what was not made in this very run is copied at the door
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
@@ -84,12 +85,12 @@ class Executable:
                 frame.context.run(way.run, frame, step)
             else:
                 frame.context.run(way.run_traced, self._call_traced, frame, step)
-            if self._asynchronous:
-                self._synchronize()
         except HandOver:
             left = self.layout.after(frame.position(), without=True)
         except BaseException as error:
             # The typed error is no local variable: it would hold itself, and the frame, through its traceback.
+            if self._asynchronous:
+                self._keep(frame)
             if is_interrupt(error):
                 raise
             if isinstance(error, WeftError):
@@ -97,6 +98,8 @@ class Executable:
                 raise
             raise self._abort(error, frame, step) from error
         values = self._finish(frame, step, left) if self.is_asynchronous else registers
+        if self._asynchronous:
+            self._synchronize(frame)
         results = self._pick(values)
         if self._copied:
             for i in self._copied:
@@ -122,6 +125,8 @@ class Executable:
         rest = self._propagation(frame.registers, left, step, stop=True)
         step.driver.run()
         if step.error is not None:
+            if self._asynchronous:
+                self._keep(frame)
             rest.values.clear()  # they hold the error, whose traceback leads here
             frame.registers.clear()
             raise step.error
@@ -158,6 +163,8 @@ class Executable:
                 if not left and not self._pends:
                     return self._give_back(frame)
         rest = self._propagation(registers, left, step, stop=False)
+        if self._asynchronous:
+            self._keep(frame)
         registers.clear()  # an error may hold this frame through its traceback, and lives as long as it is a result
         results = [rest.value(register) for register in self._results]
         for i in self._copied:
@@ -218,9 +225,24 @@ class Executable:
         return Propagation(self.layout, calls, list(registers[:-1]), step, stop=stop, typed=self._typed,
                            device_names=self._device_names)
 
-    def _synchronize(self) -> None:
+    def _synchronize(self, frame: Frame) -> None:
+        """Wait until the devices have done what was enqueued. Raises their errors, typed, with the device."""
         for device in self._asynchronous:
-            device.synchronize(device.record(STREAM))
+            try:
+                device.synchronize(device.record(STREAM))
+            except BaseException as error:
+                self._keep(frame)
+                if is_interrupt(error):
+                    raise
+                name = self._device_names[id(device)]
+                raise as_weft_error(error, f"device {name}").at(device=name) from error
+
+    def _keep(self, frame: Frame) -> None:
+        """What devices may still use of a frame that is given up lives until they have done with it."""
+        registers = list(frame.registers)
+        for device in self._asynchronous:
+            with suppress(Exception):  # a device that is lost uses nothing
+                self._host.waiter(device).keep(frame, registers)
 
     def _typed_at(self, error: BaseException, frame: Frame) -> WeftError:
         """The typed error for what the call at the frame's cursor raised."""
