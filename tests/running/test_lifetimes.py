@@ -175,6 +175,7 @@ def test_four_threads_run_one_session_a_thousand_times_each_and_every_result_is_
              node("n", "Neg", "y", device=device), node("z", "Sub", "n", "x")]
     session = weft.Session(graph(*nodes))
     step = session.make_callable(["y", "z"], ["x"])
+    step(np.float32([[0], [0]]))  # the waiter of a device lives as long as its host
     before = threading.active_count()
 
     def work(thread):

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..allocator import HostAllocator
 from ..allocators import make_allocator
@@ -28,7 +28,9 @@ from ..work_queue import ConcurrentWorkQueue, WorkQueueConfig
 from ..work_queues import make_work_queue
 from .resources import Resources
 from .step import CancelToken, Step
-from .waiter import Waiter
+
+if TYPE_CHECKING:
+    from .waiter import Waiter
 
 
 @dataclass
@@ -120,6 +122,8 @@ class HostContext:
 
     def waiter(self, device: Device) -> Waiter:
         """Who waits for a device whose memory the host does not see."""
+        from .waiter import Waiter  # whoever only lists devices needs no NumPy
+
         key = id(device)
         if key not in self._waiters:
             name = next((r.name for r in self.opened() if r.device is device), device.type)
