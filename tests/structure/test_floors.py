@@ -23,8 +23,8 @@ FLOORS = (
     ("programs", "host_program program_verifier"),
     ("passes", "infer lower names place prune resolve"),
     ("running", "running"),
-    ("fronts", "__main__ api cli config config_schema config_sources discovery installed model plugin_module "
-               "plugin_record program runtime session"),
+    ("fronts", "__main__ api cli config config_schema config_sources difference discovery installed model "
+               "plugin_module plugin_record program runtime session"),
 )
 FLOOR_OF = {module: number for number, (_, modules) in enumerate(FLOORS) for module in modules.split()}
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
