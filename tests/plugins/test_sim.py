@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 import weft
 from build import const, graph, node, placeholder
+from golden import agree, cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from weft import dtypes
 from weft.errors import Internal, InvalidArgument, ResourceExhausted, Unavailable, WeftError, WeftWarning
 from weft.graph import Node
 from weft.registries import Registries
+from weft.runtime import runtime
 from weft_sim.device import Sim, scan
 from weft_sim.driver import Kernel
 from weft_sim.kernels import HOST
@@ -133,6 +135,29 @@ def test_graphs_split_between_devices_give_what_one_device_gives(plan):
     for driver in drivers:
         assert driver.report == []
         assert driver.memory.used == 0
+
+
+@pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
+def test_ops_give_what_tensorflow_gives():
+    """The golden cases, as constants: unlike the CPU's those are copied in, and nothing is folded."""
+    host = runtime().host
+    known = [case for op, of_op in cases().items() for case in of_op if host.registries.kernels.candidates(op, "SIM")]
+    right, wrong = 0, []
+    for case in known:
+        given = case.graph()
+        constants = [Node(f"i{i}", "Const", attrs={"dtype": given.nodes[f"i{i}"].attrs["dtype"], "value": x})
+                     for i, x in enumerate(case.inputs)]
+        made = weft.Session(given.replace(nodes=constants), device="SIM:0")
+        if case.outputs is None or made.placement()["op"].device != "SIM:0":
+            continue
+        with suppress(InvalidArgument):  # as on the CPU, where weft's shape function refuses more than TensorFlow's
+            got = made.run([f"op:{i}" for i in range(len(case.outputs))])
+            right += 1
+            wrong += [case.id for g, w in zip(got, case.outputs, strict=True)
+                      if w is not None and not agree(g, w, case.tolerance)]
+    assert wrong == []
+    assert right >= 880
+    assert host.open("SIM:0").native.report == []
 
 
 def test_kernels_read_the_memory_of_the_device_and_not_what_bind_knows_of_constants():
