@@ -80,7 +80,7 @@ def test_modules_do_not_import_each_other_in_circles():
     TopologicalSorter(others).prepare()
 
 
-@pytest.mark.parametrize("package", ["device_cpu/weft_cpu", "plugins/example/weft_example"])
+@pytest.mark.parametrize("package", ["device_cpu/weft_cpu", "plugins/example/weft_example", "plugins/sim/weft_sim"])
 def test_plugins_import_nothing_of_weft_but_its_api(package):
     for path in (ROOT / package).rglob("*.py"):
         for statement in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -94,7 +94,8 @@ def test_no_module_has_a_name_that_says_nothing():
         assert not [p for p in (ROOT / folder).rglob("*.py") if p.stem in FORBIDDEN_NAMES]
 
 
-HEAVY = ("numpy", "google.protobuf", "pluggy", "tabulate", "tqdm", "importlib.metadata", "weft_cpu", "weft_example")
+HEAVY = ("numpy", "google.protobuf", "pluggy", "tabulate", "tqdm", "importlib.metadata", "weft_cpu", "weft_example",
+         "weft_sim")
 
 
 def loaded_after(code: str) -> set[str]:
@@ -115,7 +116,7 @@ def test_the_version_on_the_command_line_loads_nothing_heavy():
 
 
 def test_discovery_loads_the_light_modules_of_plugins_and_no_kernels():
-    assert loaded_after("import weft; weft.plugins()") == {"pluggy", "weft_cpu", "weft_example"}
+    assert loaded_after("import weft; weft.plugins()") == {"pluggy", "weft_cpu", "weft_example", "weft_sim"}
 
 
 def test_a_program_on_the_cpu_loads_no_driver_of_another_device():
@@ -128,7 +129,7 @@ F = weft.api.dtypes.float32
 session = weft.Session(Graph([Node("c", "Const", attrs={"dtype": F, "value": np.ones(2, "f4")}),
                               Node("n", "Neg", ["c"], attrs={"T": F}, device="CPU:0")]))
 session.run("n")
-assert not [m for m in sys.modules if m.startswith("weft_example.") and m != "weft_example.plugin"]
+assert not [m for m in sys.modules if m.startswith(("weft_example.", "weft_sim.")) and not m.endswith(".plugin")]
 """
     assert "numpy" in loaded_after(code)
 
