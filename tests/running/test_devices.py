@@ -20,7 +20,8 @@ from weft.running.step import Step
 from weft.runtime import runtime
 
 PLUGIN = str(Path(__file__).parent / "plugin_of_tests.py")
-CONFIG = {"plugins": {"load": [PLUGIN]}, "plugin": {"example": {"devices": 2}}}
+CONFIG = {"plugins": {"load": [PLUGIN]}, "plugin": {"example": {"devices": 2}, "sim": {"devices": 2}}}
+TYPES = ("EXAMPLE", "SIM")  # one works when it is waited for; the other tells of every race
 EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "100")) // 4
 X = np.float32([1, -2, 3])
 OPS = {"AddV2": np.add, "Sub": np.subtract, "Maximum": np.maximum, "Later": np.add, "Queued": np.add}
@@ -38,16 +39,16 @@ def programs(draw):
     for i in range(draw(st.integers(1, 14))):
         near = st.integers(max(0, i - 3), i + 1) | st.integers(0, i + 1)
         op = draw(st.sampled_from(["AddV2", "AddV2", "Sub", "Maximum", "Later", "Queued"]))
-        device = "CPU:0" if op in ("Later", "Queued") else draw(st.sampled_from(["CPU:0", "EXAMPLE:0", "EXAMPLE:1"]))
+        device = "CPU:0" if op in ("Later", "Queued") else draw(st.sampled_from(["CPU:0", "{}:0", "{}:1"]))
         calls.append((op, draw(near), draw(near), device))
     return calls, draw(st.lists(st.integers(0, len(calls) + 1), min_size=1, max_size=4))
 
 
-def build(calls):
+def build(calls, kind):
     nodes = [placeholder("v0", (3,)), placeholder("v1", (3,))]
     for i, (op, a, b, device) in enumerate(calls):
         nodes.append(node(f"v{i + 2}", f"Test>{op}" if op in ("Later", "Queued") else op, f"v{a}", f"v{b}",
-                          device=device))
+                          device=device.format(kind)))
     return graph(*nodes)
 
 
@@ -58,11 +59,13 @@ def oracle(calls, x, y):
     return values
 
 
+@pytest.mark.parametrize("kind", TYPES)
 @given(programs())
 @settings(max_examples=EXAMPLES, deadline=None)
-def test_a_random_program_over_three_memories_gives_what_one_gives(program):
+def test_a_random_program_over_three_memories_gives_what_one_gives(kind, program):
     calls, results = program
-    step = weft.Session(build(calls), CONFIG).make_callable([f"v{r}" for r in results], ["v0", "v1"])
+    session = weft.Session(build(calls, kind), CONFIG)
+    step = session.make_callable([f"v{r}" for r in results], ["v0", "v1"])
     for seed in (1, 2):
         x, y = X * seed, X - seed
         want = oracle(calls, x, y)
@@ -71,13 +74,15 @@ def test_a_random_program_over_three_memories_gives_what_one_gives(program):
             assert array.tolist() == want[r].tolist()
             array[:] = 99  # it is the user's
         assert [r.tolist() for r in step(x, y)] == [want[r].tolist() for r in results]
+    assert faults(session) == []
 
 
+@pytest.mark.parametrize("kind", TYPES)
 @given(programs())
 @settings(max_examples=EXAMPLES, deadline=None)
-def test_a_host_program_over_three_memories_gives_values_that_come(host, program):
+def test_a_host_program_over_three_memories_gives_values_that_come(host, kind, program):
     calls, results = program
-    prepared = weft.Session(build(calls), CONFIG).prepare([f"v{r}" for r in results], ["v0", "v1"])
+    prepared = weft.Session(build(calls, kind), CONFIG).prepare([f"v{r}" for r in results], ["v0", "v1"])
     executable = link(prepared.program, host)
     for seed in (1, 2):
         x, y = X * seed, X - seed
@@ -86,13 +91,16 @@ def test_a_host_program_over_three_memories_gives_values_that_come(host, program
         step.leave()
         assert host.await_values(values, timeout=20)
         assert [v.get().tolist() for v in values] == [oracle(calls, x, y)[r].tolist() for r in results]
+    assert [f for r in host.opened() if r.type == "SIM" for f in r.device.native.report] == []
 
 
+@pytest.mark.parametrize("kind", TYPES)
 @given(programs())
 @settings(max_examples=EXAMPLES // 5, deadline=None)
-def test_runs_of_a_program_over_three_memories_at_once_do_not_see_each_other(program):
+def test_runs_of_a_program_over_three_memories_at_once_do_not_see_each_other(kind, program):
     calls, results = program
-    step = weft.Session(build(calls), CONFIG).make_callable([f"v{r}" for r in results], ["v0", "v1"])
+    session = weft.Session(build(calls, kind), CONFIG)
+    step = session.make_callable([f"v{r}" for r in results], ["v0", "v1"])
 
     def run(seed):
         x, y = X * seed, X - seed
@@ -100,13 +108,20 @@ def test_runs_of_a_program_over_three_memories_at_once_do_not_see_each_other(pro
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(run, range(1, 13)))
+    assert faults(session) == []
 
 
-def bounce(turns):
+def faults(session):
+    """What the simulated devices of a session have seen go wrong."""
+    return [fault for record in session._runtime.host.opened() if record.type == "SIM"
+            for fault in record.device.native.report]
+
+
+def bounce(turns, kind="EXAMPLE"):
     """x, negated on one device and the other in turn, with an asynchronous kernel of the host between them."""
     nodes, last = [placeholder("x", (3,))], "x"
     for i in range(turns):
-        nodes.append(node(f"d{i}", "Neg", last, device=f"EXAMPLE:{i % 2}"))
+        nodes.append(node(f"d{i}", "Neg", last, device=f"{kind}:{i % 2}"))
         nodes.append(node(f"h{i}", "Test>Queued", f"d{i}", f"d{i}"))
         last = f"h{i}"
     return graph(*nodes), last

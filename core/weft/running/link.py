@@ -325,6 +325,10 @@ def upload(device: Device, array: Any) -> Any:
     buffer = device.allocate(max(array.nbytes, 1))
     if buffer is None:
         raise ResourceExhausted(f"no memory for {array.nbytes} bytes of constants on {device.type}")
-    device.copy_in(array, buffer, STREAM)
-    device.synchronize(device.record(STREAM))
+    try:
+        device.copy_in(array, buffer, STREAM)
+        device.synchronize(device.record(STREAM))
+    except BaseException:
+        device.free(buffer)
+        raise
     return buffer
