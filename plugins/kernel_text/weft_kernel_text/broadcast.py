@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from math import prod
 from typing import NamedTuple
 
 from weft.api import geometry
 
 Dims = tuple[int, ...]
+Shape = tuple[int | None, ...] | None
 
 
 class Broadcast(NamedTuple):
@@ -21,7 +21,9 @@ class Broadcast(NamedTuple):
 
 def broadcast_dims(shapes: Sequence[Dims]) -> Dims:
     """The shape that all of these fit into. Raises InvalidArgument where there is none."""
-    found = reduce(geometry.broadcast_shapes, shapes)
+    found: Shape = ()
+    for shape in shapes:
+        found = geometry.broadcast_shapes(found, shape)
     assert found is not None
     return tuple(n for n in found if n is not None)
 

@@ -58,8 +58,8 @@ def literal(value: float | int | bool, dtype: DType) -> str:
     """A constant, exactly: floats as hexadecimal ones."""
     name = computed(dtype)
     if dtype.kind != "f":
-        # the least signed integer has no literal of its own
-        return f"({name})({int(value)}{'UL' if dtype.kind == 'u' else 'L'})" if value > -(2**63) else f"({name})(1UL << 63)"
+        number = int(value)  # a decimal literal is signed, a hexadecimal one need not be; suffixes differ by dialect
+        return f"({name}){number if abs(number) < 1 << 63 else hex(abs(number))}"
     if isnan(value):
         return f"({name})(POSITIVE_INFINITY - POSITIVE_INFINITY)"
     if isinf(value):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from weft.api import DType
 
 from .element import load
+from .window import TAPS, Window, inside, pixel, place
 
 Lines = list[str]
 
@@ -52,49 +53,30 @@ class Patches:
     """NHWC images under a window: a row is a place of the window, a column a tap and a channel of the group z."""
 
     dtype: DType
-    shape: tuple[int, int, int, int]
-    size: tuple[int, int]  # places
-    taps: tuple[int, int]
-    strides: tuple[int, int]
-    dilations: tuple[int, int]
-    before: tuple[int, int]  # padding
+    window: Window
     depth: int  # channels in a group
 
     @property
     def sizes(self) -> Mapping[str, int]:
-        names = {"H": self.shape[1], "W": self.shape[2], "C": self.shape[3], "OH": self.size[0], "OW": self.size[1]}
-        for letter, pair in (("K", self.taps), ("S", self.strides), ("D", self.dilations), ("P", self.before)):
-            names |= {f"{letter}H": pair[0], f"{letter}W": pair[1]}
-        return names | {"depth": self.depth}
+        return self.window.sizes | {"depth": self.depth}
 
     def row(self, i: int) -> Lines:
-        return [
-            f"const u32 q{i} = (u32)m{i} / (u32)OW;",
-            f"const i32 h{i} = (i32)(q{i} % (u32)OH * (u32)SH) - (i32)PH;",
-            f"const i32 w{i} = (i32)((u32)m{i} % (u32)OW * (u32)SW) - (i32)PW;",
-            f"const size_t a{i} = (size_t)(q{i} / (u32)OH) * H * W * C + z * depth;",
-        ]
+        return place(i)
 
     def column(self) -> Lines:
         return ["const u32 tap = (u32)k / (u32)depth, channel = (u32)k % (u32)depth;",
                 "const i32 kh = (i32)(tap / (u32)KW * (u32)DH), kw = (i32)(tap % (u32)KW * (u32)DW);"]
 
     def element(self, i: int) -> str:
-        return f"({self._inside(i)} ? {load(self.dtype, 'x0', f'{self._pixel(i)} + channel')} : 0)"
-
-    def _inside(self, i: int) -> str:
-        return f"((u32)(h{i} + kh) < (u32)H && (u32)(w{i} + kw) < (u32)W)"
-
-    def _pixel(self, i: int) -> str:
-        return f"a{i} + ((size_t)(h{i} + kh) * W + (w{i} + kw)) * C"
+        return f"({inside(i)} ? {load(self.dtype, 'x0', f'{pixel(i)} + z * depth + channel')} : 0)"
 
     def block(self, rows: int, products: Lines) -> Lines:
         """As of a matrix. Padding is zero by choice of the value: a product with 0 would let NaN through."""
         every = range(rows)
         channels = "for (size_t k = 0; k < (size_t)depth; k++) {"
         return [
-            "for (i32 kh = 0; kh < (i32)(KH * DH); kh += (i32)DH) for (i32 kw = 0; kw < (i32)(KW * DW); kw += (i32)DW) {",
-            *(f"const int in{i} = {self._inside(i)}; const size_t p{i} = in{i} ? {self._pixel(i)} : 0;" for i in every),
+            TAPS,
+            *(f"const int in{i} = {inside(i)}; const size_t p{i} = in{i} ? {pixel(i)} + z * depth : 0;" for i in every),
             f"if ({' & '.join(f'in{i}' for i in every)}) {channels}",
             *(f"const f32 s{i} = x0[p{i} + k];" for i in every), *products, "}",
             f"else if ({' | '.join(f'in{i}' for i in every)}) {channels}",

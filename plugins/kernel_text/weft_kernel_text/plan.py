@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from .dialect import Target
@@ -43,13 +43,23 @@ class Plan:
     launches: tuple[KernelText, ...] = ()
     scratch: tuple[int, ...] = ()
 
+    def over(self, inputs: Sequence[int] = (), outputs: Sequence[int] = (0,)) -> Plan:
+        """The same with input i of the texts being the node's input inputs[i], and so its outputs. No scratch."""
+        assert not self.scratch
+        names = {INPUT: inputs, OUTPUT: outputs}
+        return Plan(tuple(
+            replace(text, arguments=tuple(a if a.kind == SIZE else Argument(a.kind, names[a.kind][a.value])
+                                          for a in text.arguments))
+            for text in self.launches
+        ))
+
 
 class Pointer(NamedTuple):
     """A buffer parameter: its name in the text, whose buffer it is, its C type."""
 
     name: str
     kind: str
-    index: int
+    number: int
     stored: str
 
     def parameter(self, *, written: bool) -> str:
@@ -66,7 +76,7 @@ def kernel(
     group = ", ".join(str(n) for n in (*local, 1, 1)[:3])
     text = f"{before}KERNEL({group}) {name}({', '.join(parameters)}) {{\n{body}\n}}\n"
     prelude = target.dialect.prelude(fp64=re.search(r"\bf64\b", text) is not None)
-    arguments = [*(Argument(p.kind, p.index) for p in (*reads, *writes)),
+    arguments = [*(Argument(p.kind, p.number) for p in (*reads, *writes)),
                  *(Argument(SIZE, value) for value in sizes.values())]
     rounded = tuple(-(-n // group) * group for n, group in zip(items, local, strict=True))
     return KernelText(name, prelude + text, tuple(arguments), rounded, tuple(local))

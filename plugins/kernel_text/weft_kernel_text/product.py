@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from weft.api import dtypes
 
 from .block import block

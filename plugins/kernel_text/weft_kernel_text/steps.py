@@ -26,10 +26,6 @@ class Step(NamedTuple):
     dtype: DType | None = None  # of a Cast
 
 
-def step(op: str, *args: int | Literal, dtype: DType | None = None) -> Step:
-    return Step(op, args, dtype)
-
-
 def has(op: str, dtype: DType) -> bool:
     """True where the table has this op for this type."""
     return op in OPS and dtype in ELEMENTS and any(dtype.kind in classes for classes in OPS[op].c)

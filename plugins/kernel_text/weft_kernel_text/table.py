@@ -87,10 +87,11 @@ OPS: dict[str, Row] = {
 _TO_I32 = "(x >= (T)-2147483648 && x < (T)2147483648 ? (i32)x : (i32)(1u << 31))"
 _TWO_63 = "(T)9223372036854775808"
 _TO_I64 = f"(x >= -{_TWO_63} && x < {_TWO_63} ? (i64)x : (i64)((u64)1 << 63))"
+_ABOVE = f"(u64)(x < (T)2 * {_TWO_63} ? (i64)(x - {_TWO_63}) : 0)"
 FLOAT_TO_INTEGER: dict[str, str] = {
     "int8": f"(D){_TO_I32}", "int16": f"(D){_TO_I32}", "int32": _TO_I32, "int64": _TO_I64,
     "uint8": f"(D){_TO_I32}", "uint16": f"(D){_TO_I32}", "uint32": f"(D){_TO_I64}",
-    "uint64": f"(x >= {_TWO_63} ? (u64)1 << 63 | (u64)(x < (T)2 * {_TWO_63} ? (i64)(x - {_TWO_63}) : 0) : (u64){_TO_I64})",
+    "uint64": f"(x >= {_TWO_63} ? (u64)1 << 63 | {_ABOVE} : (u64){_TO_I64})",
 }
 TO_BOOL = "x != 0"
 CAST = "(D)x"
