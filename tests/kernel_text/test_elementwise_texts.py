@@ -29,8 +29,8 @@ def erf(x):
 # What the CPU has no kernel for yet, or not for all types here, in float64 or integers.
 ELSEWHERE = {
     "Add": np.add, "Ceil": np.ceil, "Cos": np.cos, "Elu": lambda x: np.where(x < 0, np.expm1(x), x), "Erf": erf,
-    "Expm1": np.expm1, "FloorDiv": np.floor_divide, "FloorMod": np.mod, "Identity": lambda x: x, "Log1p": np.log1p, "Pow": np.power,
-    "Reciprocal": lambda x: 1 / x, "Rint": np.rint, "Sign": np.sign, "Sin": np.sin,
+    "Expm1": np.expm1, "FloorDiv": np.floor_divide, "FloorMod": np.mod, "Identity": lambda x: x, "Log1p": np.log1p,
+    "Pow": np.power, "Reciprocal": lambda x: 1 / x, "Rint": np.rint, "Sign": np.sign, "Sin": np.sin,
     "Softplus": lambda x: np.logaddexp(x, 0), "SquaredDifference": lambda x, y: (x - y) * (x - y),
 }
 

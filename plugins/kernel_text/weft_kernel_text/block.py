@@ -35,7 +35,7 @@ def block(target: Target, name: str, problem: Problem, left: Left, epilogue: Epi
         *(f"float16 c{i}0 = 0, c{i}1 = 0;" for i in every),
         *left.block(rows, products),
         f"const size_t column0 = panel * {COLUMNS};",
-        f"const u32 columns = min_u32({COLUMNS}, (u32)(nn - column0));",
+        f"const u32 columns = nn - column0 < {COLUMNS} ? (u32)(nn - column0) : {COLUMNS};",
         f"f32 sums[{COLUMNS}];",
     ]
     for i in every:

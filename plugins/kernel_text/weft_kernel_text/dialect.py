@@ -31,7 +31,6 @@ FUNCTION u16 bf16_of(f32 x) {
   const u32 bits = BITS_OF_F32(x);
   return x != x ? (u16)0x7fc0 : (u16)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
-FUNCTION u32 min_u32(u32 a, u32 b) { return a < b ? a : b; }
 """
 
 OPENCL = Dialect(
@@ -65,7 +64,7 @@ CUDA = Dialect(
     "cuda",
     {
         "KERNEL(x, y, z)": 'extern "C" __global__ void __launch_bounds__((x) * (y) * (z))',
-        "FUNCTION": "static __device__ __forceinline__",
+        "FUNCTION": "__device__ __forceinline__",
         "GLOBAL": "",
         "LOCAL": "__shared__",
         "RESTRICT": "__restrict__",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf, isinf, isnan
+from struct import pack, unpack
 from typing import NamedTuple
 
 from weft.api import DType, dtypes
@@ -55,14 +56,16 @@ def stored(dtype: DType) -> str:
 
 
 def literal(value: float | int | bool, dtype: DType) -> str:
-    """A constant, exactly: floats as hexadecimal ones."""
+    """A constant, rounded to what the type is computed in; floats are written as hexadecimal ones, which are exact."""
     name = computed(dtype)
     if dtype.kind != "f":
         number = int(value)  # a decimal literal is signed, a hexadecimal one need not be; suffixes differ by dialect
         return f"({name}){number if abs(number) < 1 << 63 else hex(abs(number))}"
     if isnan(value):
         return f"({name})(POSITIVE_INFINITY - POSITIVE_INFINITY)"
-    if isinf(value):
+    if name == "f32" and abs(value) <= LARGEST[dtypes.float32]:
+        (value,) = unpack("f", pack("f", value))
+    elif name == "f32" or isinf(value):
         return f"({name})({'-' if value < 0 else ''}POSITIVE_INFINITY)"
     return f"({name}){float(value).hex()}{'' if name == 'f64' else 'f'}"
 
