@@ -118,6 +118,7 @@ def test_padding_is_zero_beside_nan_and_infinity(target):
 @both
 @pytest.mark.parametrize(("op", "plan", "kernel"), [
     ("Conv2D", convolution, (3, 3, 20, 36)), ("Conv2D", convolution, (1, 1, 20, 36)),
+    ("Conv2D", convolution, (3, 3, 10, 36)),  # two groups
     ("DepthwiseConv2dNative", depthwise, (3, 3, 20, 1))])
 def test_a_convolution_ends_with_bias_and_swish_in_one_kernel(target, op, plan, kernel):
     rng = np.random.default_rng(0)
