@@ -80,7 +80,8 @@ def test_modules_do_not_import_each_other_in_circles():
     TopologicalSorter(others).prepare()
 
 
-@pytest.mark.parametrize("package", ["device_cpu/weft_cpu", "plugins/example/weft_example", "plugins/sim/weft_sim"])
+@pytest.mark.parametrize("package", ["device_cpu/weft_cpu", "plugins/example/weft_example", "plugins/sim/weft_sim",
+                                     "plugins/kernel_text/weft_kernel_text"])
 def test_plugins_import_nothing_of_weft_but_its_api(package):
     for path in (ROOT / package).rglob("*.py"):
         for statement in ast.walk(ast.parse(path.read_text("utf-8"))):
