@@ -6,13 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..async_value import AsyncValue, available
-from ..device import Device
+from ..device import STREAM, Device
 from ..errors import Internal
 from ..kernel import KernelDef
 from ..tensor import TensorMetadata
 from .host_array import returned, view
-
-STREAM = 0  # a device has one stream so far
 
 Attached = Callable[[], Any]
 Maker = Callable[[], Any]

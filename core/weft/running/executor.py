@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..allocators.aligned import array_maker
 from ..async_value import AsyncValue, available, failed, unwrapped
-from ..device import Device
+from ..device import STREAM, Device
 from ..errors import Cancelled, DeadlineExceeded, WeftError
 from ..host_program import Function
 from ..tensor import TensorMetadata
-from .attached import STREAM, Attached, HandOver
+from .attached import Attached, HandOver
 from .bound_call import BoundCall
 from .frame import Frame, FrameLayout
 from .kernel_errors import as_weft_error, is_interrupt
