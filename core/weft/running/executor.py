@@ -8,6 +8,7 @@ Results are the user's: what was not made in this very run is copied at the door
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
@@ -110,6 +111,9 @@ class Executable:
     def _abort(self, error: BaseException, frame: Frame, step: Step) -> WeftError:
         """The typed error of the call that raised, when what has started is quiet."""
         typed = self._typed_at(error, frame)
+        for device in self._asynchronous:  # what is enqueued reads feeds, which the user may change or drop now
+            with suppress(Exception):  # a device that fails as well comes second
+                device.synchronize(device.record(STREAM))
         if self.is_asynchronous:
             step.cancel(typed)
             self._propagation(frame.registers, (), step, stop=True)
