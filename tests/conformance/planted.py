@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -50,6 +51,10 @@ class IsOutOfOrder(Example):
 
 class ComputesWrongly(Example):
     type = "WRONG"
+
+
+class DeclinesTooLittle(Example):
+    type = "STUBBORN"
 
 
 class NeverFrees(Example):
@@ -102,8 +107,8 @@ class OpensWhenScanned(Example):
         self.open()
 
 
-DEVICES = (LosesLastByte, WritesWholeWords, ReturnsTooEarly, IsOutOfOrder, ComputesWrongly, NeverFrees, KeepsBuffers,
-           FreesAtOnce, RaisesWithoutMemory, ChangesItsName, OpensWhenScanned)
+DEVICES = (LosesLastByte, WritesWholeWords, ReturnsTooEarly, IsOutOfOrder, ComputesWrongly, DeclinesTooLittle,
+           NeverFrees, KeepsBuffers, FreesAtOnce, RaisesWithoutMemory, ChangesItsName, OpensWhenScanned)
 
 
 def scan_of(kind):
@@ -118,8 +123,20 @@ def register_wrong(kernels):
         return example.elementwise("subtract", b)
 
 
+def register_stubborn(kernels):
+    example.register(kernels)
+
+    @kernels.kernel("Mul", dtypes={"T": "float16"}, priority=1)
+    def multiply(b):
+        """As if both inputs had the output's shape."""
+        return partial(b.device.native.elementwise("multiply", np.dtype(np.float16), b.outputs[0].size), b.stream)
+
+
+KERNELS = {ComputesWrongly: register_wrong, DeclinesTooLittle: register_stubborn}
+
+
 @hookimpl
 def weft_devices(registry):
     for kind in DEVICES:
-        register = register_wrong if kind is ComputesWrongly else "weft_example.kernels:register"
+        register = KERNELS.get(kind, "weft_example.kernels:register")
         registry.device(type=kind.type, scan=scan_of(kind), kernels=register)
