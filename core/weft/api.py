@@ -3,6 +3,7 @@
 from . import dtypes, errors, geometry
 from .allocator import AllocatorStats, HostAllocator, PlainAllocator
 from .async_value import DEAD, AsyncValue, available, failed
+from .device import STREAM, Device
 from .dtypes import DType
 from .errors import Unavailable
 from .hookspecs import DeviceRegistrar, KernelPackRegistrar, OpRegistrar, hookimpl
@@ -25,6 +26,7 @@ __all__ = [
     "I1",
     "I32",
     "I64",
+    "STREAM",
     "AllocatorStats",
     "AsyncValue",
     "Attachable",
@@ -35,6 +37,7 @@ __all__ = [
     "ConcurrentWorkQueue",
     "DType",
     "Declined",
+    "Device",
     "DeviceRegistrar",
     "HostAllocator",
     "HostKernels",

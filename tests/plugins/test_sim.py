@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import weft
 from build import const, graph, node, placeholder
-from golden import agree, cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from weft import dtypes
@@ -20,6 +19,7 @@ from weft.errors import Internal, InvalidArgument, ResourceExhausted, Unavailabl
 from weft.graph import Node
 from weft.registries import Registries
 from weft.runtime import runtime
+from weft_conformance.golden import agree, cases
 from weft_sim.device import Sim, scan
 from weft_sim.driver import Kernel
 from weft_sim.kernels import HOST

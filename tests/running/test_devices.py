@@ -24,7 +24,7 @@ CONFIG = {"plugins": {"load": [PLUGIN]}, "plugin": {"example": {"devices": 2}, "
 TYPES = ("EXAMPLE", "SIM")  # one works when it is waited for; the other tells of every race
 EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "100")) // 4
 X = np.float32([1, -2, 3])
-OPS = {"AddV2": np.add, "Sub": np.subtract, "Maximum": np.maximum, "Later": np.add, "Queued": np.add}
+OPS = {"Identity": lambda a, _: a, "AddV2": np.add, "Sub": np.subtract, "Maximum": np.maximum, "Later": np.add, "Queued": np.add}
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def programs(draw):
     calls = []
     for i in range(draw(st.integers(1, 14))):
         near = st.integers(max(0, i - 3), i + 1) | st.integers(0, i + 1)
-        op = draw(st.sampled_from(["AddV2", "AddV2", "Sub", "Maximum", "Later", "Queued"]))
+        op = draw(st.sampled_from(["AddV2", "AddV2", "Sub", "Maximum", "Identity", "Later", "Queued"]))
         device = "CPU:0" if op in ("Later", "Queued") else draw(st.sampled_from(["CPU:0", "{}:0", "{}:1"]))
         calls.append((op, draw(near), draw(near), device))
     return calls, draw(st.lists(st.integers(0, len(calls) + 1), min_size=1, max_size=4))
@@ -47,7 +47,8 @@ def programs(draw):
 def build(calls, kind):
     nodes = [placeholder("v0", (3,)), placeholder("v1", (3,))]
     for i, (op, a, b, device) in enumerate(calls):
-        nodes.append(node(f"v{i + 2}", f"Test>{op}" if op in ("Later", "Queued") else op, f"v{a}", f"v{b}",
+        inputs = [f"v{a}"] if op == "Identity" else [f"v{a}", f"v{b}"]
+        nodes.append(node(f"v{i + 2}", f"Test>{op}" if op in ("Later", "Queued") else op, *inputs,
                           device=device.format(kind)))
     return graph(*nodes)
 

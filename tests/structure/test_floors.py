@@ -91,7 +91,7 @@ def test_plugins_import_nothing_of_weft_but_its_api(package):
 
 
 def test_no_module_has_a_name_that_says_nothing():
-    for folder in ("core", "device_cpu", "plugins", "tests", "benchmarks", "examples"):
+    for folder in ("core", "device_cpu", "conformance", "plugins", "tests", "benchmarks", "examples"):
         assert not [p for p in (ROOT / folder).rglob("*.py") if p.stem in FORBIDDEN_NAMES]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..async_value import AsyncValue, available
-from ..device import Device
+from ..device import STREAM, Device
 from ..errors import Internal, ResourceExhausted
 from ..kernel import KernelDef
 from ..tensor import TensorMetadata
@@ -14,8 +14,6 @@ from .host_array import returned, view
 
 if TYPE_CHECKING:
     from .step import Step
-
-STREAM = 0  # a device has one stream so far
 
 Attached = Callable[[], Any]
 Maker = Callable[[], Any]
@@ -102,6 +100,12 @@ def with_values(run: Callable[..., list[Any]], inputs: list[Any]) -> list[Any]:
 def run_view(registers: list[Any], pairs: Sequence[tuple[int, int, TensorMetadata]]) -> None:
     for result, source, meta in pairs:
         registers[result] = view(registers[source], meta)
+
+
+def run_alias(registers: list[Any], pairs: Sequence[tuple[int, int, TensorMetadata]]) -> None:
+    """Of buffers on a device, which have no shape."""
+    for result, source, _ in pairs:
+        registers[result] = registers[source]
 
 
 def on_stream(copy: Callable[..., None], source: Any, result: Any) -> None:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..allocators.aligned import array_maker
 from ..async_value import AsyncValue, available, failed, unwrapped
-from ..device import Device
+from ..device import STREAM, Device
 from ..errors import Cancelled, DeadlineExceeded, WeftError
 from ..host_program import Function
 from ..tensor import TensorMetadata
-from .attached import STREAM, Attached, HandOver
+from .attached import Attached, HandOver
 from .bound_call import BoundCall
 from .frame import Frame, FrameLayout
 from .kernel_errors import as_weft_error, is_interrupt
@@ -89,9 +89,8 @@ class Executable:
             left = self.layout.after(frame.position(), without=True)
         except BaseException as error:
             # The typed error is no local variable: it would hold itself, and the frame, through its traceback.
-            if self._asynchronous:
-                self._keep(frame)
             if is_interrupt(error):
+                self._keep(frame)
                 raise
             if isinstance(error, WeftError):
                 self._abort(error, frame, step)
@@ -99,7 +98,7 @@ class Executable:
             raise self._abort(error, frame, step) from error
         values = self._finish(frame, step, left) if self.is_asynchronous else registers
         if self._asynchronous:
-            self._synchronize(frame)
+            frame.context.run(self._synchronize, frame)
         results = self._pick(values)
         if self._copied:
             for i in self._copied:
@@ -113,6 +112,7 @@ class Executable:
     def _abort(self, error: BaseException, frame: Frame, step: Step) -> WeftError:
         """The typed error of the call that raised, when what has started is quiet."""
         typed = self._typed_at(error, frame)
+        frame.context.run(self._quiet)
         if self.is_asynchronous:
             step.cancel(typed)
             self._propagation(frame.registers, (), step, stop=True)
@@ -125,8 +125,7 @@ class Executable:
         rest = self._propagation(frame.registers, left, step, stop=True)
         step.driver.run()
         if step.error is not None:
-            if self._asynchronous:
-                self._keep(frame)
+            frame.context.run(self._quiet)
             rest.values.clear()  # they hold the error, whose traceback leads here
             frame.registers.clear()
             raise step.error
@@ -236,6 +235,12 @@ class Executable:
                     raise
                 name = self._device_names[id(device)]
                 raise as_weft_error(error, f"device {name}").at(device=name) from error
+
+    def _quiet(self) -> None:
+        """A step has failed: what is enqueued reads feeds, which the user may change or drop now."""
+        for device in self._asynchronous:
+            with suppress(Exception):  # a device that fails as well comes second
+                device.synchronize(device.record(STREAM))
 
     def _keep(self, frame: Frame) -> None:
         """What devices may still use of a frame that is given up lives until they have done with it."""

@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..allocators.aligned import array_maker
+from ..device import STREAM
 from ..errors import ResourceExhausted, WeftError
 from ..host_program import COPY, HOST, Function
 from ..kernel import run_of
 from ..tensor import TensorMetadata
 from .attached import (
-    STREAM,
     Attached,
     Maker,
     checked,
     device_maker,
     on_stream,
     open_call,
+    run_alias,
     run_host,
     run_leaving,
     run_returning,
@@ -379,7 +380,7 @@ class FrameLayout:
     def _attach_view(self, bound: BoundCall, registers: list[Any]) -> Attached | None:
         pairs = [(r, bound.call.args[bound.alias[i]], self._metas[r]) for i, r in enumerate(bound.call.results)]
         if not self.fixed.issuperset(bound.call.results):
-            return partial(run_view, registers, pairs)
+            return partial(run_view if bound.memory == HOST else run_alias, registers, pairs)
         for result, source, meta in pairs:
             registers[result] = view(registers[source], meta) if bound.memory == HOST else registers[source]
         return None

@@ -15,12 +15,12 @@ import numpy as np
 
 from ..allocator import HostAllocator
 from ..allocators.aligned import array_maker
+from ..device import STREAM
 from ..errors import ResourceExhausted, Unimplemented, WeftError
 from ..host_program import CONSTANT, COPY, HOST, Call, Function, HostProgram
 from ..infer import infer_registers
 from ..kernel import KernelDef, run_of
 from ..tensor import TensorMetadata, ValueInfo, constant_info
-from .attached import STREAM
 from .binder import Binder, LazyKernel
 from .bound_call import BoundCall
 from .executor import Executable

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..device import Device
+from ..device import STREAM, Device
 from ..dtypes import float32
 from ..errors import Unavailable
 from ..kernel import Bind, Declined, run_of
 from ..registries import Registries
 from ..tensor import info
-from .attached import STREAM
 
 SHAPE = (16,)
 

@@ -14,11 +14,11 @@ from queue import SimpleQueue
 from typing import Any
 
 from ..async_value import AsyncValue
-from ..device import Device, Event
+from ..device import STREAM, Device, Event
 from ..errors import FailedPrecondition, WeftError
 from ..forked import inherited
-from .attached import STREAM
 from .kernel_errors import as_weft_error
+from .numpy_errors import quiet_context
 
 Done = Callable[[WeftError | None], None]
 
@@ -68,8 +68,10 @@ class Waiter:
         if self._thread is None:
             with self._starting:
                 if self._thread is None:
-                    self._thread = threading.Thread(target=_wait, args=(self._device, self._name, self._events),
-                                                    name=f"weft-waiter-{self._name}", daemon=True)
+                    # A device may compute with NumPy, and when it is waited for.
+                    self._thread = threading.Thread(
+                        target=quiet_context().run, args=(_wait, self._device, self._name, self._events),
+                        name=f"weft-waiter-{self._name}", daemon=True)
                     self._thread.start()
 
 
