@@ -41,7 +41,7 @@ def numbers(dtype: DType, shape: tuple[int, ...], rng: Rng) -> Array:
         return np.where(drawn == 0, 3, drawn).astype(dtype.numpy)
     real = np.asarray(rng.normal(0, 1.5, shape))
     if dtype.kind == "c":
-        return (real + 1j * rng.normal(0, 1.5, shape)).astype(dtype.numpy)
+        return np.asarray(real + 1j * rng.normal(0, 1.5, shape)).astype(dtype.numpy)
     return real.astype(dtype.numpy)
 
 

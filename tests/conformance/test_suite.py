@@ -9,10 +9,12 @@ from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 import weft
 import weft_conformance
 from weft_conformance import Broken, SettingsError, load_settings
+from weft_conformance.arrays import any_bits, fixed_size_types, generator, numbers
 from weft_conformance.levels.kernels import Declined, apply
 from weft_conformance.samples import samples, varied_type
 from weft_conformance.settings import TOLERANCES, Settings
@@ -124,6 +126,14 @@ def test_every_op_of_the_reference_has_samples_that_it_takes():
         if not any(runs(on, op, sample) for sample in samples(definition, dtype, rule.values if rule else ())):
             without.append(op)
     assert not without
+
+
+def test_samples_are_arrays_of_the_type_that_was_asked_for():
+    for dtype in fixed_size_types():
+        for shape in ((), (0, 3), (5,)):
+            for drawn in (numbers(dtype, shape, generator()), any_bits(dtype, shape, generator())):
+                assert isinstance(drawn, np.ndarray)
+                assert (drawn.dtype, drawn.shape) == (dtype.numpy, shape)
 
 
 def runs(on, op, sample):
