@@ -24,7 +24,8 @@ CONFIG = {"plugins": {"load": [PLUGIN]}, "plugin": {"example": {"devices": 2}, "
 TYPES = ("EXAMPLE", "SIM")  # one works when it is waited for; the other tells of every race
 EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "100")) // 4
 X = np.float32([1, -2, 3])
-OPS = {"Identity": lambda a, _: a, "AddV2": np.add, "Sub": np.subtract, "Maximum": np.maximum, "Later": np.add, "Queued": np.add}
+OPS = {"Identity": lambda a, _: a, "AddV2": np.add, "Sub": np.subtract, "Maximum": np.maximum, "Later": np.add,
+       "Queued": np.add}
 
 
 @pytest.fixture(scope="module")
