@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .running.step import RunOptions as RunOptions
     from .running.trace import RunMetadata as RunMetadata
     from .runtime import HostContext as HostContext
+    from .runtime import default_host as default_host
     from .runtime import devices as devices
     from .runtime import plugins as plugins
     from .runtime import register as register
@@ -32,13 +33,14 @@ __version__ = "0.1.0"
 _WHERE = {
     "CancelToken": "running.step", "Graph": "graph", "HostContext": "runtime", "HostProgram": "program",
     "Model": "model", "RequestContext": "running.request", "RunMetadata": "running.trace",
-    "RunOptions": "running.step", "Session": "session", "devices": "runtime", "load": "model", "plugins": "runtime",
-    "register": "runtime",
+    "RunOptions": "running.step", "Session": "session", "default_host": "runtime", "devices": "runtime",
+    "load": "model", "plugins": "runtime", "register": "runtime",
 }
 _MODULES = ("api", "errors", "graphdef")
 
 __all__ = ["CancelToken", "Graph", "HostContext", "HostProgram", "Model", "RequestContext", "RunMetadata", "RunOptions",
-           "Session", "__version__", "api", "devices", "errors", "graphdef", "load", "plugins", "register"]
+           "Session", "__version__", "api", "default_host", "devices", "errors", "graphdef", "load", "plugins",
+           "register"]
 
 
 def __getattr__(name: str) -> Any:

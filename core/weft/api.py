@@ -3,6 +3,7 @@
 from . import dtypes, errors, geometry
 from .allocator import AllocatorStats, HostAllocator, PlainAllocator
 from .async_value import DEAD, AsyncValue, available, failed
+from .device import STREAM, Device
 from .disk_cache import DiskCache
 from .dtypes import DType
 from .errors import Unavailable
@@ -26,6 +27,7 @@ __all__ = [
     "I1",
     "I32",
     "I64",
+    "STREAM",
     "AllocatorStats",
     "AsyncValue",
     "Attachable",
@@ -36,6 +38,7 @@ __all__ = [
     "ConcurrentWorkQueue",
     "DType",
     "Declined",
+    "Device",
     "DeviceRegistrar",
     "DiskCache",
     "HostAllocator",

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from .errors import InvalidArgument, PluginError
 
+STREAM = 0  # a device has one stream so far: this one
 Buffer = Any  # what a device's allocate returns: opaque to the runtime unless the device is host_visible
 Stream = Any
 Event = Any

@@ -29,7 +29,8 @@ class HostProgram(host_program.HostProgram):
 
     @boundary
     def run(self, function: str, *arguments: Any, request: RequestContext | None = None) -> list[AsyncValue]:
-        """Run a function: its results, which may come later; wait for them with `host.await_values`.
+        """Run a function: its results, which may come later; wait for them with `host.await_values`. Arrays that are
+        given must not be changed before all results are there.
 
         A kernel that fails makes errors of its results and of those that depend on it; independent work goes on.
         Without a request, the program runs in one of its own, on the process's own host. Raises NotFound for a function

@@ -78,6 +78,11 @@ def runtime(config: Any = None) -> Runtime:
         return made
 
 
+def default_host() -> host_context.HostContext:
+    """The host context of sessions that have no config of their own: its devices, and what plugins registered."""
+    return runtime().host
+
+
 def register(module_or_path: Any) -> PluginRecord:
     """Load a plugin without installing it: a module, its dotted name, or the path of a one-file plugin.
 

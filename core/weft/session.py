@@ -167,7 +167,7 @@ class Session:
         def linked(program: HostProgram, given: Sequence[TensorMetadata], shared: Shared) -> Linked:
             while True:
                 try:
-                    executable = link(program, self._runtime.host, given, shared=shared)
+                    executable = link(program, self._runtime.host, given, shared=shared, waits=True)
                 except NodesDeclined as declined:
                     for refusal in declined.refusals:
                         self._placer.decline(*refusal)

@@ -19,4 +19,5 @@ class Config:
 
 @hookimpl
 def weft_devices(registry: DeviceRegistrar) -> None:
-    registry.device(type="OPENCL", scan="weft_opencl.device:scan", kernels="weft_opencl.kernels:register", priority=40)
+    # Behind the CPU while there are kernels for few ops: nobody gets it who does not ask for it.
+    registry.device(type="OPENCL", scan="weft_opencl.device:scan", kernels="weft_opencl.kernels:register", priority=5)

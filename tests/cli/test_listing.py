@@ -1,6 +1,7 @@
 """weft devices and weft plugins."""
 
 import json
+import sys
 
 import pytest
 
@@ -60,6 +61,43 @@ def test_a_device_that_is_unavailable_fails_a_check_only(command, plugin):
     done = command(*arguments, "--check")
     assert done.status == 1
     assert [line[:2] for line in done.words if "BROKEN:*" in line] == [["BROKEN:*", "FAIL"]]
+
+
+CRASHING = """
+import os
+import signal
+from weft.api import hookimpl
+
+WEFT_API = (1, 0)
+
+@hookimpl
+def weft_devices(registry):
+    registry.device(type="CRASHING", scan=lambda config: [Crashing()])
+
+class Crashing:
+    type, uid, attributes = "CRASHING", "crashing", {}
+
+    def open(self):
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals to die of")
+def test_a_driver_that_takes_its_process_down_is_a_failed_check_in_isolation(command, plugin):
+    done = command("devices", "CPU:0", "CRASHING:0", "--isolate", "--json", "--plugin",
+                   plugin("crashing_device_test", CRASHING))
+    assert done.status == 1
+    rows = by_name(done)
+    assert (rows["CPU:0"]["check"], rows["CPU:0"]["status"]) == ("PASS", "ok")
+    assert (rows["CRASHING:0"]["check"], rows["CRASHING:0"]["status"]) == ("FAIL", "unavailable")
+    assert rows["CRASHING:0"]["reason"] == "the process that checked it ended with SIGKILL"
+
+
+def test_only_the_devices_that_are_named_are_listed(command):
+    assert list(by_name(command("devices", "EXAMPLE:0", "--json"))) == ["EXAMPLE:0"]
+    done = command("devices", "EXAMPLE:7")
+    assert (done.status, done.err) == (1, "error: there is no device EXAMPLE:7\n"
+                                          "  hint: did you mean EXAMPLE:0?\n")
 
 
 def test_plugins_are_listed_with_what_they_bring(command):

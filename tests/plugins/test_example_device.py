@@ -86,6 +86,12 @@ def test_elementwise_ops_compute_what_numpy_computes(
     np.testing.assert_allclose(result, function(*arrays), rtol=1e-3 if dtype == "float16" else 1e-6, atol=1e-3)
 
 
+def test_a_result_that_is_no_number_is_no_warning(plugins: Plugins, device: Example) -> None:
+    result = run(plugins, device, "Mul", [np.float32([np.inf, 3e38]), np.float32([0, 10])])
+    assert np.isnan(result[0])
+    assert result[1] == np.inf
+
+
 @pytest.mark.parametrize("transpose_b", [False, True])
 def test_matmul_packs_constant_weights_once(plugins: Plugins, device: Example, transpose_b: bool) -> None:
     x, w = np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(12, dtype=np.float32).reshape(3, 4)

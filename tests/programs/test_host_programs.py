@@ -336,6 +336,18 @@ def test_a_call_that_does_not_fit_its_kernel_is_refused_before_anything_runs(hos
     assert "notes" not in request.resources
 
 
+def test_a_trace_of_a_request_has_every_call_and_what_it_has_started(run, host):
+    b = Body("i32")
+    late = b("test.later", b("tfrt.add.i32", 0, 0))
+    traced = program(b.function("main", b("tfrt.add.i32", late, late)))
+    request = weft.RequestContext(host, trace=True)
+    assert payloads(run(traced, "main", 3, request=request)) == [12]
+    rows = request.trace.to_chrome()["traceEvents"]
+    assert [row["args"]["kernel"] for row in rows if row["ph"] == "X"] == ["tfrt.add.i32", "test.later", "tfrt.add.i32"]
+    assert [row["ph"] for row in rows if row["ph"] in "be"] in (["b", "e"], [])  # a worker may be faster than the call
+    assert weft.RequestContext(host).trace is None
+
+
 def notes(request):
     return request.resources.get("notes", list)
 

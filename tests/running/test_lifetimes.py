@@ -175,6 +175,7 @@ def test_four_threads_run_one_session_a_thousand_times_each_and_every_result_is_
              node("n", "Neg", "y", device=device), node("z", "Sub", "n", "x")]
     session = weft.Session(graph(*nodes))
     step = session.make_callable(["y", "z"], ["x"])
+    step(np.float32([[0], [0]]))  # the waiter of a device lives as long as its host
     before = threading.active_count()
 
     def work(thread):
@@ -199,3 +200,33 @@ def test_four_threads_run_asynchronous_kernels_of_one_session_and_every_result_i
             assert [r.tolist() for r in queued(x)] == [(x + 1 + x + x + 1).tolist()] * 3
 
     in_threads(work)
+
+
+FAILING = """
+from weft.api import OpSpec, hookimpl
+
+WEFT_API = (1, 0)
+
+@hookimpl
+def weft_ops(registry):
+    registry.add(OpSpec("Test>Fail", ["x: T"], ["y: T"], ["T: type"], metadata=lambda attrs, x: x))
+
+@hookimpl
+def weft_kernels(registry):
+    registry.kernels("EXAMPLE", lambda kernels: kernels.kernel("Test>Fail")(lambda b: lambda x, out: 1 / 0))
+"""
+
+
+def test_a_step_that_fails_on_a_device_leaves_nothing_on_its_stream(tmp_path):
+    """What is enqueued when a kernel raises reads the feeds: they are the user's again when the error comes."""
+    (tmp_path / "failing.py").write_text(FAILING)
+    nodes = graph(placeholder("x", (3,)), node("a", "AddV2", "x", "x", device="EXAMPLE:0"),
+                  node("bad", "Test>Fail", "a", device="EXAMPLE:0"))
+    with weft.Session(nodes, {"plugins": {"load": [str(tmp_path / "failing.py")]}}) as session:
+        feed = X.copy()
+        with pytest.raises(InvalidArgument, match="ZeroDivisionError"):
+            session.run("bad", {"x": feed})
+        gone = weakref.ref(feed)
+        del feed
+        gc.collect()
+        assert gone() is None

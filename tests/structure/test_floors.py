@@ -24,8 +24,8 @@ FLOORS = (
     ("programs", "host_program program_verifier"),
     ("passes", "infer lower names place prune resolve"),
     ("running", "running"),
-    ("fronts", "__main__ api cli config config_schema config_sources discovery installed model plugin_module "
-               "plugin_record program runtime session"),
+    ("fronts", "__main__ api cli config config_schema config_sources difference discovery installed model "
+               "plugin_module plugin_record program runtime session"),
 )
 FLOOR_OF = {module: number for number, (_, modules) in enumerate(FLOORS) for module in modules.split()}
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
@@ -81,8 +81,9 @@ def test_modules_do_not_import_each_other_in_circles():
     TopologicalSorter(others).prepare()
 
 
-@pytest.mark.parametrize(
-    "package", ["device_cpu/weft_cpu", "device_opencl/weft_opencl", "plugins/example/weft_example"])
+@pytest.mark.parametrize("package", [
+    "device_cpu/weft_cpu", "device_opencl/weft_opencl", "plugins/example/weft_example", "plugins/sim/weft_sim",
+    "plugins/kernel_text/weft_kernel_text"])
 def test_plugins_import_nothing_of_weft_but_its_api(package):
     for path in (ROOT / package).rglob("*.py"):
         for statement in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -92,12 +93,12 @@ def test_plugins_import_nothing_of_weft_but_its_api(package):
 
 
 def test_no_module_has_a_name_that_says_nothing():
-    for folder in ("core", "device_cpu", "device_opencl", "plugins", "tests", "benchmarks", "examples"):
+    for folder in ("core", "device_cpu", "device_opencl", "conformance", "plugins", "tests", "benchmarks", "examples"):
         assert not [p for p in (ROOT / folder).rglob("*.py") if p.stem in FORBIDDEN_NAMES]
 
 
 HEAVY = ("numpy", "google.protobuf", "pluggy", "tabulate", "tqdm", "importlib.metadata", "weft_cpu", "weft_example",
-         "weft_opencl", "pyopencl")
+         "weft_opencl", "weft_sim", "pyopencl")
 
 
 def loaded_after(code: str) -> set[str]:
@@ -118,7 +119,8 @@ def test_the_version_on_the_command_line_loads_nothing_heavy():
 
 
 def test_discovery_loads_the_light_modules_of_plugins_and_no_kernels():
-    assert loaded_after("import weft; weft.plugins()") == {"pluggy", "weft_cpu", "weft_example", "weft_opencl"}
+    assert loaded_after("import weft; weft.plugins()") == {
+        "pluggy", "weft_cpu", "weft_example", "weft_opencl", "weft_sim"}
 
 
 def test_a_program_on_the_cpu_loads_no_driver_of_another_device():
@@ -131,7 +133,7 @@ F = weft.api.dtypes.float32
 session = weft.Session(Graph([Node("c", "Const", attrs={"dtype": F, "value": np.ones(2, "f4")}),
                               Node("n", "Neg", ["c"], attrs={"T": F}, device="CPU:0")]))
 session.run("n")
-assert not [m for m in sys.modules if m.startswith("weft_example.") and m != "weft_example.plugin"]
+assert not [m for m in sys.modules if m.startswith(("weft_example.", "weft_sim.")) and not m.endswith(".plugin")]
 """
     assert "numpy" in loaded_after(code)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,15 @@ if TYPE_CHECKING:
     from ..plugin_record import PluginRecord
     from ..running.host_context import DeviceRecord, HostContext
 
+PATIENCE = 60  # seconds that a device has to pass its check in a process of its own
+
 
 def add(commands: Any) -> None:
     parser = command(commands, "devices", devices, "list the devices, or check each of them")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these devices, such as CPU:0")
     parser.add_argument("--check", action="store_true", help="open each device and run a kernel; status 1 if one fails")
+    parser.add_argument("--isolate", action="store_true",
+                        help="check each device in a process of its own, which its driver may take down")
     add_listing(parser)
     parser = command(commands, "plugins", plugins, "list the plugins, and what became of each")
     parser.add_argument("--traceback", metavar="ID", help="where this plugin's own code went wrong")
@@ -31,8 +36,11 @@ def devices(args: Namespace) -> int:
     register_plugins(args)
     host = runtime().host
     with ticking("scanning"):
-        records = host.records()
-    rows = [_check(record, host) if args.check else _device(record) for record in records]
+        records = _chosen(host.records(), args.names)
+    if args.isolate:
+        rows = [_check_apart(record, args.plugin) for record in records]
+    else:
+        rows = [_check(record, host) if args.check else _device(record) for record in records]
     if args.json:
         show_json(rows)
     elif rows:
@@ -42,6 +50,46 @@ def devices(args: Namespace) -> int:
     else:
         print("no plugin brings a device; the CPU's is installed with: pip install weft-cpu")
     return int(any(row.get("check") == "FAIL" for row in rows))
+
+
+def _chosen(records: list[DeviceRecord], names: Sequence[str]) -> list[DeviceRecord]:
+    """The records of these names, or all of them. Raises NotFound."""
+    from ..errors import NotFound, closest
+
+    have = [record.name for record in records]
+    for name in names:
+        if name not in have:
+            near = closest(name, have)
+            raise NotFound(f"there is no device {name}", device=name,
+                           hint=f"did you mean {near[0]}?" if near else "weft devices lists them")
+    return [record for record in records if not names or record.name in names]
+
+
+def _check_apart(record: DeviceRecord, plugins: Sequence[str]) -> dict[str, Any]:
+    """As _check, in a process of its own: one that dies, or does not answer, is a device that fails."""
+    import json
+    import signal
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-m", "weft", "devices", record.name, "--check", "--json"]
+    for plugin in plugins:
+        command += ["--plugin", plugin]
+    start = perf_counter()
+    with ticking(f"checking {record.name}"):
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)  # noqa: S603
+        except subprocess.TimeoutExpired:
+            reason = f"no answer within {PATIENCE} s"
+        else:
+            if done.returncode >= 0 and done.stdout.startswith("["):
+                row: dict[str, Any] = json.loads(done.stdout)[0]
+                return row
+            how = signal.Signals(-done.returncode).name if done.returncode < 0 else f"status {done.returncode}"
+            reason = f"the process that checked it ended with {how}"
+    took = round(1000 * (perf_counter() - start), 1)
+    return {"check": "FAIL", "ms": took, **_device(record), "status": "unavailable", "reason": reason,
+            "remedy": "look at its driver"}
 
 
 def _device(record: DeviceRecord) -> dict[str, Any]:

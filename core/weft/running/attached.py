@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..async_value import AsyncValue, available
-from ..device import Device
-from ..errors import Internal
+from ..device import STREAM, Device
+from ..errors import Internal, ResourceExhausted
 from ..kernel import KernelDef
 from ..tensor import TensorMetadata
 from .host_array import returned, view
 
-STREAM = 0  # a device has one stream so far
+if TYPE_CHECKING:
+    from .step import Step
 
 Attached = Callable[[], Any]
 Maker = Callable[[], Any]
@@ -101,10 +102,30 @@ def run_view(registers: list[Any], pairs: Sequence[tuple[int, int, TensorMetadat
         registers[result] = view(registers[source], meta)
 
 
+def run_alias(registers: list[Any], pairs: Sequence[tuple[int, int, TensorMetadata]]) -> None:
+    """Of buffers on a device, which have no shape."""
+    for result, source, _ in pairs:
+        registers[result] = registers[source]
+
+
 def on_stream(copy: Callable[..., None], source: Any, result: Any) -> None:
     copy(source, result, STREAM)
 
 
-def copy_out(device: Device, source: Any, result: Any, stream: int) -> None:
-    device.copy_out(source, result, stream)
-    device.synchronize(device.record(stream))
+def run_leaving(
+    registers: list[Any], source: int, result: int, make: Maker, leave: Callable[[Any, Any], AsyncValue]
+) -> None:
+    """A value leaves a device: the register holds what is to come."""
+    registers[result] = leave(registers[source], make())
+
+
+def device_maker(device: Device, nbytes: int, owner: Callable[[], Step]) -> Maker:
+    """Makes buffers on a device that live as long as the step which runs. Raises ResourceExhausted."""
+    def make() -> Any:
+        buffer = device.allocate(max(nbytes, 1))
+        if buffer is None:
+            raise ResourceExhausted(f"no memory for a buffer of {nbytes} bytes")
+        owner().own(device.free, buffer)
+        return buffer
+
+    return make

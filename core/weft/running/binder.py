@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..allocator import HostAllocator
 from ..allocators.aligned import array_maker
+from ..device import STREAM
 from ..errors import PluginError, Unimplemented, WeftError
 from ..host_program import Call
 from ..infer import infer_call
 from ..kernel import Bind, Bound, Declined, KernelDef, check_bound, run_of
 from ..op import MetadataRule, OpDef
 from ..tensor import TensorMetadata, ValueInfo, constant_info
-from .attached import STREAM
 from .host_array import returned, view
 
 if TYPE_CHECKING:

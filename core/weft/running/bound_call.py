@@ -29,6 +29,7 @@ class BoundCall:
     alias: Mapping[int, int] = field(default_factory=dict)
     retained: frozenset[int] = frozenset()
     stateful: bool = False
+    awaited: bool = False  # a copy to the host that is waited for by itself: others need it while the step goes on
 
     @property
     def is_view(self) -> bool:
@@ -47,8 +48,8 @@ class BoundCall:
 
     @property
     def pends(self) -> bool:
-        """True when it is declared to give results that come later."""
-        return self.kernel is not None and (self.kernel.asynchronous or self.kernel.nonstrict)
+        """True when it is known to give results that come later."""
+        return self.awaited or (self.kernel is not None and (self.kernel.asynchronous or self.kernel.nonstrict))
 
     @property
     def may_pend(self) -> bool:
@@ -57,8 +58,8 @@ class BoundCall:
 
     @property
     def lends(self) -> bool:
-        """True when its arguments may be read after it has returned."""
-        return self.may_pend
+        """True when its arguments may be read after it has returned, and in no order of the device's."""
+        return self.may_pend and not self.awaited
 
     @property
     def sees_host(self) -> bool:

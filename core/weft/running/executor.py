@@ -8,17 +8,18 @@ Results are the user's: what was not made in this very run is copied at the door
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from ..allocators.aligned import array_maker
 from ..async_value import AsyncValue, available, failed, unwrapped
-from ..device import Device
+from ..device import STREAM, Device
 from ..errors import Cancelled, DeadlineExceeded, WeftError
 from ..host_program import Function
 from ..tensor import TensorMetadata
-from .attached import STREAM, Attached, HandOver
+from .attached import Attached, HandOver
 from .bound_call import BoundCall
 from .frame import Frame, FrameLayout
 from .kernel_errors import as_weft_error, is_interrupt
@@ -84,19 +85,20 @@ class Executable:
                 frame.context.run(way.run, frame, step)
             else:
                 frame.context.run(way.run_traced, self._call_traced, frame, step)
-            if self._asynchronous:
-                self._synchronize()
         except HandOver:
             left = self.layout.after(frame.position(), without=True)
         except BaseException as error:
             # The typed error is no local variable: it would hold itself, and the frame, through its traceback.
             if is_interrupt(error):
+                self._keep(frame)
                 raise
             if isinstance(error, WeftError):
                 self._abort(error, frame, step)
                 raise
             raise self._abort(error, frame, step) from error
         values = self._finish(frame, step, left) if self.is_asynchronous else registers
+        if self._asynchronous:
+            frame.context.run(self._synchronize, frame)
         results = self._pick(values)
         if self._copied:
             for i in self._copied:
@@ -110,6 +112,7 @@ class Executable:
     def _abort(self, error: BaseException, frame: Frame, step: Step) -> WeftError:
         """The typed error of the call that raised, when what has started is quiet."""
         typed = self._typed_at(error, frame)
+        frame.context.run(self._quiet)
         if self.is_asynchronous:
             step.cancel(typed)
             self._propagation(frame.registers, (), step, stop=True)
@@ -122,6 +125,7 @@ class Executable:
         rest = self._propagation(frame.registers, left, step, stop=True)
         step.driver.run()
         if step.error is not None:
+            frame.context.run(self._quiet)
             rest.values.clear()  # they hold the error, whose traceback leads here
             frame.registers.clear()
             raise step.error
@@ -158,6 +162,8 @@ class Executable:
                 if not left and not self._pends:
                     return self._give_back(frame)
         rest = self._propagation(registers, left, step, stop=False)
+        if self._asynchronous:
+            self._keep(frame)
         registers.clear()  # an error may hold this frame through its traceback, and lives as long as it is a result
         results = [rest.value(register) for register in self._results]
         for i in self._copied:
@@ -218,9 +224,30 @@ class Executable:
         return Propagation(self.layout, calls, list(registers[:-1]), step, stop=stop, typed=self._typed,
                            device_names=self._device_names)
 
-    def _synchronize(self) -> None:
+    def _synchronize(self, frame: Frame) -> None:
+        """Wait until the devices have done what was enqueued. Raises their errors, typed, with the device."""
         for device in self._asynchronous:
-            device.synchronize(device.record(STREAM))
+            try:
+                device.synchronize(device.record(STREAM))
+            except BaseException as error:
+                self._keep(frame)
+                if is_interrupt(error):
+                    raise
+                name = self._device_names[id(device)]
+                raise as_weft_error(error, f"device {name}").at(device=name) from error
+
+    def _quiet(self) -> None:
+        """A step has failed: what is enqueued reads feeds, which the user may change or drop now."""
+        for device in self._asynchronous:
+            with suppress(Exception):  # a device that fails as well comes second
+                device.synchronize(device.record(STREAM))
+
+    def _keep(self, frame: Frame) -> None:
+        """What devices may still use of a frame that is given up lives until they have done with it."""
+        registers = list(frame.registers)
+        for device in self._asynchronous:
+            with suppress(Exception):  # a device that is lost uses nothing
+                self._host.waiter(device).keep(frame, registers)
 
     def _typed_at(self, error: BaseException, frame: Frame) -> WeftError:
         """The typed error for what the call at the frame's cursor raised."""

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..allocators.aligned import array_maker
-from ..errors import ResourceExhausted, Unimplemented, WeftError
+from ..device import STREAM
+from ..errors import ResourceExhausted, WeftError
 from ..host_program import COPY, HOST, Function
 from ..kernel import run_of
 from ..tensor import TensorMetadata
@@ -23,10 +24,12 @@ from .attached import (
     Attached,
     Maker,
     checked,
-    copy_out,
+    device_maker,
     on_stream,
     open_call,
+    run_alias,
     run_host,
+    run_leaving,
     run_returning,
     run_view,
     then_forget,
@@ -93,7 +96,7 @@ class FrameLayout:
         self.producer = {r: bound for bound in calls for r in bound.call.results}
         self._memory = [self.producer[r].memory if r in self.producer else HOST for r in range(len(metas))]
         self.late = self._find_late()  # numbers of calls that wait for what asynchronous ones give
-        self.is_asynchronous = any(call.lends or (call.kernel is not None and call.kernel.step) for call in calls)
+        self.is_asynchronous = any(call.may_pend or (call.kernel is not None and call.kernel.step) for call in calls)
         # Host kernels may hand over to the event-driven path, poison follows the order of the list.
         self.is_in_order = host.debug.poison or any(call.device is None for call in calls)
         self._fresh_calls: dict[int, FreshCall] = {}
@@ -129,7 +132,7 @@ class FrameLayout:
                 buffer = buffers[slot][1]
                 arrays[key] = typed(buffer, key[1]) if plan.slots[slot][0] == HOST else buffer
             registers[register] = arrays[key]
-        copies = [(i, self._maker(i)()) for i in self.copied_feeds]
+        copies = [(i, self._maker(i, registers)()) for i in self.copied_feeds]
         for i, copy in copies:
             registers[i] = copy
         attached = [self._attach(self.calls[n], registers) for n in range(len(self.calls)) if n not in self.late]
@@ -242,8 +245,13 @@ class FrameLayout:
             raise error.at(node=user.call.node, op=user.call.op, device=device)  # noqa: B904 - the same error
         return user.device.free, buffer
 
-    def _maker(self, register: int) -> Maker:
+    def _maker(self, register: int, registers: list[Any]) -> Maker:
+        """Makes the register's arrays, or its buffers, which belong to the step that is in the last of `registers`."""
         meta = self._metas[register]
+        if self._memory[register] != HOST:
+            device = self.producer[register].device
+            assert device is not None
+            return device_maker(device, meta.nbytes, lambda: registers[-1])
         return array_maker(self._host.allocator, meta.dims, meta.dtype.numpy)
 
     def _attach(self, bound: BoundCall, registers: list[Any]) -> Attached | None:
@@ -256,9 +264,12 @@ class FrameLayout:
         if bound.device is None:
             run_it = run_returning if bound.pends else run_host
             return partial(run_it, registers, args, results, self._runner(bound, registers))
+        if bound.awaited:
+            leave = self._host.waiter(bound.device).leave
+            return partial(run_leaving, registers, args[0], results[0], self._maker(results[0], registers), leave)
         if bound.call.code == COPY:
-            copy = bound.device.copy_in if bound.memory != HOST else partial(copy_out, bound.device)
-            return open_call(registers, args, results, self._fresh(bound), partial(on_stream, copy))
+            copy = bound.device.copy_in if bound.memory != HOST else bound.device.copy_out
+            return open_call(registers, args, results, self._fresh(bound, registers), partial(on_stream, copy))
         run = self._runner(bound, registers)
         if bound.returns:
             return partial(run_returning, registers, args, results, run)
@@ -266,7 +277,7 @@ class FrameLayout:
             inputs, outputs = tuple(registers[a] for a in args), tuple(registers[r] for r in results)
             attach = getattr(bound.bound, "attach", None)
             return attach(inputs, outputs) if attach is not None else partial(run, *inputs, *outputs)
-        return open_call(registers, args, results, self._fresh(bound), run)
+        return open_call(registers, args, results, self._fresh(bound, registers), run)
 
     def _runner(self, bound: BoundCall, registers: list[Any]) -> Callable[..., Any]:
         """The call's run function; of one that returns its results, a function of the list of its arguments."""
@@ -291,17 +302,19 @@ class FrameLayout:
         metas = [self._metas[r] for r in bound.call.results]
         if bound.is_view:
             sources = [bound.alias[i] for i in range(len(metas))]
+            if bound.memory != HOST:
+                return lambda _, ins: [ins[s] for s in sources]
             return lambda _, ins: [view(ins[s], m) for s, m in zip(sources, metas, strict=True)]
         if bound.lazy is not None:
             lazy = bound.lazy
             return lambda _, ins: lazy(ins)
-        if bound.memory != HOST or bound.call.code == COPY:
-            raise Unimplemented(f"{bound.call.code} beside asynchronous kernels of the host", node=bound.call.node)
+        if bound.call.code == COPY or bound.memory != HOST:
+            return self._make_fresh_on_device(bound)
         takes_step = bound.kernel is not None and bound.kernel.step
         run = None if takes_step else self._runner(bound, [])
         if bound.returns:
             return lambda step, ins: (run or self._runner(bound, [step]))(ins)
-        makers = [self._maker(r) for r in bound.call.results]
+        makers = [self._maker(r, []) for r in bound.call.results]
         make = makers[0]
 
         def call(step: Step, ins: list[Any]) -> list[Any]:
@@ -315,6 +328,25 @@ class FrameLayout:
             return [out]
 
         return call_for_one if run is not None and len(makers) == 1 else call
+
+    def _make_fresh_on_device(self, bound: BoundCall) -> FreshCall:
+        device, results = bound.device, bound.call.results
+        assert device is not None
+        waiter = self._host.waiter(device)
+        if bound.call.code == COPY and bound.memory == HOST:
+            make = self._maker(results[0], [])
+            return lambda _, ins: [waiter.leave(ins[0], make())]
+
+        def call(step: Step, ins: list[Any]) -> list[Any]:
+            outs = [self._maker(r, [step])() for r in results]
+            if bound.call.code == COPY:
+                device.copy_in(ins[0], outs[0], STREAM)
+                waiter.keep(ins[0])
+            else:
+                self._runner(bound, [step])(*ins, *outs)
+            return outs
+
+        return call
 
     def payload(self, register: int, value: Any) -> Any:
         """What an asynchronous kernel completed a value with, as the register holds it."""
@@ -342,13 +374,13 @@ class FrameLayout:
                 pending.update(bound.call.results)
         return frozenset(late)
 
-    def _fresh(self, bound: BoundCall) -> tuple[Maker | None, ...]:
-        return tuple(None if r in self.fixed else self._maker(r) for r in bound.call.results)
+    def _fresh(self, bound: BoundCall, registers: list[Any]) -> tuple[Maker | None, ...]:
+        return tuple(None if r in self.fixed else self._maker(r, registers) for r in bound.call.results)
 
     def _attach_view(self, bound: BoundCall, registers: list[Any]) -> Attached | None:
         pairs = [(r, bound.call.args[bound.alias[i]], self._metas[r]) for i, r in enumerate(bound.call.results)]
         if not self.fixed.issuperset(bound.call.results):
-            return partial(run_view, registers, pairs)
+            return partial(run_view if bound.memory == HOST else run_alias, registers, pairs)
         for result, source, meta in pairs:
             registers[result] = view(registers[source], meta) if bound.memory == HOST else registers[source]
         return None
@@ -367,7 +399,8 @@ def keep(_buffer: object) -> None:
     """Host memory is given back by the last array over it."""
 
 
-def free(buffers: Sequence[Owned], _owner: object = None) -> None:
-    """Give buffers back. Who owns their memory is named so that it lives until then."""
-    for take_back, buffer in buffers:
-        take_back(buffer)
+def free(buffers: Sequence[Owned], host: HostContext | None = None) -> None:
+    """Give buffers back, unless their host was closed, and its devices with it. It is named, so it lives until then."""
+    if host is None or not host.is_closed:
+        for take_back, buffer in buffers:
+            take_back(buffer)

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..allocator import HostAllocator
 from ..allocators import make_allocator
@@ -28,6 +28,9 @@ from ..work_queue import ConcurrentWorkQueue, WorkQueueConfig
 from ..work_queues import make_work_queue
 from .resources import Resources
 from .step import CancelToken, Step
+
+if TYPE_CHECKING:
+    from .waiter import Waiter
 
 
 @dataclass
@@ -74,6 +77,8 @@ class HostContext:
         self.resources = Resources()
         self.cancellation = CancelToken()  # parent of every step on this host
         self._diagnostics = diagnostics
+        self.is_closed = False
+        self._waiters: dict[int, Waiter] = {}
         self._lasting: weakref.WeakValueDictionary[int, Step] = weakref.WeakValueDictionary()
         self._order = order
         self._records: dict[str, list[DeviceRecord]] = {}
@@ -84,7 +89,7 @@ class HostContext:
             self._queues.append(work_queue)
         self.offers: deque[None] = deque()  # of jobs, to whatever thread of the queue comes; nobody has come yet
         self._lock = threading.RLock()
-        weakref.finalize(self, _close, self._records, self._queues)
+        weakref.finalize(self, _close, self._records, self._queues, self._waiters)
         inherited.add(self)
 
     @property
@@ -114,6 +119,16 @@ class HostContext:
         self.cancellation = CancelToken()
         for step in self._lasting_steps():
             step.restart()
+
+    def waiter(self, device: Device) -> Waiter:
+        """Who waits for a device whose memory the host does not see."""
+        from .waiter import Waiter  # whoever only lists devices needs no NumPy
+
+        key = id(device)
+        if key not in self._waiters:
+            name = next((r.name for r in self.opened() if r.device is device), device.type)
+            self._waiters.setdefault(key, Waiter(device, name))
+        return self._waiters[key]
 
     def lasting_step(self) -> Step:
         """A step for all those runs that need none of their own, so that a cancelled host ends them, too."""
@@ -216,7 +231,8 @@ class HostContext:
         """End what runs, close the queue and every device that was opened."""
         self.cancel()
         with self._lock:
-            _close(self._records, self._queues)
+            self.is_closed = True
+            _close(self._records, self._queues, self._waiters)
 
     def forked(self) -> None:
         self._lock = threading.RLock()  # a device that was being opened is still `found`, and is opened again
@@ -261,7 +277,12 @@ class HostContext:
             return record.status == "ok"
 
 
-def _close(records: dict[str, list[DeviceRecord]], queues: list[ConcurrentWorkQueue]) -> None:
+def _close(
+    records: dict[str, list[DeviceRecord]], queues: list[ConcurrentWorkQueue], waiters: dict[int, Waiter]
+) -> None:
+    for waiter in waiters.values():
+        waiter.close()
+    waiters.clear()
     for queue in queues:
         queue.close()
     queues.clear()

@@ -15,12 +15,12 @@ import numpy as np
 
 from ..allocator import HostAllocator
 from ..allocators.aligned import array_maker
+from ..device import STREAM
 from ..errors import ResourceExhausted, Unimplemented, WeftError
 from ..host_program import CONSTANT, COPY, HOST, Call, Function, HostProgram
 from ..infer import infer_registers
 from ..kernel import KernelDef, run_of
 from ..tensor import TensorMetadata, ValueInfo, constant_info
-from .attached import STREAM
 from .binder import Binder, LazyKernel
 from .bound_call import BoundCall
 from .executor import Executable
@@ -83,22 +83,26 @@ class LinkedFunction:
 
 def link(
     program: HostProgram, host: HostContext, arguments: Sequence[TensorMetadata] | None = None,
-    *, function: str = "main", shared: Shared | None = None,
+    *, function: str = "main", shared: Shared | None = None, waits: bool = False,
 ) -> Executable:
     """Bind a function of the program for arguments of this metadata (default: as far as the program knows them).
 
-    Pass the same `shared` to the links of one program.
+    Pass the same `shared` to the links of one program. `waits`: it will only be run by those who wait for the devices
+    in the end, so that what is copied out for them alone need not be waited for by itself.
     Raises NodesDeclined, and InvalidArgument when metadata contradicts an op.
     """
     chosen = program.functions[function]
     infos = [ValueInfo(meta) for meta in arguments or chosen.arg_metas]
-    return Linker(program, chosen, host, Shared() if shared is None else shared).link(infos)
+    return Linker(program, chosen, host, Shared() if shared is None else shared, waits).link(infos)
 
 
 class Linker:
     """The state of one link."""
 
-    def __init__(self, program: HostProgram, function: Function, host: HostContext, shared: Shared) -> None:
+    def __init__(
+        self, program: HostProgram, function: Function, host: HostContext, shared: Shared, waits: bool
+    ) -> None:
+        self._waits = waits
         self._program = program
         self._function = function
         self._host = host
@@ -255,7 +259,10 @@ class Linker:
             name = self._program.requires[call.stream]
             raise Unimplemented(f"copying a value of {meta} to or from {name}", node=call.node, device=name,
                                 hint="feed static shapes, or run on a host device such as CPU:0")
-        return BoundCall(call, self._devices[call.stream], call.stream if call.attrs["to"] == "device" else HOST)
+        if call.attrs["to"] == "device":
+            return BoundCall(call, self._devices[call.stream], call.stream)
+        awaited = not self._waits or any(call.results[0] in other.args for other in self._function.kernels)
+        return BoundCall(call, self._devices[call.stream], HOST, awaited=awaited)
 
     def _bind(
         self, call: Call, known: Sequence[ValueInfo], values: Mapping[int, Any],
@@ -318,6 +325,10 @@ def upload(device: Device, array: Any) -> Any:
     buffer = device.allocate(max(array.nbytes, 1))
     if buffer is None:
         raise ResourceExhausted(f"no memory for {array.nbytes} bytes of constants on {device.type}")
-    device.copy_in(array, buffer, STREAM)
-    device.synchronize(device.record(STREAM))
+    try:
+        device.copy_in(array, buffer, STREAM)
+        device.synchronize(device.record(STREAM))
+    except BaseException:
+        device.free(buffer)
+        raise
     return buffer

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..device import Device
+from ..device import STREAM, Device
 from ..disk_cache import DiskCache
 from ..dtypes import float32
 from ..errors import Unavailable
 from ..kernel import Bind, Declined, run_of
 from ..registries import Registries
 from ..tensor import info
-from .attached import STREAM
 
 SHAPE = (16,)
 

@@ -10,16 +10,19 @@ from ..errors import Cancelled
 from .executor import Executable
 from .resources import Resources
 from .step import CancelToken, Step
+from .trace import Trace
 
 if TYPE_CHECKING:
     from .host_context import HostContext
 
 
 class RequestContext:
-    """One request to a host. `resources` may be shared with other requests; else they are its own."""
+    """One request to a host. `resources` may be shared with other requests; else they are its own. With `trace`, what
+    its kernels do is recorded in its Trace of that name (`request.trace.dump(path)`)."""
 
-    def __init__(self, host: HostContext, resources: Resources | None = None) -> None:
+    def __init__(self, host: HostContext, resources: Resources | None = None, *, trace: bool = False) -> None:
         self.host = host
+        self.trace = Trace() if trace else None
         self.resources = Resources() if resources is None else resources
         self._token = CancelToken()
 
@@ -34,7 +37,8 @@ class RequestContext:
 
     def execute(self, executable: Executable, arguments: Sequence[Any]) -> list[AsyncValue]:
         """Start a linked function: its results, which may come later (`host.await_values`)."""
-        step = Step(self.host, parents=(self.host.cancellation, self._token), resources=self.resources)
+        step = Step(self.host, parents=(self.host.cancellation, self._token), trace=self.trace,
+                    resources=self.resources)
         try:
             if step.error is not None:
                 return [failed(step.error) for _ in executable.function.results]

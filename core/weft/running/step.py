@@ -90,6 +90,7 @@ class Step:
         self._thread = get_ident()
         self._drivers: dict[None, Driver] = {}  # the one, once it is needed: setting a default is atomic
         self._is_over = False
+        self._owned: list[tuple[Callable[[Any], None], Any]] = []  # buffers of this run alone, and what frees them
         self.error: WeftError | None = None  # why the step must end
         self.deadline = None if timeout is None else monotonic() + timeout
         self._timeout = timeout
@@ -113,6 +114,10 @@ class Step:
         if self._is_over:
             return [failed(Cancelled("the run has ended"))] * len(executable.function.results)
         return self.driver.call(executable, arguments)
+
+    def own(self, free: Callable[[Any], None], buffer: Any) -> None:
+        """Free a buffer on a device when the step is over; what is enqueued then may still use it."""
+        self._owned.append((free, buffer))
 
     def post(self, mail: Callable[[], None]) -> bool:
         """Have the thread that drives this step call back: for kernels that go on when a value has come. False when
@@ -194,6 +199,10 @@ class Step:
             parent.forget(number)
         self._is_over = True
         self._drivers.clear()
+        while self._owned:
+            free, buffer = self._owned.pop()
+            if not self.host.is_closed:
+                free(buffer)
 
     def _cancel_by_parent(self) -> None:
         self.cancel(Cancelled("the run was cancelled"))

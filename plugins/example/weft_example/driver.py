@@ -74,7 +74,7 @@ class Driver:
         return event
 
     def wait(self, event: Event) -> None:
-        with self._lock:
+        with self._lock, np.errstate(all="ignore"):  # as hardware does: NaN is a result
             while not event.reached:
                 self._streams[event.stream].popleft()()
 

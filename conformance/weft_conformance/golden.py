@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,9 +12,11 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from weft import dtypes, graphdef
+from weft import errors, graphdef
+from weft.api import dtypes
 from weft.graph import Graph
 
+Array = np.ndarray[Any, Any]
 FOLDER = Path(__file__).parent / "data" / "golden"
 CARRIERS = {"bfloat16": np.dtype(ml_dtypes.bfloat16), "qint8": np.dtype(np.int8), "quint8": np.dtype(np.uint8),
             "qint32": np.dtype(np.int32)}
@@ -27,8 +30,8 @@ class Case:
     id: str
     op: str
     attrs: dict[str, Any]
-    inputs: list[np.ndarray[Any, Any]]
-    outputs: list[np.ndarray[Any, Any] | None] | None
+    inputs: list[Array]
+    outputs: list[Array | None] | None
     code: int | None
     message: str
     tolerance: tuple[float, float]
@@ -55,7 +58,23 @@ def cases() -> dict[str, list[Case]]:
     return by_op
 
 
-def agree(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], tolerance: tuple[float, float]) -> bool:
+def disagreements(case: Case, got: Sequence[Array] | errors.WeftError) -> list[str]:
+    """What is wrong with the outputs, or with the error, that the case's op gave; nothing where all is well."""
+    if isinstance(got, errors.WeftError):
+        # TensorFlow calls a missing kernel InvalidArgument, and its shape functions refuse what some kernels accept.
+        no_kernel = "No OpKernel" in case.message and isinstance(got, errors.Unimplemented)
+        refused_by_shape = isinstance(case.static, dict) and case.outputs is not None
+        if got.code == case.code or no_kernel or refused_by_shape:
+            return []
+        return [f"{case.id}: {type(got).__name__}: {got}"]
+    if case.outputs is None:
+        return [f"{case.id}: no error, TensorFlow's code is {case.code}"]
+    return [f"{case.id}: output {i} is {g!r}, expected {w!r}"
+            for i, (g, w) in enumerate(zip(got, case.outputs, strict=True))
+            if w is not None and not agree(g, w, case.tolerance)]
+
+
+def agree(got: Array, want: Array, tolerance: tuple[float, float]) -> bool:
     """Equal type and shape, and elements within the tolerance (relative, absolute)."""
     if got.shape != want.shape or got.dtype != want.dtype:
         return False
@@ -67,7 +86,7 @@ def agree(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], tolerance: tupl
     return bool(np.array_equal(got, want))
 
 
-def _array(ref: list[Any], blob: bytes) -> np.ndarray[Any, Any]:
+def _array(ref: list[Any], blob: bytes) -> Array:
     kind, shape, content = ref
     if kind == "string":
         array = np.empty(len(content), object)

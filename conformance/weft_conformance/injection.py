@@ -1,0 +1,82 @@
+"""Faults brought in on purpose: a kernel that raises, and methods of the device that fail for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import weft
+from weft.api import API, Bind, Kernels, OpSpec, dtypes, hookimpl
+from weft.graph import Node
+
+from .subject import Subject
+from .verdict import NotApplicable
+
+OP = "WeftConformance>Fail"
+MESSAGE = "this kernel always fails"
+_with_it: set[str] = set()  # device types for which the failing kernel is registered
+
+
+class Fault(Exception):
+    """What a device that is made to fail raises: nothing that weft knows."""
+
+
+def failing_node(on: Subject, name: str, source: str) -> Node:
+    """A node on the device whose kernel raises Fault when it is launched."""
+    if on.type not in _with_it:
+        weft.register(_plugin(on.type))
+        _with_it.add(on.type)
+    return Node(name, OP, [source], attrs={"T": dtypes.float32}, device=on.name)
+
+
+@contextmanager
+def failing(on: Subject, method: str, instead: Callable[..., Any]) -> Iterator[None]:
+    """The device with another method. Raises NotApplicable where the runtime would not call it."""
+    if on.host_visible:
+        raise NotApplicable("the runtime works on its memory without asking it")
+    with replaced(on, {method: instead}):
+        yield
+
+
+@contextmanager
+def replaced(on: Subject, methods: dict[str, Callable[..., Any]]) -> Iterator[None]:
+    """The device with other methods. Raises NotApplicable where its own are fixed."""
+    if not hasattr(on.device, "__dict__"):
+        raise NotApplicable("its methods cannot be replaced")
+    vars(on.device).update(methods)
+    try:
+        yield
+    finally:
+        for method in methods:
+            del vars(on.device)[method]
+
+
+def raising(*_arguments: Any) -> Any:
+    raise Fault("the device is made to fail")
+
+
+def _plugin(device_type: str) -> ModuleType:
+    """A plugin that brings the failing op, and its kernel for this type of device."""
+    module = ModuleType(f"weft_conformance_fault_{device_type.lower()}")
+
+    def run(*_buffers: Any) -> None:
+        raise Fault(MESSAGE)
+
+    def bind(_: Bind) -> Callable[..., None]:
+        return run
+
+    def register(kernels: Kernels) -> None:
+        kernels.kernel(OP)(bind)
+
+    @hookimpl
+    def weft_ops(registry: Any) -> None:
+        registry.add(OpSpec(OP, ["x: T"], ["y: T"], ["T: type"], metadata=lambda _attrs, x: x))
+
+    @hookimpl
+    def weft_kernels(registry: Any) -> None:
+        registry.kernels(device_type, register)
+
+    vars(module).update(WEFT_API=API, weft_ops=weft_ops, weft_kernels=weft_kernels)
+    return module

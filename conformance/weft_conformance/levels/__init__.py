@@ -1,0 +1,1 @@
+"""The levels: each module is a list of sentences that hold for every device."""

@@ -1,0 +1,151 @@
+"""Faults: whatever goes wrong is one of weft's errors, the device goes on, and nothing is left behind."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import weft
+from weft.api import errors
+
+from ..arrays import generator
+from ..case import sentence
+from ..elementwise import Chain
+from ..injection import MESSAGE, failing, failing_node, raising, replaced
+from ..subject import Subject
+from ..verdict import Broken, expect, expect_close
+
+FEEDS = {
+    "text": np.array(["a"]),
+    "complex": np.ones(3, np.complex64),
+    "an_object": object(),
+    "a_ragged_list": [[1.0], [1.0, 2.0]],
+}
+DESCRIPTORS = Path("/proc/self/fd")
+
+
+@sentence(over=lambda _: list(FEEDS))
+def a_bad_feed_is_an_invalid_argument(on: Subject, feed: str) -> None:
+    chain = Chain(on, 3)
+    with on.session(chain.nodes) as session:
+        fails_with(errors.InvalidArgument, lambda: session.run(chain.last, {"x": FEEDS[feed]}))
+        works(on, chain, session)
+
+
+@sentence()
+def a_missing_feed_is_one_of_wefts_errors(on: Subject) -> None:
+    chain = Chain(on, 3)
+    with on.session(chain.nodes) as session:
+        fails_with(errors.WeftError, lambda: session.run(chain.last))
+        works(on, chain, session)
+
+
+@sentence()
+def a_kernel_that_raises_is_an_error_with_its_node_and_device(on: Subject) -> None:
+    chain = Chain(on, 3)
+    with on.session([*chain.nodes, failing_node(on, "bad", chain.last)]) as session:
+        error = fails_with(errors.WeftError, lambda: session.run("bad", {"x": np.ones(3, np.float32)}))
+        where = (error.node, error.device)
+        expect(where == ("bad", on.name), "where the error is", expected=f"node bad, device {on.name}",
+               got=f"node {where[0]}, device {where[1]}", rule="errors")
+        expect(MESSAGE in str(error), "what the error says", expected=MESSAGE, got=error, rule="errors")
+        works(on, chain, session)
+
+
+@sentence(over=lambda _: ["copy_in", "copy_out", "record", "synchronize"])
+def a_device_that_fails_gives_one_of_wefts_errors(on: Subject, method: str) -> None:
+    chain = Chain(on, 3)
+    with on.session(chain.nodes) as session:
+        works(on, chain, session)
+        with failing(on, method, raising):
+            fails_with(errors.WeftError, lambda: session.run(chain.last, {"x": np.ones(5, np.float32)}))
+        on.finish()
+        works(on, chain, session)
+
+
+@sentence()
+def no_memory_is_resource_exhausted(on: Subject) -> None:
+    chain = Chain(on, 3)
+    with on.session(chain.nodes) as session:
+        with failing(on, "allocate", lambda _nbytes: None):
+            fails_with(errors.ResourceExhausted, lambda: session.run(chain.last, {"x": np.ones(5, np.float32)}))
+        works(on, chain, session)
+
+
+@sentence()
+def sessions_leave_nothing_behind(on: Subject) -> None:
+    """Buffers as far as they can be counted, threads, and files where the system tells which are open."""
+    chain = Chain(on, 5)
+
+    def sessions(count: int) -> None:
+        for _ in range(count):
+            with on.session([*chain.nodes, failing_node(on, "bad", chain.last)]) as session:
+                works(on, chain, session)
+                fails_with(errors.WeftError, lambda s=session: s.run("bad", {"x": np.ones(3, np.float32)}))  # type: ignore[misc]
+        gc.collect()
+
+    sessions(5)  # the work queue has its threads now, and caches are full
+    taken, before = Taken(on), _held()
+    with replaced(on, taken.methods()):
+        sessions(on.size(200, 20))
+        on.finish()
+        gc.collect()
+    after = _held()
+    expect(not taken.balance, "buffers that the runtime did not free", expected=0, got=taken.balance, rule="leaks")
+    expect(not taken.alive(), "buffers that were freed and are still there", expected=0, got=taken.alive(),
+           rule="Device.free")
+    expect(all(now <= then for now, then in zip(after, before, strict=True)), "threads and open files",
+           expected=f"at most {before}", got=after, rule="leaks")
+
+
+class Taken:
+    """Buffers that are allocated and freed while the device has these methods."""
+
+    def __init__(self, on: Subject) -> None:
+        self.balance = 0
+        self._allocate, self._free = on.device.allocate, on.device.free
+        self._buffers: list[weakref.ref[Any]] = []
+
+    def methods(self) -> dict[str, Callable[..., Any]]:
+        return {"allocate": self._counted, "free": self._uncounted}
+
+    def alive(self) -> int:
+        return sum(ref() is not None for ref in self._buffers)
+
+    def _counted(self, nbytes: int) -> Any:
+        buffer = self._allocate(nbytes)
+        self.balance += buffer is not None
+        with suppress(TypeError):  # a number, say
+            self._buffers.append(weakref.ref(buffer))
+        return buffer
+
+    def _uncounted(self, buffer: Any) -> None:
+        self.balance -= 1
+        self._free(buffer)
+
+
+def _held() -> tuple[int, int]:
+    return threading.active_count(), len(list(DESCRIPTORS.iterdir())) if DESCRIPTORS.exists() else 0
+
+
+def fails_with(kind: type[errors.WeftError], run: Callable[[], Any]) -> errors.WeftError:
+    try:
+        run()
+    except kind as error:
+        return error
+    except Exception as error:
+        raise Broken("what a run raises", expected=f"weft.errors.{kind.__name__}",
+                     got=f"{type(error).__name__}: {error}", rule="errors") from error
+    raise Broken("a run that cannot succeed", expected=f"weft.errors.{kind.__name__}", got="results", rule="errors")
+
+
+def works(on: Subject, chain: Chain, session: weft.Session) -> None:
+    x = generator("works").normal(size=9).astype(np.float32)
+    expect_close(session.run(chain.last, {"x": x}), chain.expected(x), on.settings.tolerance("float32"),
+                 "a run before or after a fault", "errors")

@@ -1,0 +1,169 @@
+"""Kernels: every one that is registered gives what TensorFlow gave, and what the CPU gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import weft
+from weft.api import DType, dtypes, errors
+from weft.graph import Node
+
+from ..arrays import fixed_size_types
+from ..case import sentence
+from ..golden import Case, cases, disagreements
+from ..samples import Sample, samples, varied_type
+from ..subject import REFERENCE, Subject, constant, placeholder, tolerant_of_fallback
+from ..verdict import Broken, NotApplicable, expect_close, fail
+
+Array = np.ndarray[Any, Any]
+T = TypeVar("T")
+
+
+class Declined(Exception):
+    """No kernel of the device takes the node: nothing is wrong, and nothing was tried."""
+
+
+def recorded_ops(on: Subject) -> list[str]:
+    return sorted({k.op for k in on.kernels()} & cases().keys())
+
+
+def ops_and_types(on: Subject) -> Iterator[str]:
+    """`AddV2-float32`, or `LogicalAnd` where an op has one signature; nothing for the reference itself."""
+    if on.name == REFERENCE:
+        return
+    for op in sorted({k.op for k in on.kernels()}):
+        attr = varied_type(on.host.registries.ops.get(op))
+        if attr is None:
+            yield op
+        else:
+            yield from (f"{op}-{dtype.name}" for dtype in fixed_size_types() if takes(on, op, attr, dtype))
+
+
+def takes(on: Subject, op: str, attr: str, dtype: DType) -> bool:
+    """Whether op and a kernel of the device may be of this type. (A kernel for any type is tried with a few.)"""
+    allowed = on.host.registries.ops.get(op).attrs[attr].allowed
+    if allowed is not None and dtype not in allowed:
+        return False
+    declared = [k.dtypes.get(attr) for k in on.host.registries.kernels.candidates(op, on.type)]
+    return any(dtype in types if types is not None else dtype.name in ("float32", "int32") for types in declared)
+
+
+@sentence(over=recorded_ops)
+def gives_what_tensorflow_gave(on: Subject, op: str) -> None:
+    """TensorFlow's recorded cases of the op, as far as a kernel of the device takes them."""
+    wrong, reasons, tried = [], set(), 0
+    recorded = cases()[op]
+    for case in some(on, recorded, 4):
+        for fed in (True, False):
+            try:
+                found = disagreements(case, outputs(on, case, fed))
+            except Declined as declined:
+                reasons.add(str(declined))
+                continue
+            tried += 1
+            wrong += [f"{line} (inputs {'fed' if fed else 'constant'}, attributes {case.attrs})" for line in found]
+    if wrong:
+        raise Broken(f"{op} gives something else in {len(wrong)} of {tried} recorded cases", rule="kernels",
+                     expected="what TensorFlow gave", got="\n            ".join(wrong[:5]))
+    none_tried(tried, reasons, f"none of {len(recorded)} recorded cases is for its kernels")
+
+
+@sentence(over=ops_and_types)
+def agrees_with_the_cpu(on: Subject, op: str) -> None:
+    """The op with random inputs of many shapes and attributes, next to the same on CPU:0."""
+    name, _, type_name = op.partition("-")
+    registries = on.host.registries
+    definition = registries.ops.get(name)
+    rule = registries.ops.metadata(definition)
+    reasons, tried = set(), 0
+    dtype = dtypes.named(type_name) if type_name else None
+    for sample in some(on, list(samples(definition, dtype, rule.values if rule else ())), 8):
+        try:
+            want = apply(on, name, sample, REFERENCE, fed=True)
+        except (Declined, errors.WeftError):
+            continue  # the reference refuses it: it is no sample
+        for fed in (True, False):
+            try:
+                results = apply(on, name, sample, on.name, fed=fed)
+            except Declined as declined:
+                reasons.add(str(declined))
+                continue
+            except errors.WeftError as error:
+                fail(f"{name}{sample}, which {REFERENCE} takes", error, rule="kernels",
+                     expected="its result, or a bind that declines")
+            tried += 1
+            for index, (g, w) in enumerate(zip(results, want, strict=True)):
+                expect_close(g, w, tolerance(on, sample, w), f"output {index} of {name}{sample}, inputs "
+                             f"{'fed' if fed else 'constant'}", "kernels")
+    none_tried(tried, reasons, f"no sample of {name} that {REFERENCE} takes is for its kernels")
+
+
+def some(on: Subject, everything: list[T], few: int) -> list[T]:
+    """All of them or, of the quick suite, a few or some more from everywhere."""
+    return everything[:: max(1, len(everything) // on.size(len(everything) or 1, few))]
+
+
+def tolerance(on: Subject, sample: Sample, want: Array) -> tuple[float, float]:
+    """That of the output's type, or of an input's where the output is wider than what went in."""
+    names = {want.dtype.name} if want.dtype.kind in "iub" else {want.dtype.name, *(x.dtype.name for x in sample.inputs)}
+    return max(on.settings.tolerance(name) for name in names)
+
+
+def none_tried(tried: int, reasons: set[str], what: str) -> None:
+    if not tried:
+        raise NotApplicable(f"{what}: {'; '.join(sorted(reasons)[:3]) or 'the reference takes none'}")
+
+
+def apply(on: Subject, op: str, sample: Sample, device: str, *, fed: bool) -> list[Array]:
+    """The op's outputs on a device; the first input is fed in any case, those that metadata reads never."""
+    nodes, names, feeds = [], [], {}
+    tensors = on.host.registries.ops.get(op).expand_inputs(sample.attrs)
+    for i, (x, tensor) in enumerate(zip(sample.inputs, tensors, strict=True)):
+        is_fed = i not in sample.values and (fed or i == 0)
+        nodes.append(placeholder(f"i{i}", tensor.dtype) if is_fed else constant(f"i{i}", x, tensor.dtype))
+        names.append(f"i{i}")
+        if is_fed:
+            feeds[f"i{i}"] = x
+    nodes.append(Node("op", op, names, attrs=sample.attrs, device=device))
+    return fetched(on, nodes, feeds, device)
+
+
+def outputs(on: Subject, case: Case, fed: bool) -> Sequence[Array] | errors.WeftError:
+    """What a recorded case's node gives on the device."""
+    graph = case.graph()
+    nodes = dict(graph.nodes)
+    nodes["op"] = nodes["op"].replace(device=on.name)
+    feeds = {f"i{i}": x for i, x in enumerate(case.inputs)}
+    if not fed:
+        nodes |= {name: constant(name, x, graph.nodes[name].attrs["dtype"]) for name, x in feeds.items()}
+        feeds = {}
+    try:
+        return fetched(on, list(nodes.values()), feeds, on.name)
+    except errors.WeftError as error:
+        return error
+
+
+def fetched(on: Subject, nodes: Sequence[Node], feeds: dict[str, Array], device: str) -> list[Array]:
+    """The outputs of node `op`. Raises Declined where it does not run on the device, and the node's own error."""
+    with tolerant_of_fallback(), on.session(nodes) as session:
+        entry = session.nodes["op"]
+        if isinstance(entry, errors.WeftError):
+            raise entry
+        names = [f"op:{i}" for i in range(len(entry.output_tensors))]
+        try:
+            results: list[Array] = session.run(names, feeds, targets=() if names else ["op"])
+        except errors.Unimplemented as error:
+            raise Declined(error.message) from None
+        except errors.InvalidArgument as error:
+            if not runs_there(session, device):
+                raise Declined(error.message) from None
+            raise
+        if not runs_there(session, device):
+            raise Declined("; ".join(f"{who}: {why}" for who, why in session.placement()["op"].refused) or "elsewhere")
+        return results
+
+
+def runs_there(session: weft.Session, device: str) -> bool:
+    return session.placement()["op"].device == device

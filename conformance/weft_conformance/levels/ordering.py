@@ -1,0 +1,193 @@
+"""Order: work on a stream is done in its order, is done when an event says so, and is nobody else's."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import weft
+from weft.api import STREAM
+
+from ..arrays import generator
+from ..case import sentence
+from ..elementwise import Chain
+from ..injection import failing_node
+from ..subject import Subject, whatever_comes
+from ..verdict import expect, expect_close, expect_same_bits
+
+SIZES = (1, 100, 10_000, 1_000_000)  # bytes: small work is often done before anybody waits
+
+
+def ramp(seed: int, nbytes: int) -> Any:
+    return (np.arange(nbytes, dtype=np.int64) * 7 + seed).astype(np.uint8)
+
+
+@sentence(over=lambda _: [str(n) for n in SIZES])
+def an_event_comes_after_all_that_was_enqueued_before_it(on: Subject, nbytes: str) -> None:
+    count = int(nbytes)
+    with on.buffers(count) as (buffer,):
+        for seed in range(on.size(20, 3)):
+            host = np.full(count, 0xA5, np.uint8)
+            on.enqueue_in(ramp(seed, count), buffer)
+            on.enqueue_out(buffer, host)
+            on.finish()
+            expect_same_bits(host, ramp(seed, count), "an array when the event after its copy has been waited for",
+                             "Device.synchronize")
+
+
+@sentence()
+def work_on_one_stream_is_done_in_order(on: Subject) -> None:
+    count = on.size(50, 10)
+    contents = [ramp(seed, 3000) for seed in range(count)]
+    hosts = [np.zeros(3000, np.uint8) for _ in contents]
+    with on.buffers(3000) as (buffer,):
+        for content, host in zip(contents, hosts, strict=True):
+            on.enqueue_in(content, buffer)
+            on.enqueue_out(buffer, host)
+        on.finish()
+    for number, (content, host) in enumerate(zip(contents, hosts, strict=True)):
+        expect_same_bits(host, content, f"the {number + 1}. of {count} contents of one buffer, read in between",
+                         "streams")
+
+
+@sentence()
+def events_are_waited_for_in_any_order_and_more_than_once(on: Subject) -> None:
+    hosts = [np.zeros(500, np.uint8) for _ in range(3)]
+    with on.buffers(500) as (buffer,):
+        events = []
+        for seed, host in enumerate(hosts):
+            on.enqueue_in(ramp(seed, 500), buffer)
+            on.enqueue_out(buffer, host)
+            events.append(on.device.record(STREAM))
+        with whatever_comes("events waited for out of order", expected="no exception", rule="Device.synchronize"):
+            for number in (2, 0, 1, 2):
+                on.device.synchronize(events[number])
+    for seed, host in enumerate(hosts):
+        expect_same_bits(host, ramp(seed, 500), "a copy before the event", "Device.synchronize")
+
+
+@sentence()
+def an_event_of_an_idle_stream_is_reached(on: Subject) -> None:
+    for _ in range(3):
+        on.finish()
+
+
+@sentence()
+def a_buffer_that_is_freed_serves_what_was_enqueued(on: Subject) -> None:
+    for seed in range(on.size(20, 5)):
+        first, second = on.allocate(5000), None
+        host, want = np.zeros(5000, np.uint8), ramp(seed, 5000)
+        on.enqueue_in(want, first)
+        if seed % 2:  # only the copy out is left to do when the buffer is freed
+            on.finish()
+        on.enqueue_out(first, host)
+        on.device.free(first)
+        second = on.allocate(5000)  # it may have the same memory: then after the copy
+        on.enqueue_in(ramp(seed + 1, 5000), second)
+        on.finish()
+        expect_same_bits(host, want, "a copy out of a buffer that was freed after it was enqueued", "Device.free")
+        on.device.free(second)
+
+
+@sentence(over=lambda _: ["1", "3", "1000", "100000"])
+def a_kernel_sees_the_copy_before_it_and_is_seen_by_the_one_after(on: Subject, elements: str) -> None:
+    chain = Chain(on, 3)
+    rng = generator("copy kernel copy", elements)
+    with on.session(chain.nodes) as session:
+        step = session.make_callable(chain.last, ["x"])
+        for _ in range(on.size(50, 5)):
+            x = rng.normal(size=int(elements)).astype(np.float32)
+            check(on, chain, x, step(x), "copy in, kernels, copy out")
+
+
+@sentence()
+def many_launches_in_one_run_give_the_last_ones_result(on: Subject) -> None:
+    chain = Chain(on, on.size(1000, 150))
+    x = generator("many launches").normal(size=33).astype(np.float32) / len(chain.ops)
+    (got,) = on.run(chain.nodes, [chain.last], {"x": x})
+    check(on, chain, x, got, f"a chain of {len(chain.ops)} kernels")
+
+
+@sentence()
+def threads_with_a_session_each_do_not_disturb_each_other(on: Subject) -> None:
+    chain = Chain(on, 9)
+
+    def work(seed: int) -> None:
+        with on.session(chain.nodes) as session:
+            runs_are_right(on, chain, session, seed)
+
+    at_once(work)
+
+
+@sentence()
+def threads_that_share_a_session_do_not_disturb_each_other(on: Subject) -> None:
+    chain = Chain(on, 9)
+    with on.session(chain.nodes) as session:
+        at_once(lambda seed: runs_are_right(on, chain, session, seed))
+
+
+@sentence()
+def a_cancelled_run_leaves_the_device_usable(on: Subject) -> None:
+    chain = Chain(on, 200)
+    x = generator("cancelled").normal(size=50).astype(np.float32)
+    with on.session(chain.nodes) as session:
+        token = weft.CancelToken()
+        token.cancel()
+        for options in (weft.RunOptions(cancel=token), weft.RunOptions(timeout=1e-9)):
+            try:
+                session.run(chain.last, {"x": x}, options=options)
+            except (weft.errors.Cancelled, weft.errors.DeadlineExceeded):
+                pass
+            else:
+                expect(False, "a run that was cancelled, or had no time", expected="Cancelled or DeadlineExceeded",
+                       got="results", rule="errors")
+            check(on, chain, x, session.run(chain.last, {"x": x}), "a run after one that was cancelled")
+
+
+@sentence()
+def a_failed_run_leaves_the_device_usable(on: Subject) -> None:
+    chain = Chain(on, 5)
+    x = generator("failed").normal(size=50).astype(np.float32)
+    with on.session([*chain.nodes, failing_node(on, "bad", chain.last)]) as session:
+        for _ in range(on.size(20, 4)):
+            try:
+                session.run("bad", {"x": x})
+            except weft.errors.WeftError:
+                pass
+            else:
+                expect(False, "a kernel that raises", expected="a weft.errors class", got="results", rule="errors")
+            check(on, chain, x, session.run(chain.last, {"x": x}), "a run after one that failed")
+
+
+def check(on: Subject, chain: Chain, x: Any, got: Any, what: str) -> None:
+    expect_close(got, chain.expected(x), on.settings.tolerance("float32"), what, "streams")
+
+
+def runs_are_right(on: Subject, chain: Chain, session: weft.Session, seed: int) -> None:
+    rng = generator("threads", seed)
+    step = session.make_callable(chain.last, ["x"])
+    for _ in range(on.size(50, 8)):
+        x = rng.normal(size=(7, 11 + seed)).astype(np.float32)
+        expect_close(step(x), chain.expected(x), on.settings.tolerance("float32"), f"a run of thread {seed} of four",
+                     "threads")
+
+
+def at_once(work: Callable[[int], None]) -> None:
+    """Four threads do it; what one of them raises is raised here."""
+    failures: list[BaseException] = []
+
+    def guarded(seed: int) -> None:
+        try:
+            work(seed)
+        except BaseException as error:  # noqa: BLE001 - it is raised where somebody sees it
+            failures.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for failure in failures:
+        raise failure

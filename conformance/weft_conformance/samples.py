@@ -1,0 +1,135 @@
+"""Inputs and attributes to try an op with, from its signature: shapes by op, else by family; integers by their names.
+
+What a signature does not tell (which shapes fit, which attributes go together) is not modelled: a sample that the
+reference refuses is no sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from weft.api import DType, dtypes
+
+from .arrays import generator, numbers, special
+
+Array = np.ndarray[Any, Any]
+Shapes = tuple[tuple[int, ...], ...]
+
+SAME: tuple[Shapes, ...] = (((7,),), ((3, 5),), ((2, 3, 4),), ((),), ((1,),), ((0, 4),), ((2, 3, 4, 6),), ((1031,),))
+BROADCAST: tuple[Shapes, ...] = (((3, 5), (5,)), ((3, 1), (1, 5)), ((3, 5), ()), ((), (2, 3)), ((2, 1, 4), (3, 1)))
+MATRICES: tuple[Shapes, ...] = (((3, 4), (4, 5)), ((1, 7), (7, 1)), ((33, 65), (65, 17)), ((5, 5), (5, 5)),
+                                ((2, 0), (0, 3)), ((4, 3), (4, 5)), ((3, 4), (5, 4)))
+IMAGES = ((2, 8, 8, 3), (1, 7, 9, 4))
+BY_OP: dict[str, tuple[Shapes, ...]] = {
+    "MatMul": MATRICES,
+    "BatchMatMulV2": (((2, 3, 4), (2, 4, 5)), ((2, 1, 3, 4), (3, 4, 5)), ((2, 4, 3), (2, 4, 5))),
+    "BiasAdd": (((3, 5), (5,)), ((2, 4, 4, 3), (3,)), ((2, 3, 4, 4), (3,))),
+    "Conv2D": tuple(((*i,), (k, k, i[3], 5)) for i in IMAGES for k in (1, 3)),
+    "DepthwiseConv2dNative": tuple(((*i,), (k, k, i[3], 2)) for i in IMAGES for k in (1, 3)),
+    "FusedBatchNorm": tuple(((*i,), *((i[3],),) * 4) for i in IMAGES),
+    "AvgPool": tuple((i,) for i in IMAGES),
+    "MaxPool": tuple((i,) for i in IMAGES),
+    "Softmax": (((3, 5),), ((7,),), ((2, 3, 4),), ((4, 1001),)),
+    "GatherV2": (((7,), (3,)), ((5, 4), (2, 3)), ((4, 3, 2), ())),
+    "Select": (((3, 5),) * 3, ((3,), (3, 5), (3, 5)), ((),) * 3),
+    "SelectV2": (((3, 5),) * 3, ((5,), (3, 5), (3, 1))),
+    "Range": (((),) * 3,),
+    "Fill": (((),),),
+}
+BY_OP["LogSoftmax"] = BY_OP["Softmax"]
+BY_OP["FusedBatchNormV2"] = BY_OP["FusedBatchNormV3"] = BY_OP["FusedBatchNorm"]
+
+ATTRS: dict[str, tuple[Any, ...]] = {  # attributes that have no default, or whose values are worth trying
+    "N": (3,), "num": (3,), "num_split": (2,), "axis": (0, 1, -1), "batch_dims": (0,), "ksize": ((1, 2, 2, 1),),
+    "strides": ((1, 1, 1, 1), (1, 2, 2, 1)), "squeeze_dims": ((),), "shape": (None,), "padding": ("SAME", "VALID"),
+}
+TYPES = ("float32", "int32", "int64", "bool")  # of attributes beside the one that is varied
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One call of an op: `inputs` in order; those at `values` are read by the metadata function."""
+
+    attrs: dict[str, Any]
+    inputs: tuple[Array, ...]
+    values: frozenset[int]
+
+    def __str__(self) -> str:
+        shapes = ", ".join(f"{x.dtype}{list(x.shape)}" for x in self.inputs)
+        return f"({shapes}) {', '.join(f'{n}={v}' for n, v in self.attrs.items())}"
+
+
+def varied_type(op: Any) -> str | None:
+    """The type attribute that tells what an op computes with."""
+    named = [a.type_attr or a.type_list_attr for a in (*op.inputs, *op.outputs)]
+    return "T" if "T" in named else next((name for name in named if name), None)
+
+
+def samples(op: Any, dtype: DType | None, values: tuple[str, ...]) -> Iterator[Sample]:
+    """Samples of an op whose varied type attribute is `dtype`; `values` names the inputs that metadata reads."""
+    for attrs in _attributes(op, dtype):
+        tensors = op.expand_inputs(attrs)
+        known = frozenset(i for i, t in enumerate(tensors) if t.arg in values or t.arg in INTEGERS)
+        wide = [i for i, t in enumerate(tensors) if t.arg not in INTEGERS]
+        shapes = BY_OP.get(op.name) or (*SAME, *(BROADCAST if len(wide) == 2 else ()))
+        for number, shape in enumerate(shapes):
+            rng = generator(op.name, dtype, number)
+            main = dict(zip(wide, shape if len(shape) > 1 else shape * len(wide), strict=False))
+            inputs = tuple(INTEGERS[t.arg](shape[0], t.dtype) if t.arg in INTEGERS
+                           else _operand(t, main.get(i, shape[-1]), rng) for i, t in enumerate(tensors))
+            yield Sample(attrs, inputs, known)
+        if op.name not in BY_OP and dtype is not None and dtype.kind == "f" and len(wide) == len(tensors):
+            edge = special(dtype)
+            yield Sample(attrs, tuple(np.roll(edge, 3 * i) if t.dtype is dtype else numbers(t.dtype, edge.shape,
+                         generator(op.name)) for i, t in enumerate(tensors)), known)
+
+
+def _operand(tensor: Any, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    if tensor.arg == "indices":
+        return rng.integers(0, 4, shape).astype(tensor.dtype.numpy)
+    drawn = numbers(tensor.dtype, () if tensor.arg == "constant_values" else shape, rng)
+    return np.abs(drawn) if tensor.arg == "variance" else drawn
+
+
+def _attributes(op: Any, dtype: DType | None) -> Iterator[dict[str, Any]]:
+    """A first choice of all attributes, then each other value of each, one at a time."""
+    choices = {name: _choices(name, attr, dtype if name == varied_type(op) else None)
+               for name, attr in op.attrs.items()}
+    if all(choices.values()):
+        first = {name: options[0] for name, options in choices.items()}
+        yield first
+        for name, options in choices.items():
+            yield from ({**first, name: option} for option in options[1:])
+
+
+def _choices(name: str, attr: Any, dtype: DType | None) -> list[Any]:
+    if dtype is not None:
+        return [(dtype,) * 2 if attr.type == "list(type)" else dtype]
+    default = [attr.default] if type(attr.default) is not object else []
+    if attr.type == "type":
+        return default or [d for d in map(dtypes.named, TYPES) if not attr.allowed or d in attr.allowed]
+    if attr.type == "bool":
+        return [False, True]
+    return list(dict.fromkeys([*default, *ATTRS.get(name, ()), *(attr.allowed or ())]))
+
+
+def _axis(shape: tuple[int, ...], dtype: DType) -> Array:
+    return np.array(len(shape) - 1 if shape else 0, dtype.numpy)
+
+
+INTEGERS: dict[str, Any] = {  # inputs that say how, by what they are called: from the first shape and their type
+    "axis": _axis, "dim": _axis, "dimension": _axis, "split_dim": _axis,
+    "reduction_indices": lambda shape, d: np.arange(len(shape))[-1:].astype(d.numpy),
+    "perm": lambda shape, d: np.arange(len(shape))[::-1].astype(d.numpy),
+    "shape": lambda shape, d: np.array([*shape[::-1], 1], d.numpy),
+    "dims": lambda shape, d: np.array([*shape, 2, 3], d.numpy),
+    "multiples": lambda shape, d: np.full(len(shape), 2, d.numpy),
+    "paddings": lambda shape, d: np.full((len(shape), 2), 1, d.numpy),
+    "begin": lambda shape, d: np.zeros(len(shape), d.numpy),
+    "size": lambda shape, d: np.array([max(n - 1, 0) for n in shape], d.numpy),
+    "end": lambda shape, d: np.array([max(n - 1, 0) for n in shape], d.numpy),
+    "strides": lambda shape, d: np.ones(len(shape), d.numpy),
+}

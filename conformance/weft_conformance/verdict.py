@@ -1,0 +1,81 @@
+"""What a case says of a device: that it broke the contract, and how; or that it has not what the case needs."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from .rules import RULES
+
+Array = np.ndarray[Any, Any]
+SHOWN = 60  # characters of a value in a message
+
+
+class Broken(AssertionError):
+    """The device under test breaks a rule: what was expected, what came, and which rule it is."""
+
+    def __init__(self, what: str, *, expected: object, got: object, rule: str) -> None:
+        self.what, self.expected, self.got = what, str(expected), str(got)
+        self.rule = f"{rule}: {RULES[rule]}"
+        super().__init__(f"{what}\n  expected: {self.expected}\n  came:     {self.got}\n  rule:     {self.rule}")
+
+
+class NotApplicable(Exception):
+    """The device has not what the case needs; the message says what that is."""
+
+
+def expect(holds: object, what: str, *, expected: object, got: object, rule: str) -> None:
+    """Raise Broken unless it holds."""
+    if not holds:
+        raise Broken(what, expected=expected, got=got, rule=rule)
+
+
+def fail(what: str, error: BaseException, *, expected: object, rule: str) -> NoReturn:
+    """Raise Broken because of an exception that should not have come."""
+    raise Broken(what, expected=expected, got=f"{type(error).__name__}: {error}", rule=rule) from error
+
+
+def expect_same_bits(got: Array, want: Array, what: str, rule: str) -> None:
+    """Raise Broken where a byte differs, naming the first element that does."""
+    mine, theirs = _bytes(got), _bytes(want)
+    if mine.size == theirs.size and np.array_equal(mine, theirs):
+        return
+    wrong = np.flatnonzero(mine != theirs)
+    each = max(want.itemsize, 1)
+    first = int(wrong[0]) // each
+    span = slice(first * each, (first + 1) * each)
+    where = f"element {first} of {want.size} ({want.dtype}); {len(wrong)} of {theirs.size} bytes differ"
+    raise Broken(what, expected=f"bytes {theirs[span].tobytes().hex(' ')} in {where}",
+                 got=f"bytes {mine[span].tobytes().hex(' ')}", rule=rule)
+
+
+def expect_close(got: Array, want: Array, tolerance: tuple[float, float], what: str, rule: str) -> None:
+    """Raise Broken where type, shape or an element differs by more than (relative, absolute) tolerance; NaN is NaN."""
+    if got.dtype != want.dtype or got.shape != want.shape:
+        raise Broken(what, expected=f"{want.dtype}{list(want.shape)}", got=f"{got.dtype}{list(got.shape)}", rule=rule)
+    if want.dtype.kind not in "fcV":
+        return expect_same_bits(np.ascontiguousarray(got), np.ascontiguousarray(want), what, rule)
+    wide = np.complex128 if want.dtype.kind == "c" else np.float64
+    relative, absolute = tolerance
+    with np.errstate(all="ignore"):
+        mine, theirs = got.astype(wide), want.astype(wide)
+        wrong = np.argwhere(~np.isclose(mine, theirs, relative, absolute, equal_nan=True))
+        if len(wrong):
+            place = tuple(int(i) for i in wrong[0])
+            worst = np.nanmax(np.abs(mine - theirs)[tuple(wrong.T)])
+            raise Broken(what, expected=f"{theirs[place]!r} at {list(place)} of {want.dtype}{list(want.shape)}, within "
+                                        f"rtol {relative:g} and atol {absolute:g}",
+                         got=f"{mine[place]!r}; {len(wrong)} of {want.size} elements differ, by up to {worst:.3g}",
+                         rule=rule)
+    return None
+
+
+def shown(value: object) -> str:
+    """A value in a message, not too long."""
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+
+
+def _bytes(array: Array) -> Array:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)

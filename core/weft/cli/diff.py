@@ -1,0 +1,109 @@
+"""weft diff: where two devices part, node by node."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .arguments import add_listing, add_model, command, open_graph
+from .progress import ticking
+
+if TYPE_CHECKING:
+    from ..difference import Difference
+    from ..session import Session
+    from ..tensor import TensorMetadata
+
+DIFFERENT = 1
+FEW = 10  # rows that are shown without --all
+COLUMNS = ("tensor", "op", "assigned", "kernel", "type", "largest", "relative", "beyond")
+EPILOG = """\
+Inputs that are not given get numbers between 0 and 1, the same ones every time; dimensions that are not known are 1.
+Requests for devices in the graph are dropped. Exit status: 0 when nothing is beyond the tolerance, else 1."""
+
+
+def add(commands: Any) -> None:
+    parser = command(commands, "diff", diff, "run a model on two devices and show where they part", EPILOG)
+    add_model(parser)
+    parser.add_argument("--device", required=True, metavar="A", help="the device to look at, such as OPENCL:0")
+    parser.add_argument("--reference", default="CPU:0", metavar="B", help="the device it is compared with (CPU:0)")
+    parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE|FILE",
+                        help="feed an input, as weft run does (repeatable)")
+    parser.add_argument("--fetch", action="append", default=[], metavar="NAME",
+                        help="compare what this tensor needs, instead of what the outputs need (repeatable)")
+    parser.add_argument("--tolerance", type=float, default=None, metavar="T",
+                        help="of the reference's standard deviation, for floats (0.001)")
+    parser.add_argument("--all", action="store_true", help="a row for every tensor")
+    add_listing(parser)
+
+
+def diff(args: Namespace) -> int:
+    from ..difference import TOLERANCE, differences
+    from ..model import find_inputs, find_outputs
+    from ..session import Session
+
+    graph = open_graph(args)
+    session = Session(graph, device=args.reference)
+    fetches = args.fetch or list(find_outputs(session))
+    feeds = _feeds(session, find_inputs(session, fetches), fetches, args.input)
+    tolerance = TOLERANCE if args.tolerance is None else args.tolerance
+    with ticking(f"running on {args.device} and {args.reference}"):
+        found = list(differences(graph, feeds, args.device, args.reference, fetches, tolerance=tolerance))
+    beyond = [difference for difference in found if difference.is_beyond]
+    if args.json:
+        from .table import show_json
+
+        show_json([_row(difference) | {"beyond": difference.is_beyond} for difference in found])
+    else:
+        _tell(args, found, beyond, tolerance)
+    return DIFFERENT if beyond else 0
+
+
+def _feeds(session: Session, inputs: Sequence[str], fetches: Sequence[str], given: Sequence[str]) -> dict[str, Any]:
+    from .inputs import named, parse, read
+
+    texts = named([parse(text) for text in given], inputs)
+    names = tuple(dict.fromkeys((*inputs, *texts)))
+    prepared = session.prepare(fetches, names)
+    types = dict(zip(names, prepared.program.functions["main"].arg_metas, strict=True))
+    return {name: read(texts[name], meta, name) if name in texts else _anything(meta, name)
+            for name, meta in types.items()}
+
+
+def _anything(meta: TensorMetadata, name: str) -> Any:
+    """Something to feed to an input that nobody gave. Raises InvalidArgument where that would be a guess."""
+    import numpy as np
+
+    from ..errors import InvalidArgument
+
+    if meta.shape is None or meta.dtype.numpy.kind not in "fciub":
+        raise InvalidArgument(f"input '{name}' is {meta}: give it", hint=f"--input {name}=FILE.npy")
+    shape = [1 if size is None else size for size in meta.shape]
+    return np.random.default_rng(0).random(shape).astype(meta.dtype.numpy)
+
+
+def _row(difference: Difference) -> dict[str, Any]:
+    shape = ",".join(map(str, difference.shape))
+    largest = None if difference.largest is None else f"{difference.largest:.3g}"
+    return {"tensor": difference.tensor, "op": difference.op, "assigned": difference.assigned,
+            "kernel": difference.kernel, "type": f"{difference.dtype}[{shape}]", "largest": largest,
+            "relative": f"{difference.relative:.3g}"}
+
+
+def _tell(args: Namespace, found: Sequence[Difference], beyond: Sequence[Difference], tolerance: float) -> None:
+    from .table import plural, show
+
+    shown = found if args.all else beyond[:FEW]
+    if shown:
+        show([_row(d) | {"beyond": "yes" if d.is_beyond else ""} for d in shown], COLUMNS, cut=("tensor",))
+        print()
+    elsewhere = sum(d.assigned != args.device for d in found)
+    on = f", {elsewhere} of them not computed on {args.device} (weft explain tells why)" if elsewhere else ""
+    print(f"{plural(len(found), 'tensor')} compared{on}")
+    if not beyond:
+        print(f"none further apart than {tolerance:g} of the standard deviation; "
+              f"at most {max((d.relative for d in found), default=0.0):.3g}")
+        return
+    more = f", {len(beyond) - FEW} more with --all" if len(beyond) > FEW and not args.all else ""
+    print(f"{len(beyond)} beyond {tolerance:g}{more}: {args.device} and {args.reference} part at "
+          f"{beyond[0].tensor} ({beyond[0].op})")

@@ -1,0 +1,22 @@
+"""Kernel source text for device plugins: tables and templates, no driver.
+
+`NODES` has the plan of each op; the functions beside it serve fused kernels.
+"""
+
+from .convolution import conv2d
+from .depthwise import depthwise_conv2d
+from .dialect import CUDA, CUDA_GPU, DIALECTS, OPENCL, OPENCL_CPU, OPENCL_GPU, Dialect, Target
+from .elementwise import elementwise
+from .epilogue import CHANNEL, FULL, Epilogue, bias
+from .matmul import matmul
+from .nodes import ALIASES, NODES, NodeKernel
+from .plan import INPUT, OUTPUT, SCRATCH, SIZE, Argument, KernelText, Plan
+from .steps import Literal, Step, has
+from .window import Window, sliding
+
+__all__ = [
+    "ALIASES", "CHANNEL", "CUDA", "CUDA_GPU", "DIALECTS", "FULL", "INPUT", "NODES", "OPENCL", "OPENCL_CPU",
+    "OPENCL_GPU", "OUTPUT", "SCRATCH", "SIZE", "Argument", "Dialect", "Epilogue", "KernelText", "Literal",
+    "NodeKernel", "Plan", "Step", "Target", "Window", "bias", "conv2d", "depthwise_conv2d", "elementwise", "has",
+    "matmul", "sliding",
+]

@@ -1,0 +1,72 @@
+"""Products for CPUs: a work-item computes 8x32 sums in vector registers, the right operand packed in panels.
+
+This shape reaches 0.6 to 1.0 of OpenBLAS where the GPU's tiles reach 0.03 to 0.09. OpenCL C only, float32 only.
+"""
+
+from __future__ import annotations
+
+from weft.api import dtypes
+
+from .dialect import Target
+from .element import stored
+from .epilogue import Epilogue, indented
+from .left import Left
+from .plan import INPUT, LINE, OUTPUT, SCRATCH, KernelText, Plan, Pointer, kernel
+from .problem import Problem
+
+ROWS, COLUMNS = 8, 32
+ALONE = (1, 1, 1)
+
+
+def block(target: Target, name: str, problem: Problem, left: Left, epilogue: Epilogue) -> Plan:
+    """Packs the right operand into scratch memory (once, where it is constant), then multiplies."""
+    panels = -(-problem.columns // COLUMNS)
+    packed_bytes = 4 * problem.batch * panels * problem.inner * COLUMNS
+    rows = min(ROWS, 1 << (problem.rows - 1).bit_length())
+    every = range(rows)
+    products = ["const float16 b0 = vload16(0, b), b1 = vload16(1, b); b += 32;"]
+    products += [f"c{i}0 = FMA((float16)s{i}, b0, c{i}0); c{i}1 = FMA((float16)s{i}, b1, c{i}1);" for i in every]
+    lines = [
+        f"const size_t row0 = GLOBAL_ID(0) * {rows}, panel = GLOBAL_ID(1), z = GLOBAL_ID(2);",
+        # the rows beyond the last are computed from that one, and not written
+        *(f"const size_t m{i} = row0 + {i} < (size_t)nm ? row0 + {i} : (size_t)nm - 1;" for i in every),
+        *(line for i in every for line in left.row(i)),
+        f"const GLOBAL f32* b = packed + (z * ((nn + 31) / 32) + panel) * nk * {COLUMNS};",
+        *(f"float16 c{i}0 = 0, c{i}1 = 0;" for i in every),
+        *left.block(rows, products),
+        f"const size_t column0 = panel * {COLUMNS};",
+        f"const u32 columns = nn - column0 < {COLUMNS} ? (u32)(nn - column0) : {COLUMNS};",
+        f"f32 sums[{COLUMNS}];",
+    ]
+    for i in every:
+        lines += [
+            f"if (row0 + {i} < (size_t)nm) {{",
+            f"  const size_t o{i} = z * yz + m{i} * yr + column0, n{i} = z * cz + column0;",
+            f"  vstore16(c{i}0, 0, sums); vstore16(c{i}1, 1, sums);",
+            "  for (u32 j = 0; j < columns; j++) {",
+            "    const f32 v0 = sums[j];",
+            indented(epilogue.text(dtypes.float32, f"n{i} + j", f"o{i} + j"), 4),
+            "  }",
+            "}",
+        ]
+    result = stored(epilogue.result(dtypes.float32))
+    reads = [Pointer("x0", INPUT, 0, "f32"), Pointer("packed", SCRATCH, 0, "f32"), *epilogue.pointers()]
+    multiply = kernel(
+        target, name, indented(lines, 2), reads, [Pointer("y0", OUTPUT, 0, result)],
+        problem.sizes | dict(left.sizes), (-(-problem.rows // rows), panels, problem.batch), ALONE,
+    )
+    return Plan((_pack(target, problem, panels), multiply), (packed_bytes,))
+
+
+def _pack(target: Target, problem: Problem, panels: int) -> KernelText:
+    """Panels of 32 columns, row after row; columns beyond the last are zero."""
+    body = """\
+  const size_t i = GLOBAL_ID(0), panel = GLOBAL_ID(1), z = GLOBAL_ID(2);
+  if (i >= (size_t)nk * 32) return;
+  const size_t k = i / 32, n = panel * 32 + i % 32;
+  packed[(z * ((nn + 31) / 32) + panel) * nk * 32 + i] = n < (size_t)nn ? x1[z * bz + k * br + n * bc] : 0;"""
+    sizes = {"nn": problem.columns, "nk": problem.inner} | problem.b_sizes
+    return kernel(
+        target, "pack_panels", body, [Pointer("x1", INPUT, 1, "f32")], [Pointer("packed", SCRATCH, 0, "f32")],
+        sizes, (problem.inner * COLUMNS, panels, problem.batch), (*LINE, 1, 1),
+    )

@@ -1,0 +1,30 @@
+"""NHWC convolution as a product of the images' patches and the filter, group by group."""
+
+from __future__ import annotations
+
+from math import prod
+
+from weft.api import DType
+
+from .broadcast import Dims
+from .dialect import Target
+from .epilogue import Epilogue
+from .left import Left, Matrix, Patches
+from .plan import Plan
+from .problem import Problem
+from .product import product
+from .window import Window
+
+
+def conv2d(target: Target, dtype: DType, kernel: Dims, window: Window, epilogue: Epilogue | None = None) -> Plan:
+    """Inputs: images NHWC, filter HWIO, the epilogue's. The images' channels may be several groups of the filter's."""
+    channels = window.shape[3]
+    depth, filters = kernel[2:]
+    groups = channels // depth
+    columns = filters // groups
+    problem = Problem(
+        dtype, groups, window.places, prod(kernel[:3]), columns, b_row=filters, b_column=1, b_batch=columns,
+        y_row=filters, y_batch=columns, channel_batch=columns,
+    )
+    left: Left = Matrix(dtype, channels, 1, depth) if window.is_point else Patches(dtype, window, depth)
+    return product(target, "Conv2D", problem, left, epilogue or Epilogue())

@@ -1,0 +1,107 @@
+"""Dialects: the macros that let one kernel text be OpenCL C and CUDA C."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What differs between two C-like kernel languages. Every dialect defines the same macros and types."""
+
+    name: str
+    macros: Mapping[str, str] = field(repr=False)  # with parameters -> replacement
+    types: Mapping[str, str] = field(repr=False)
+    fp64: str = ""  # the line that allows double
+    before: str = ""  # functions that the macros use
+
+    def prelude(self, *, fp64: bool) -> str:
+        """What a source text begins with. Devices that lack double must not see the word."""
+        lines = [self.fp64] if fp64 and self.fp64 else []
+        lines += [f"#define {name} {text}" for name, text in self.types.items() if fp64 or name != "f64"]
+        lines += [f"#define {name} {text}" for name, text in self.macros.items()]
+        return "\n".join([*lines, self.before, BOTH]) if self.before else "\n".join([*lines, BOTH])
+
+
+BOTH = """\
+#define LOAD_BF16(p, i) F32_OF_BITS((u32)(p)[i] << 16)
+#define STORE_BF16(p, i, v) (p)[i] = bf16_of(v)
+FUNCTION u16 bf16_of(f32 x) {
+  const u32 bits = BITS_OF_F32(x);
+  return x != x ? (u16)0x7fc0 : (u16)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+"""
+
+OPENCL = Dialect(
+    "opencl",
+    {
+        "KERNEL(x, y, z)": "__kernel __attribute__((reqd_work_group_size(x, y, z))) void",
+        "FUNCTION": "static inline",
+        "GLOBAL": "__global",
+        "LOCAL": "__local",
+        "RESTRICT": "restrict",
+        "GLOBAL_ID(d)": "get_global_id(d)",
+        "LOCAL_ID(d)": "((u32)get_local_id(d))",
+        "GROUP_ID(d)": "get_group_id(d)",
+        "BARRIER": "barrier(CLK_LOCAL_MEM_FENCE)",
+        "FMA(a, b, c)": "mad(a, b, c)",
+        "POSITIVE_INFINITY": "INFINITY",
+        "F32_OF_BITS(b)": "as_float(b)",
+        "BITS_OF_F32(x)": "as_uint(x)",
+        "LOAD_F16(p, i)": "vload_half(i, p)",
+        "STORE_F16(p, i, v)": "vstore_half(v, i, p)",
+    },
+    {
+        "i8": "char", "u8": "uchar", "i16": "short", "u16": "ushort", "i32": "int", "u32": "uint", "i64": "long",
+        "u64": "ulong", "f16": "half", "f32": "float", "f64": "double",
+    },
+    fp64="#pragma OPENCL EXTENSION cl_khr_fp64 : enable",
+)
+
+# NVRTC's wheel has no cuda_fp16.h: half precision is converted by its PTX instructions.
+CUDA = Dialect(
+    "cuda",
+    {
+        "KERNEL(x, y, z)": 'extern "C" __global__ void __launch_bounds__((x) * (y) * (z))',
+        "FUNCTION": "__device__ __forceinline__",
+        "GLOBAL": "",
+        "LOCAL": "__shared__",
+        "RESTRICT": "__restrict__",
+        "GLOBAL_ID(d)": "((d) == 0 ? (size_t)blockIdx.x * blockDim.x + threadIdx.x : "
+                        "(d) == 1 ? (size_t)blockIdx.y * blockDim.y + threadIdx.y : "
+                        "(size_t)blockIdx.z * blockDim.z + threadIdx.z)",
+        "LOCAL_ID(d)": "((d) == 0 ? threadIdx.x : (d) == 1 ? threadIdx.y : threadIdx.z)",
+        "GROUP_ID(d)": "((size_t)((d) == 0 ? blockIdx.x : (d) == 1 ? blockIdx.y : blockIdx.z))",
+        "BARRIER": "__syncthreads()",
+        "FMA(a, b, c)": "fma(a, b, c)",
+        "POSITIVE_INFINITY": "__int_as_float(0x7f800000)",
+        "F32_OF_BITS(b)": "__uint_as_float(b)",
+        "BITS_OF_F32(x)": "__float_as_uint(x)",
+        "LOAD_F16(p, i)": "f32_of_f16((p)[i])",
+        "STORE_F16(p, i, v)": "(p)[i] = f16_of_f32(v)",
+    },
+    {
+        "i8": "signed char", "u8": "unsigned char", "i16": "short", "u16": "unsigned short", "i32": "int",
+        "u32": "unsigned int", "i64": "long long", "u64": "unsigned long long", "f16": "unsigned short",
+        "f32": "float", "f64": "double",
+    },
+    before="""\
+FUNCTION f32 f32_of_f16(u16 h) { f32 x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h)); return x; }
+FUNCTION u16 f16_of_f32(f32 x) { u16 h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }""",
+)
+
+DIALECTS = {d.name: d for d in (OPENCL, CUDA)}
+
+
+@dataclass(frozen=True)
+class Target:
+    """For whom text is made. A CPU device wants registers and vectors where a GPU wants local memory and threads."""
+
+    dialect: Dialect
+    cpu: bool = False
+
+
+OPENCL_CPU = Target(OPENCL, cpu=True)
+OPENCL_GPU = Target(OPENCL)
+CUDA_GPU = Target(CUDA)

@@ -1,0 +1,39 @@
+"""How the last, contiguous dimension is divided among work-items: one element each on a GPU, a vector each on a CPU.
+
+A CPU's compiler makes vectors of a loop over 16 neighbours; it seldom makes any of neighbouring work-items that loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .dialect import Target
+from .plan import plane
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """How many neighbours a work-item computes."""
+
+    count: int
+
+    def grid(self, columns: int, rows: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Work-items, and the local size, for this many columns (divided into lanes) and rows."""
+        items = (-(-columns // self.count), rows)
+        return items, (1, 64) if self.count > 1 else plane(*items)
+
+
+def lanes_of(target: Target) -> Lanes:
+    return Lanes(16 if target.cpu else 1)
+
+
+def over_channels(length: str, lanes: Lanes, body: Callable[[int], list[str]]) -> list[str]:
+    """`body` of so many lanes from column c; on a CPU the columns that fill no vector one by one."""
+    if lanes.count == 1:
+        return ["const size_t c = GLOBAL_ID(0);", f"if (c >= (size_t){length}) return;", *body(1)]
+    return [
+        f"size_t c = GLOBAL_ID(0) * {lanes.count};", f"if (c + {lanes.count} <= (size_t){length}) {{",
+        *(f"  {line}" for line in body(lanes.count)), f"}} else for (; c < (size_t){length}; c++) {{",
+        *(f"  {line}" for line in body(1)), "}",
+    ]

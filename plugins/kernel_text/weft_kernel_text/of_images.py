@@ -1,0 +1,70 @@
+"""Plans for nodes over images: convolutions, pooling, bias and batch normalisation. Channels last."""
+
+from __future__ import annotations
+
+from weft.api import Bind, dtypes, errors
+
+from .convolution import conv2d
+from .copies import copy, fill
+from .depthwise import depthwise_conv2d
+from .dialect import Target
+from .elementwise import elementwise
+from .epilogue import Epilogue
+from .plan import Plan
+from .pool import pool
+from .steps import Literal, Step
+from .view import whole
+from .window import sliding
+
+
+def convolution(target: Target, b: Bind, epilogue: Epilogue | None = None) -> Plan:
+    x, kernel = b.inputs[0].meta.dims, b.inputs[1].meta.dims
+    return conv2d(target, b.inputs[0].dtype, kernel, sliding(b.attrs, x, kernel[:2]), epilogue)
+
+
+def depthwise(target: Target, b: Bind, epilogue: Epilogue | None = None) -> Plan:
+    x, kernel = b.inputs[0].meta.dims, b.inputs[1].meta.dims
+    return depthwise_conv2d(target, b.inputs[0].dtype, kernel[3], sliding(b.attrs, x, kernel[:2]), epilogue)
+
+
+def pooling(target: Target, b: Bind) -> Plan:
+    sizes, strides = b.attrs["ksize"], b.attrs["strides"]
+    if {sizes[0], sizes[3], strides[0], strides[3]} != {1}:
+        raise errors.Unimplemented("no kernel text for pooling over the batch or the depth")
+    window = sliding(b.attrs, b.inputs[0].meta.dims, sizes[1:3])
+    return pool(target, b.op, b.inputs[0].dtype, window)
+
+
+def _channels(b: Bind, count: int) -> tuple[int, ...]:
+    """The shape of a vector of channels that broadcasts against the images."""
+    rank = len(b.inputs[0].meta.dims)
+    return (count, *(1,) * (rank - 2)) if b.attrs["data_format"][1] == "C" else (count,)
+
+
+def bias_add(target: Target, b: Bind) -> Plan:
+    x, bias = b.inputs
+    operands = [(x.dtype, x.meta.dims), (bias.dtype, _channels(b, bias.size))]
+    return elementwise(target, (Step("AddV2", (0, 1)),), operands)
+
+
+def batch_norm(target: Target, b: Bind) -> Plan:
+    """(x - mean) * (scale / sqrt(variance + epsilon)) + offset, in float32; the statistics are passed on."""
+    if b.attrs["is_training"]:
+        raise errors.Unimplemented("no kernel text for batch normalisation in training")
+    x, *parameters = b.inputs
+    if not x.size:
+        raise errors.Unimplemented("no kernel text for batch normalisation of nothing")
+    vector = _channels(b, parameters[0].size)
+    steps = [
+        Step("Cast", (0,), dtypes.float32), Step("AddV2", (4, Literal(b.attrs["epsilon"]))), Step("Rsqrt", (6,)),
+        Step("Mul", (1, 7)), Step("Sub", (5, 3)), Step("Mul", (9, 8)), Step("AddV2", (10, 2)),
+        Step("Cast", (11,), x.dtype),
+    ]
+    operands = [(x.dtype, x.meta.dims), *((p.dtype, vector) for p in parameters)]
+    launches = [*elementwise(target, steps, operands).launches]
+    count = whole((parameters[0].size,))
+    for output, source in zip(range(1, 5), (3, 4, 3, 4), strict=True):
+        launches += copy(target, 4, count, count, input_=source, output=output)
+    if len(b.outputs) > 5:
+        launches += fill(target, dtypes.float32, 1, 0).over(outputs=(5,)).launches
+    return Plan(tuple(launches))

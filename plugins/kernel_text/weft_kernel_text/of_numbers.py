@@ -1,0 +1,91 @@
+"""Plans for nodes that compute: elementwise ops, reductions, softmax, matrix products."""
+
+from __future__ import annotations
+
+from math import prod
+
+from weft.api import Bind, errors, geometry
+
+from .arg_extreme import arg_extreme
+from .broadcast import Dims
+from .dialect import Target
+from .element import ELEMENTS
+from .elementwise import elementwise
+from .matmul import matmul
+from .plan import Plan
+from .reduction import reduce
+from .softmax import softmax
+from .steps import Step
+from .table import OPS
+
+
+def ints(b: Bind, index: int) -> tuple[int, ...]:
+    """The elements of an input that is read in host memory. Raises Unimplemented while they are not known."""
+    value = b.inputs[index].value
+    if value is None:
+        raise errors.Unimplemented(f"the values of input {index} are not known before the run")
+    return tuple(int(v) for v in value.reshape(-1))
+
+
+def elementwise_types() -> dict[str, tuple[str, ...]]:
+    """Ops of the table that are nodes by themselves, and the types there is text for: none for ops of bool alone."""
+    found = {}
+    for op, row in OPS.items():
+        classes = "".join(row.c)
+        if not row.typed_by and op != "Identity":
+            found[op] = () if classes == "b" else tuple(d.name for d in ELEMENTS if d.kind in classes)
+    return found
+
+
+def elementwise_node(target: Target, b: Bind) -> Plan:
+    inputs = [(x.dtype, x.meta.dims) for x in b.inputs]
+    if not all(geometry.shapes_fit(x, b.outputs[0].dims) for _, x in inputs):
+        raise errors.Unimplemented("the comparison of shapes that do not fit is decided without a kernel")
+    return elementwise(target, (Step(b.op, tuple(range(len(inputs)))),), inputs, shape=b.outputs[0].dims)
+
+
+def select(target: Target, b: Bind) -> Plan:
+    """Select's condition vector chooses rows."""
+    shapes = [x.meta.dims for x in b.inputs]
+    if b.op == "Select" and len(shapes[0]) == 1:
+        shapes[0] += (1,) * (len(b.outputs[0].dims) - 1)
+    inputs = [(x.dtype, shape) for x, shape in zip(b.inputs, shapes, strict=True)]
+    return elementwise(target, (Step(b.op, (0, 1, 2)),), inputs, shape=b.outputs[0].dims)
+
+
+def cast(target: Target, b: Bind) -> Plan:
+    if b.attrs["Truncate"]:
+        raise errors.Unimplemented("no kernel text for casts that truncate floats")
+    step = Step("Cast", (0,), b.outputs[0].dtype)
+    return elementwise(target, (step,), [(b.inputs[0].dtype, b.outputs[0].dims)])
+
+
+def reduction(target: Target, b: Bind) -> Plan:
+    x = b.inputs[0].meta
+    axes = geometry.reduction_axes(len(x.dims), ints(b, 1))
+    return reduce(target, b.op, x.dtype, x.dims, axes)
+
+
+def arg_reduction(target: Target, b: Bind) -> Plan:
+    x = b.inputs[0].meta
+    (axis,) = ints(b, 1)
+    return arg_extreme(target, b.op, x.dtype, x.dims, axis % len(x.dims), b.outputs[0].dtype)
+
+
+def softmax_node(target: Target, b: Bind) -> Plan:
+    dims = b.outputs[0].dims
+    return softmax(target, b.op, b.outputs[0].dtype, prod(dims[:-1]), dims[-1])
+
+
+def _operands(b: Bind) -> tuple[Dims, Dims]:
+    return b.inputs[0].meta.dims, b.inputs[1].meta.dims
+
+
+def matmul_node(target: Target, b: Bind) -> Plan:
+    turned = {"transpose_x": b.attrs["transpose_a"], "transpose_y": b.attrs["transpose_b"]}
+    return matmul(target, b.outputs[0].dtype, *_operands(b), **turned)
+
+
+def batch_matmul(target: Target, b: Bind) -> Plan:
+    turned = {"transpose_x": b.attrs["adj_x"], "transpose_y": b.attrs["adj_y"]}
+    return matmul(target, b.outputs[0].dtype, *_operands(b), **turned)

@@ -1,0 +1,93 @@
+"""What generators return: kernel texts with everything a driver needs to launch them, as plain data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from .dialect import Target
+
+INPUT, OUTPUT, SCRATCH, SIZE = "input", "output", "scratch", "size"
+
+
+class Argument(NamedTuple):
+    """One argument of a kernel: buffer `value` of the node's inputs, outputs or the plan's scratch, or a number.
+
+    Numbers are passed as signed 64-bit integers.
+    """
+
+    kind: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class KernelText:
+    """One launch. The source text is a whole translation unit and the same for the same structure of a problem."""
+
+    name: str
+    source: str
+    arguments: tuple[Argument, ...]
+    global_size: tuple[int, ...]  # work-items, a multiple of local_size; CUDA's grid is the quotient
+    local_size: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Launches in order, and the bytes of each scratch buffer between them. Inputs and outputs must not overlap.
+
+    A launch that reads constants only and writes scratch only may run once, when a node is bound.
+    """
+
+    launches: tuple[KernelText, ...] = ()
+    scratch: tuple[int, ...] = ()
+
+    def over(self, inputs: Sequence[int] = (), outputs: Sequence[int] = (0,)) -> Plan:
+        """The same with input i of the texts being the node's input inputs[i], and so its outputs. No scratch."""
+        assert not self.scratch
+        names = {INPUT: inputs, OUTPUT: outputs}
+        return Plan(tuple(
+            replace(text, arguments=tuple(a if a.kind == SIZE else Argument(a.kind, names[a.kind][a.value])
+                                          for a in text.arguments))
+            for text in self.launches
+        ))
+
+
+class Pointer(NamedTuple):
+    """A buffer parameter: its name in the text, whose buffer it is, its C type."""
+
+    name: str
+    kind: str
+    number: int
+    stored: str
+
+    def parameter(self, *, written: bool) -> str:
+        return f"GLOBAL {'' if written else 'const '}{self.stored}* RESTRICT {self.name}"
+
+
+def kernel(
+    target: Target, name: str, body: str, reads: Sequence[Pointer], writes: Sequence[Pointer],
+    sizes: Mapping[str, int], items: Sequence[int], local: Sequence[int], before: str = "",
+) -> KernelText:
+    """A kernel of these parameters (buffers read, buffers written, sizes) and this body."""
+    parameters = [*(p.parameter(written=False) for p in reads), *(p.parameter(written=True) for p in writes),
+                  *(f"const i64 {size}" for size in sizes)]
+    group = ", ".join(str(n) for n in (*local, 1, 1)[:3])
+    text = f"{before}KERNEL({group}) {name}({', '.join(parameters)}) {{\n{body}\n}}\n"
+    prelude = target.dialect.prelude(fp64=re.search(r"\bf64\b", text) is not None)
+    arguments = [*(Argument(p.kind, p.number) for p in (*reads, *writes)),
+                 *(Argument(SIZE, value) for value in sizes.values())]
+    rounded = tuple(-(-n // group) * group for n, group in zip(items, local, strict=True))
+    return KernelText(name, prelude + text, tuple(arguments), rounded, tuple(local))
+
+
+LINE = (256,)
+PLANES = ((256, 1), (64, 4), (16, 16), (4, 64))  # few: PoCL compiles anew for each
+GROUPS = 65535  # of a CUDA grid, in its second dimension
+
+
+def plane(columns: int, rows: int) -> tuple[int, int]:
+    """The local size for this many columns and rows."""
+    fitting = [local for local in PLANES if local[0] <= columns] or [PLANES[-1]]
+    return next((local for local in fitting if rows <= local[1] * GROUPS), fitting[-1])

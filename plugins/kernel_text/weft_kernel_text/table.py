@@ -1,0 +1,97 @@
+"""The table of elementwise ops: what each is in C, by the class of its type. Data, no code.
+
+In an expression x, y, z are the operands, T their type in registers, U the unsigned type that integers wrap around
+in. Ternaries instead of fmax and fmin: they are faster on CPUs, and pass NaN on as TensorFlow does. Classes: f float,
+i signed, u unsigned, b bool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Row(NamedTuple):
+    """An op: its expression by classes of types, and its result: of the operands' type, or bool."""
+
+    arity: int
+    c: Mapping[str, str]
+    bool_result: bool = False
+    typed_by: int = 0  # the operand whose type T is
+
+
+def _wrapping(operator: str) -> dict[str, str]:
+    return {"f": f"x {operator} y", "iu": f"(T)((U)x {operator} (U)y)"}
+
+
+def _comparison(operator: str, classes: str = "fiu") -> Row:
+    return Row(2, {classes: f"x {operator} y"}, bool_result=True)
+
+
+# Division by zero is an error in TensorFlow and a trap on some CPUs, as is the least integer divided by -1.
+_FLOOR_DIV = "y == 0 ? (T)0 : y == (T)-1 ? (T)(0 - (U)x) : (T)(x / y - (x % y != 0 && (x < 0) != (y < 0)))"
+_FLOOR_MOD = "y == 0 || y == (T)-1 ? (T)0 : (T)(x % y + (x % y != 0 && (x < 0) != (y < 0) ? y : 0))"
+_SELECT = Row(3, {"fiub": "x ? y : z"}, typed_by=1)
+
+OPS: dict[str, Row] = {
+    "Abs": Row(1, {"f": "fabs(x)", "i": "x < 0 ? (T)(0 - (U)x) : x"}),
+    "Add": Row(2, _wrapping("+")),
+    "AddV2": Row(2, _wrapping("+")),
+    "Ceil": Row(1, {"f": "ceil(x)"}),
+    "Cos": Row(1, {"f": "cos(x)"}),
+    "Elu": Row(1, {"f": "x < 0 ? expm1(x) : x"}),
+    "Equal": _comparison("==", "fiub"),
+    "Erf": Row(1, {"f": "erf(x)"}),
+    "Exp": Row(1, {"f": "exp(x)"}),
+    "Expm1": Row(1, {"f": "expm1(x)"}),
+    "Floor": Row(1, {"f": "floor(x)"}),
+    "FloorDiv": Row(2, {"f": "floor(x / y)", "i": _FLOOR_DIV, "u": "y == 0 ? (T)0 : (T)(x / y)"}),
+    "FloorMod": Row(2, {"f": "fmod(x, y) + (fmod(x, y) != 0 && (fmod(x, y) < 0) != (y < 0) ? y : (T)0)",
+                        "i": _FLOOR_MOD, "u": "y == 0 ? (T)0 : (T)(x % y)"}),
+    "Greater": _comparison(">"),
+    "GreaterEqual": _comparison(">="),
+    "Identity": Row(1, {"fiub": "x"}),
+    "Less": _comparison("<"),
+    "LessEqual": _comparison("<="),
+    "Log": Row(1, {"f": "log(x)"}),
+    "Log1p": Row(1, {"f": "log1p(x)"}),
+    "LogicalAnd": Row(2, {"b": "x && y"}),
+    "LogicalNot": Row(1, {"b": "!x"}),
+    "LogicalOr": Row(2, {"b": "x || y"}),
+    "Maximum": Row(2, {"f": "x > y || x != x ? x : y", "iu": "x > y ? x : y"}),
+    "Minimum": Row(2, {"f": "x < y || x != x ? x : y", "iu": "x < y ? x : y"}),
+    "Mul": Row(2, _wrapping("*")),
+    "Neg": Row(1, {"f": "-x", "i": "(T)(0 - (U)x)"}),
+    "NotEqual": _comparison("!=", "fiub"),
+    "Pow": Row(2, {"f": "pow(x, y)"}),
+    "RealDiv": Row(2, {"f": "x / y"}),
+    "Reciprocal": Row(1, {"f": "(T)1 / x"}),
+    "Relu": Row(1, {"fi": "x < 0 ? (T)0 : x", "u": "x"}),
+    "Relu6": Row(1, {"fi": "x < 0 ? (T)0 : x > 6 ? (T)6 : x", "u": "x > 6 ? (T)6 : x"}),
+    "Rint": Row(1, {"f": "rint(x)"}),
+    "Rsqrt": Row(1, {"f": "rsqrt(x)"}),
+    "Select": _SELECT,
+    "SelectV2": _SELECT,
+    "Sigmoid": Row(1, {"f": "(T)1 / ((T)1 + exp(-x))"}),
+    "Sign": Row(1, {"f": "x > 0 ? (T)1 : x < 0 ? (T)-1 : x", "i": "(T)((x > 0) - (x < 0))"}),
+    "Sin": Row(1, {"f": "sin(x)"}),
+    "Softplus": Row(1, {"f": "x > 0 ? x + log1p(exp(-x)) : log1p(exp(x))"}),
+    "Sqrt": Row(1, {"f": "sqrt(x)"}),
+    "Square": Row(1, {"f": "x * x", "iu": "(T)((U)x * (U)x)"}),
+    "SquaredDifference": Row(2, {"f": "(x - y) * (x - y)", "iu": "(T)(((U)x - (U)y) * ((U)x - (U)y))"}),
+    "Sub": Row(2, _wrapping("-")),
+    "Tanh": Row(1, {"f": "tanh(x)"}),
+}
+
+# Casts, by target; D is the target type. A float out of an integer's range gives what x86 gives, on every device.
+_TO_I32 = "(x >= (T)-2147483648 && x < (T)2147483648 ? (i32)x : (i32)(1u << 31))"
+_TWO_63 = "(T)9223372036854775808"
+_TO_I64 = f"(x >= -{_TWO_63} && x < {_TWO_63} ? (i64)x : (i64)((u64)1 << 63))"
+_ABOVE = f"(u64)(x < (T)2 * {_TWO_63} ? (i64)(x - {_TWO_63}) : 0)"
+FLOAT_TO_INTEGER: dict[str, str] = {
+    "int8": f"(D){_TO_I32}", "int16": f"(D){_TO_I32}", "int32": _TO_I32, "int64": _TO_I64,
+    "uint8": f"(D){_TO_I32}", "uint16": f"(D){_TO_I32}", "uint32": f"(D){_TO_I64}",
+    "uint64": f"(x >= {_TWO_63} ? (u64)1 << 63 | {_ABOVE} : (u64){_TO_I64})",
+}
+TO_BOOL = "x != 0"
+CAST = "(D)x"

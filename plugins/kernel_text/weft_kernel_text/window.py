@@ -1,0 +1,78 @@
+"""A window sliding over NHWC images: its lengths, and the text that finds where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weft.api import Attrs, errors, geometry
+
+from .broadcast import Dims
+
+Pair = tuple[int, int]  # height, width
+
+
+@dataclass(frozen=True)
+class Window:
+    """`taps` apart by `dilations`, at `size` places every `strides`, the first `before` elements into the padding."""
+
+    shape: Dims  # of the images, NHWC
+    taps: Pair
+    strides: Pair
+    dilations: Pair
+    size: Pair
+    before: Pair
+
+    @property
+    def is_point(self) -> bool:
+        """True where a place is an element and every element has one."""
+        return self.taps == self.strides == (1, 1) and self.size == self.shape[1:3]
+
+    @property
+    def places(self) -> int:
+        return self.shape[0] * self.size[0] * self.size[1]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The parameters that the text uses."""
+        names = {"H": self.shape[1], "W": self.shape[2], "C": self.shape[3], "OH": self.size[0], "OW": self.size[1]}
+        for letter, pair in (("K", self.taps), ("S", self.strides), ("D", self.dilations), ("P", self.before)):
+            names |= {f"{letter}H": pair[0], f"{letter}W": pair[1]}
+        return names
+
+
+def sliding(attrs: Attrs, shape: Dims, taps: Sequence[int]) -> Window:
+    """The window of a convolution or pooling op with these attributes. Raises Unimplemented, InvalidArgument."""
+    if attrs["data_format"] != "NHWC":
+        raise errors.Unimplemented(f"no kernel text for {attrs['data_format']}")
+    strides, dilations = attrs["strides"], attrs.get("dilations", (1, 1, 1, 1))
+    if {strides[0], strides[3], dilations[0], dilations[3]} != {1}:
+        raise errors.Unimplemented("no kernel text for strides or dilations in the batch and depth dimensions")
+    h, w = geometry.spatial_windows(attrs, shape[1:3], taps)
+    assert h.size is not None
+    assert w.size is not None
+    return Window(shape, (taps[0], taps[1]), (strides[1], strides[2]), (dilations[1], dilations[2]), (h.size, w.size),
+                  (h.before, w.before))
+
+
+def place(i: int | str) -> list[str]:
+    """From place m<i>: the element h<i>, w<i> under the first tap, and the image's first element a<i>."""
+    return [
+        f"const u32 q{i} = (u32)m{i} / (u32)OW;",
+        f"const i32 h{i} = (i32)(q{i} % (u32)OH * (u32)SH) - (i32)PH;",
+        f"const i32 w{i} = (i32)((u32)m{i} % (u32)OW * (u32)SW) - (i32)PW;",
+        f"const size_t a{i} = (size_t)(q{i} / (u32)OH) * H * W * C;",
+    ]
+
+
+def inside(i: int | str) -> str:
+    """True where the tap kh, kw of place i is no padding."""
+    return f"((u32)(h{i} + kh) < (u32)H && (u32)(w{i} + kw) < (u32)W)"
+
+
+def pixel(i: int | str) -> str:
+    """The first channel under that tap."""
+    return f"a{i} + ((size_t)(h{i} + kh) * W + (w{i} + kw)) * C"
+
+
+TAPS = "for (i32 kh = 0; kh < (i32)(KH * DH); kh += (i32)DH) for (i32 kw = 0; kw < (i32)(KW * DW); kw += (i32)DW) {"

@@ -1,0 +1,142 @@
+"""A plugin of the tests alone: devices like the example's, each with one fault. The conformance suite must find it."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import count
+
+import numpy as np
+from weft.api import hookimpl
+from weft_example import kernels as example
+from weft_example.device import Example
+
+WEFT_API = (1, 0)
+LARGE = 4096  # bytes from which some faults show: the probe, which copies little, finds nothing
+NEVER = 1  # a stream that nobody waits for
+_scans = count()
+
+
+class LosesLastByte(Example):
+    type = "LOSSY"
+
+    def copy_in(self, host, buffer, stream):
+        kept = host.reshape(-1).view(np.uint8)
+        super().copy_in(kept[: kept.size - kept.size % 2], buffer, stream)
+
+
+class WritesWholeWords(Example):
+    type = "SPILLING"
+
+    def copy_in(self, host, buffer, stream):
+        given = host.reshape(-1).view(np.uint8)
+        super().copy_in(np.resize(given, min(-given.size % 4 + given.size, buffer.nbytes)), buffer, stream)
+
+
+class ReturnsTooEarly(Example):
+    type = "EAGER"
+
+    def copy_out(self, buffer, host, stream):
+        super().copy_out(buffer, host, NEVER if host.nbytes > LARGE else stream)
+
+
+class IsOutOfOrder(Example):
+    type = "UNORDERED"
+
+    def copy_in(self, host, buffer, stream):
+        super().copy_in(host, buffer, stream)
+        queue = self.native._streams[stream]
+        if len(queue) > 3:
+            queue.rotate(1)
+
+
+class ComputesWrongly(Example):
+    type = "WRONG"
+
+
+class DeclinesTooLittle(Example):
+    type = "STUBBORN"
+
+
+class NeverFrees(Example):
+    type = "LEAKY"
+
+    def free(self, buffer):
+        pass
+
+
+class KeepsBuffers(Example):
+    type = "HOARDING"
+
+    def allocate(self, nbytes):
+        buffer = super().allocate(nbytes)
+        self.__dict__.setdefault("kept", []).append(buffer)
+        return buffer
+
+
+class FreesAtOnce(Example):
+    type = "HASTY"
+
+    def free(self, buffer):
+        buffer._bytes[:] = bytes(buffer.nbytes)
+        super().free(buffer)
+
+
+class RaisesWithoutMemory(Example):
+    type = "RAISING"
+
+    def allocate(self, nbytes):
+        buffer = super().allocate(nbytes)
+        if buffer is None:
+            raise MemoryError("no memory")
+        return buffer
+
+
+class ChangesItsName(Example):
+    type = "RENAMED"
+
+    def __init__(self, index, memory):
+        super().__init__(index, memory)
+        self.uid = f"scan{next(_scans)}"
+
+
+class OpensWhenScanned(Example):
+    type = "OPENED"
+
+    def __init__(self, index, memory):
+        super().__init__(index, memory)
+        self.open()
+
+
+DEVICES = (LosesLastByte, WritesWholeWords, ReturnsTooEarly, IsOutOfOrder, ComputesWrongly, DeclinesTooLittle,
+           NeverFrees, KeepsBuffers, FreesAtOnce, RaisesWithoutMemory, ChangesItsName, OpensWhenScanned)
+
+
+def scan_of(kind):
+    return lambda config: iter([kind(0, 1 << 26)])
+
+
+def register_wrong(kernels):
+    example.register(kernels)
+
+    @kernels.kernel("Maximum", dtypes={"T": "float16"}, priority=1)
+    def minimum(b):
+        return example.elementwise("subtract", b)
+
+
+def register_stubborn(kernels):
+    example.register(kernels)
+
+    @kernels.kernel("Mul", dtypes={"T": "float16"}, priority=1)
+    def multiply(b):
+        """As if both inputs had the output's shape."""
+        return partial(b.device.native.elementwise("multiply", np.dtype(np.float16), b.outputs[0].size), b.stream)
+
+
+KERNELS = {ComputesWrongly: register_wrong, DeclinesTooLittle: register_stubborn}
+
+
+@hookimpl
+def weft_devices(registry):
+    for kind in DEVICES:
+        register = KERNELS.get(kind, "weft_example.kernels:register")
+        registry.device(type=kind.type, scan=scan_of(kind), kernels=register)

@@ -1,0 +1,172 @@
+"""The conformance suite passes on the devices that are there, and fails on devices that are broken."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import weft
+import weft_conformance
+from weft_conformance import Broken, SettingsError, load_settings
+from weft_conformance.arrays import any_bits, fixed_size_types, generator, numbers
+from weft_conformance.levels.kernels import Declined, apply
+from weft_conformance.samples import samples, varied_type
+from weft_conformance.settings import TOLERANCES, Settings
+from weft_conformance.subject import Subject
+
+HERE = Path(__file__).parent
+FOUND = {  # device -> the cases that must fail, and no others; without their parameters
+    "LOSSY:0": {"memory.copies_in_and_out_are_bit_exact", "memory.copies_of_any_number_of_bytes_touch_no_others",
+                "memory.many_buffers_keep_their_own_bytes",
+                "ordering.an_event_comes_after_all_that_was_enqueued_before_it"},
+    "SPILLING:0": {"memory.copies_of_any_number_of_bytes_touch_no_others"},
+    "EAGER:0": {"memory.copies_in_and_out_are_bit_exact", "memory.copies_of_any_number_of_bytes_touch_no_others",
+                "memory.a_large_copy_is_bit_exact", "ordering.a_buffer_that_is_freed_serves_what_was_enqueued",
+                "ordering.an_event_comes_after_all_that_was_enqueued_before_it",
+                "ordering.a_kernel_sees_the_copy_before_it_and_is_seen_by_the_one_after",
+                "kernels.agrees_with_the_cpu"},
+    "UNORDERED:0": {"ordering.work_on_one_stream_is_done_in_order",
+                    "ordering.events_are_waited_for_in_any_order_and_more_than_once"},
+    "WRONG:0": {"kernels.agrees_with_the_cpu"},
+    "STUBBORN:0": {"kernels.agrees_with_the_cpu"},
+    "LEAKY:0": {"memory.freed_memory_is_had_again"},
+    "HOARDING:0": {"faults.sessions_leave_nothing_behind"},
+    "HASTY:0": {"ordering.a_buffer_that_is_freed_serves_what_was_enqueued"},
+    "RAISING:0": {"memory.no_memory_is_none_and_no_exception"},
+    "RENAMED:0": {"discovery.scanning_again_finds_the_same_devices_in_the_same_order"},
+    "OPENED:0": {"discovery.scanning_opens_nothing"},
+}
+
+
+class Report:
+    """What a run of the suite in another process says: outcomes and messages by device and case."""
+
+    def __init__(self, folder: Path, *arguments: str, plugins: str = "[]") -> None:
+        xml = folder / "report.xml"
+        command = [sys.executable, "-m", "pytest", "--pyargs", "weft_conformance", "--conformance-quick", "-q",
+                   f"--junitxml={xml}", "-p", "no:cacheprovider", "-p", "no:xdist", *arguments]
+        environ = os.environ | {"WEFT_PLUGINS__LOAD": plugins, "OPENBLAS_NUM_THREADS": "1"}
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environ, check=False)
+        self.status, self.output = done.returncode, done.stdout + done.stderr
+        self.failures: dict[tuple[str, str], str] = {}
+        self.skipped: dict[tuple[str, str], str] = {}
+        self.passed: Counter[str] = Counter()
+        for entry in ElementTree.parse(xml).iter("testcase") if xml.exists() else ():  # noqa: S314 - we wrote it
+            key = entry.get("classname", "").rpartition(".")[2], entry.get("name", "")
+            failure, skip = entry.find("failure"), entry.find("skipped")
+            if failure is not None:
+                self.failures[key] = failure.text or failure.get("message", "")
+            elif skip is not None:
+                self.skipped[key] = skip.get("message", "")
+            else:
+                self.passed[key[0]] += 1
+
+
+def test_the_devices_that_are_there_pass(tmp_path):
+    report = Report(tmp_path, "--device", "CPU:0", "--device", "EXAMPLE:0")
+    assert report.status == 0, report.output[-3000:]
+    assert not report.failures
+    assert "weft conformance: throughput" in report.output
+    assert "EXAMPLE:0  a launch, in a chain of" in report.output
+
+
+def test_devices_with_a_fault_fail_just_where_it_is(tmp_path):
+    names = [argument for name in FOUND for argument in ("--device", name)]
+    report = Report(tmp_path, *names, "--conformance-config", str(HERE / "planted.toml"), "-k", "not another_process",
+                    plugins=f'["{HERE / "planted.py"}"]')
+    assert report.status == 1, report.output[-3000:]
+    assert "it does not fail" in report.failures["WRONG:0", "kernels.agrees_with_the_cpu[Neg-float32]"]
+    assert ("LOSSY:0", "memory.copies_of_no_bytes_do_nothing") in report.skipped  # as an expected failure
+    found = {device: {name.partition("[")[0] for d, name in report.failures if d == device} for device in FOUND}
+    assert found == FOUND
+    wrong = [name for device, name in report.failures if device == "WRONG:0" and not name.endswith("[Neg-float32]")]
+    assert wrong == ["kernels.agrees_with_the_cpu[Maximum-float16]"]
+    message = report.failures["SPILLING:0", "memory.copies_of_any_number_of_bytes_touch_no_others[5]"]
+    for part in ("copies of any number of bytes touch no others: 5", "5 bytes copied into a larger buffer",
+                 "expected: bytes ", "came:     bytes ", "rule:     Device.copy_in: copy_in(host, buffer, stream)",
+                 'again:    weft_conformance.case("memory.'):
+        assert part in message
+
+
+def test_a_device_that_is_not_there_is_named_with_the_reason(tmp_path):
+    report = Report(tmp_path, "--device", "NOWHERE:0")
+    assert report.status != 0
+    assert "NOWHERE:0 cannot be tested" in report.output
+    assert "no plugin brings the device type NOWHERE" in report.output
+
+
+def test_a_case_is_a_function_of_a_device():
+    weft_conformance.case("memory.copies_in_and_out_are_bit_exact")("EXAMPLE:0")
+    weft_conformance.case("memory.copies_in_and_out_are_bit_exact[float16]")("CPU:0")
+    (figures,) = weft_conformance.case("throughput.what_a_launch_costs")("CPU:0", Settings(quick=True))
+    assert figures[0].unit == "us"
+    with pytest.raises(LookupError, match="did you mean memory.a_large_copy_is_bit_exact"):
+        weft_conformance.case("memory.a_large_copy")
+
+
+def test_a_broken_rule_is_an_assertion_that_says_what_was_expected(monkeypatch):
+    subject = Subject("EXAMPLE:0")
+    monkeypatch.setitem(vars(subject.device), "allocate", lambda nbytes: None)
+    with pytest.raises(Broken, match=r"expected: a buffer\n  came:     None\n  rule:     Device.allocate"):
+        weft_conformance.case("ordering.work_on_one_stream_is_done_in_order")("EXAMPLE:0")
+
+
+def test_every_op_of_the_reference_has_samples_that_it_takes():
+    on, without = Subject("CPU:0"), []
+    for op in sorted({k.op for k in on.kernels()}):
+        definition = on.host.registries.ops.get(op)
+        rule = on.host.registries.ops.metadata(definition)
+        dtype = weft.api.dtypes.float32 if varied_type(definition) else None
+        if not any(runs(on, op, sample) for sample in samples(definition, dtype, rule.values if rule else ())):
+            without.append(op)
+    assert not without
+
+
+def test_samples_are_arrays_of_the_type_that_was_asked_for():
+    for dtype in fixed_size_types():
+        for shape in ((), (0, 3), (5,)):
+            for drawn in (numbers(dtype, shape, generator()), any_bits(dtype, shape, generator())):
+                assert isinstance(drawn, np.ndarray)
+                assert (drawn.dtype, drawn.shape) == (dtype.numpy, shape)
+
+
+def runs(on, op, sample):
+    try:
+        return bool(apply(on, op, sample, "CPU:0", fed=True))
+    except (Declined, weft.errors.WeftError):
+        return False
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ('levels = ["memroy"]', "'memroy' is no level; did you mean memory"),
+    ("level = []", "'level' is no key; did you mean levels"),
+    ("[tolerance.float61]\nrtol = 1", "'float61' is no element type with a tolerance; did you mean float64"),
+    ("[tolerance.float16]\nrto = 1", "'rto' is no key of tolerance.float16; did you mean rtol"),
+    ('[expected_failures]\n"a*" = ""', "needs a reason"),
+    ("levels = [", "conformance.toml"),
+])
+def test_settings_are_closed(tmp_path, text, message):
+    path = tmp_path / "conformance.toml"
+    path.write_text(text)
+    with pytest.raises(SettingsError, match=message):
+        load_settings(path)
+
+
+def test_settings_are_read(tmp_path):
+    path = tmp_path / "conformance.toml"
+    path.write_text('levels = ["kernels", "memory"]\n[tolerance.float16]\nrtol = 1\n[expected_failures]\n'
+                    '"kernels.*[Neg-float1?]" = "why"\n"EXAMPLE:0 memory.*" = "that"\n')
+    settings = load_settings(path)
+    assert settings.levels == ("memory", "kernels")
+    assert settings.tolerance("float16") == (1.0, TOLERANCES["float16"][1])
+    assert settings.tolerance("int8") == (0, 0)
+    assert settings.why_expected("CPU:0", "kernels.agrees_with_the_cpu[Neg-float16]") == "why"
+    assert settings.why_expected("CPU:0", "kernels.agrees_with_the_cpu[Neg-float32]") is None
+    assert settings.why_expected("CPU:0", "memory.x") is None
+    assert settings.why_expected("EXAMPLE:0", "memory.x") == "that"

@@ -1,0 +1,157 @@
+"""Elementwise texts on a device: every op of the table, broadcasting, fused chains, casts."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kernel_text_nodes import check, near, numbers
+from run_op import REGISTRIES, run_op
+from run_plan import run_plan
+from weft import dtypes
+from weft_kernel_text import OPENCL_CPU, OPENCL_GPU, Literal, Step, elementwise, has
+from weft_kernel_text.element import ELEMENTS
+from weft_kernel_text.table import OPS
+
+INF, NAN = np.inf, np.nan
+F = dtypes.float32
+TYPES = [np.dtype(t) for t in (np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int32, np.int64, np.int8,
+                               np.uint8, np.int16, np.uint16, np.uint32, np.uint64, np.bool_)]
+fast = settings(max_examples=25, deadline=None)
+
+
+def erf(x):
+    from math import erf
+
+    return np.vectorize(erf, otypes=[np.float64])(x)
+
+
+# What the CPU has no kernel for yet, or not for all types here, in float64 or integers.
+ELSEWHERE = {
+    "Add": np.add, "Ceil": np.ceil, "Cos": np.cos, "Elu": lambda x: np.where(x < 0, np.expm1(x), x), "Erf": erf,
+    "Expm1": np.expm1, "FloorDiv": np.floor_divide, "FloorMod": np.mod, "Identity": lambda x: x, "Log1p": np.log1p,
+    "Pow": np.power, "Reciprocal": lambda x: 1 / x, "Rint": np.rint, "Sign": np.sign, "Sin": np.sin,
+    "Softplus": lambda x: np.logaddexp(x, 0), "SquaredDifference": lambda x, y: (x - y) * (x - y),
+}
+
+
+def samples(dtype):
+    """Pairs of operands with what is special about the type."""
+    if dtype == np.bool_:
+        return np.array([0, 0, 1, 1], dtype), np.array([0, 1, 0, 1], dtype)
+    if dtypes.of_numpy(dtype).kind == "f":
+        some = [-7.5, -2.0, -1.0, -0.75, 0.0, 0.5, 1.0, 2.0, 3.25, 6.0, 8.5, INF, -INF, NAN]
+    else:
+        info = np.iinfo(dtype)
+        some = [info.min, info.min + 1, 0, 1, 2, 3, 7, 100, info.max] + ([-1, -2, -7, -100] if info.min else [])
+    x, y = np.meshgrid(np.array(some, dtype), np.array(some, dtype))
+    return x.reshape(-1), y.reshape(-1)
+
+
+def reference(op, operands):
+    with np.errstate(all="ignore"):
+        if op in ELSEWHERE:
+            wide = [x.astype(np.float64) if dtypes.of_numpy(x.dtype).kind == "f" else x for x in operands]
+            return np.asarray(ELSEWHERE[op](*wide)).astype(operands[-1].dtype)
+        attrs = {"T": dtypes.of_numpy(operands[-1].dtype)} if "T" in REGISTRIES.ops.get(op).attrs else {}
+        return run_op(op, list(operands), attrs)[0]
+
+
+def defined(op, dtype, operands):
+    """Where TensorFlow says what the result is: integer division by zero is an error, and so on."""
+    x, y = operands[-2:] if len(operands) > 1 else (operands[0], None)
+    if op in ("FloorDiv", "FloorMod"):
+        if dtypes.of_numpy(dtype).kind == "f":
+            return np.isfinite(x) & np.isfinite(y) & (y != 0)
+        return (y != 0) & ~((x == np.iinfo(dtype).min) & (y == -1) & (np.iinfo(dtype).min < 0))
+    if op == "Pow":
+        with np.errstate(invalid="ignore"):
+            return np.isfinite(x) & np.isfinite(y) & (x > 0)
+    return np.ones(len(x), bool)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_every_op_of_the_table_gives_what_the_cpu_gives(dtype):
+    """All in one kernel: it has an output for each op."""
+    x, y = samples(dtype)
+    kind = dtypes.of_numpy(dtype)
+    ops = [op for op in OPS if has(op, kind)]
+    condition = x.view(np.uint8).reshape(len(x), -1)[:, 0] % 2 == 0
+    inputs = [x, y, condition]
+    arguments = {op: (2, 0, 1) if OPS[op].typed_by else tuple(range(OPS[op].arity)) for op in ops}
+    steps = [Step(op, arguments[op]) for op in ops]
+    wants = [(reference(op, [inputs[i] for i in arguments[op]])) for op in ops]
+    plan = elementwise(OPENCL_CPU, steps, [(dtypes.of_numpy(i.dtype), i.shape) for i in inputs],
+                       outputs=range(3, 3 + len(ops)))
+    gots = run_plan(plan, inputs, [(want.dtype, want.shape) for want in wants])
+    for op, got, want in zip(ops, gots, wants, strict=True):
+        where = defined(op, dtype, [inputs[i] for i in arguments[op]])
+        try:
+            near(got[where], want[where])
+        except AssertionError as error:
+            raise AssertionError(f"{op}: {error}") from None
+
+
+@pytest.mark.parametrize("source", TYPES, ids=str)
+def test_casts_are_those_of_the_cpu(source):
+    x = samples(source)[0]
+    if dtypes.of_numpy(source).kind == "f":
+        more = [300, -300, 7e4, 3e9, -3e9, 5e9, 1e10, 1e19, -1e19, 1e20, 2.0**63, 1.99, -0.99]
+        with np.errstate(over="ignore"):
+            x = np.concatenate([x, np.array(more).astype(source)])
+    targets = list(ELEMENTS)
+    steps = [Step("Cast", (0,), target) for target in targets]
+    plan = elementwise(OPENCL_CPU, steps, [(dtypes.of_numpy(source), x.shape)], outputs=range(1, 1 + len(targets)))
+    gots = run_plan(plan, [x], [(t.numpy, x.shape) for t in targets])
+    for target, got in zip(targets, gots, strict=True):
+        want = run_op("Cast", [x], {"SrcT": dtypes.of_numpy(source), "DstT": target})[0]
+        near(got, want, 1e-12 if target.kind == "f" else None)
+
+
+@st.composite
+def broadcasts(draw):
+    """A shape, and shapes that fit into it."""
+    output = draw(st.lists(st.integers(1, 5), max_size=4))
+    shapes = []
+    for _ in range(3):
+        keeps = [draw(st.booleans()) for _ in output]
+        shape = [n if keep else 1 for n, keep in zip(output, keeps, strict=True)]
+        shapes.append(tuple(shape[draw(st.integers(0, keeps.index(True) if any(keeps) else len(shape))) :]))
+    return shapes
+
+
+@fast
+@given(broadcasts(), st.integers(0, 1000), st.sampled_from(TYPES[:6]))
+def test_fused_chains_broadcast_as_numpy_does(shapes, seed, dtype):
+    rng = np.random.default_rng(seed)
+    a, b, c = (numbers(rng, shape, dtype) for shape in shapes)
+    kind = dtypes.of_numpy(dtype)
+    steps = [Step("AddV2", (0, 1)), Step("Maximum", (3, 2)), Step("Sub", (4, Literal(1))), Step("Greater", (5, 0)),
+             Step("Select", (6, 5, 1))]
+    low = np.maximum(a + b, c) - np.asarray(1, dtype)
+    want = [low, low > a, np.where(low > a, low, b)]
+    plan = elementwise(OPENCL_CPU, steps, [(kind, s) for s in shapes], outputs=(5, 6, 7))
+    got = run_plan(plan, [a, b, c], [(w.dtype, want[0].shape) for w in want])
+    for one, other in zip(got, want, strict=True):
+        near(one, np.asarray(other))
+
+
+@pytest.mark.parametrize("shapes", [((3, 300), (300,)), ((2, 3, 4, 5), (2, 1, 1, 5)), ((4, 1, 3), (1, 5, 1)), ((), ())])
+def test_operands_meet_in_every_form(shapes):
+    rng = np.random.default_rng(1)
+    for target in (OPENCL_CPU, OPENCL_GPU):
+        check(target, "Sub", [numbers(rng, shape, np.float32) for shape in shapes])
+
+
+def test_the_condition_of_select_chooses_rows():
+    rng = np.random.default_rng(1)
+    x, y = numbers(rng, (3, 4), np.int32), numbers(rng, (3, 4), np.int32)
+    check(OPENCL_CPU, "Select", [np.array([True, False, True]), x, y], T=dtypes.int32)
+    check(OPENCL_CPU, "SelectV2", [np.array([[True], [False], [True]]), x, y[:1]], T=dtypes.int32)
+
+
+def test_two_byte_floats_are_rounded_once_at_the_end_of_a_chain():
+    x = np.float16([2048])
+    chain = [Step("AddV2", (0, Literal(1))), Step("Sub", (1, Literal(2048)))]
+    (got,) = run_plan(elementwise(OPENCL_CPU, chain, [(dtypes.float16, (1,))]), [x], [(np.float16, (1,))])
+    assert got == 1
