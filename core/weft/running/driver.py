@@ -58,11 +58,9 @@ class Driver:
         token = self._step.on_cancel(self._ring)
         try:
             while not self._step.cancelled():
-                if self._mail:
-                    self._mail.popleft()()
-                elif self._ready:
-                    self._run_call()
-                elif self._expected:
+                if self._do_next():
+                    continue
+                if self._expected:
                     self._wait(None if self._step.deadline is None else max(self._step.deadline - monotonic(), 0))
                 else:
                     return
@@ -172,11 +170,9 @@ class Driver:
         is_left = False
         try:
             while not is_left and not self._step.cancelled():
-                if self._mail:
-                    self._context.run(self._mail.popleft())
-                elif self._ready:
-                    self._context.run(self._run_call)
-                elif self._expected:
+                if self._context.run(self._do_next):
+                    continue
+                if self._expected:
                     is_left = self._rest()
                 else:
                     break
@@ -196,9 +192,16 @@ class Driver:
             self._thread = 0
             return True
 
-    def _run_call(self) -> None:
-        _, number, propagation = heapq.heappop(self._ready)
-        propagation.run(number)
+    def _do_next(self) -> bool:
+        """Open a letter or, when there is no mail, run a call that is ready. False when there is neither."""
+        if self._mail:
+            self._mail.popleft()()
+        elif self._ready:
+            _, number, propagation = heapq.heappop(self._ready)
+            propagation.run(number)
+        else:
+            return False
+        return True
 
     def _drain(self) -> None:
         """The step has ended: wait for what has started, for a while."""

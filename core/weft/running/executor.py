@@ -209,11 +209,8 @@ class Executable:
         bound = self.layout.calls[self.layout.attached[place]]
         started = perf_counter_ns()
         call()
-        name = self._device_names[id(bound.device)]
-        step.trace.record(bound.call, name, started)
-        for value in (frame.registers[r] for r in bound.call.results if bound.pends):
-            if isinstance(value, AsyncValue):
-                step.trace.follow(bound.call, name, value, started)
+        given = [frame.registers[r] for r in bound.call.results] if bound.pends else ()
+        step.trace.record(bound.call, self._device_names[id(bound.device)], started, given)
 
     def _copy(self, array: Any) -> Any:
         copy = array_maker(self._host.allocator, array.shape, array.dtype)()

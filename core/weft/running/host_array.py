@@ -9,7 +9,8 @@ import numpy as np
 
 from ..async_value import AsyncValue, unwrapped
 from ..errors import Internal
-from ..tensor import Shape, TensorMetadata, shape_text
+from ..tensor import TensorMetadata, shape_text
+from .feeds import fits
 
 
 def typed(buffer: Any, meta: TensorMetadata) -> Any:
@@ -46,13 +47,7 @@ def given(value: Any, meta: TensorMetadata, op: str) -> Any:
     if isinstance(value, AsyncValue):
         return value
     array = np.asarray(value, meta.dtype.numpy if isinstance(value, int | float | complex) else None, order="C")
-    if array.dtype != meta.dtype.numpy or not (array.shape == meta.shape or _fits(array.shape, meta.shape)):
+    if array.dtype != meta.dtype.numpy or not fits(array.shape, meta):
         found = f"{array.dtype}{shape_text(array.shape)}"
         raise Internal(f"the kernel of {op} gave {found}, where {meta} was to come", op=op)
     return array
-
-
-def _fits(shape: tuple[int, ...], known: Shape) -> bool:
-    if known is None:
-        return True
-    return len(shape) == len(known) and all(b is None or a == b for a, b in zip(shape, known, strict=True))

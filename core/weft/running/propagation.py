@@ -21,7 +21,6 @@ from .kernel_errors import is_interrupt
 
 if TYPE_CHECKING:
     from .step import Step
-    from .trace import Trace
 
 MISSING: Any = object()  # what a register holds that a call has yet to fill
 REST = -1  # in place of a call's number: all that are left
@@ -148,7 +147,8 @@ class Propagation:
     def _finish(self, call: BoundCall, results: Sequence[Any], started: int) -> None:
         """`started` 0: it was not run, or nobody wants to know."""
         if self._step.trace is not None and started:
-            self._record(self._step.trace, call, results, started)
+            name = self._device_names[id(call.device)]
+            self._step.trace.record(call.call, name, started, results if call.pends else ())
         for register in call.call.args:
             self._uses[register] -= 1
             if not self._uses[register]:
@@ -158,13 +158,6 @@ class Propagation:
                 self._receive(register, value)
             else:
                 self._fill(register, value)
-
-    def _record(self, trace: Trace, call: BoundCall, results: Sequence[Any], started: int) -> None:
-        name = self._device_names[id(call.device)]
-        trace.record(call.call, name, started)
-        for value in results:
-            if call.pends and isinstance(value, AsyncValue):
-                trace.follow(call.call, name, value, started)
 
     def _receive(self, register: int, value: AsyncValue) -> None:
         """A value that may come later: the register holds it until then."""

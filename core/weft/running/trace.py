@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from time import perf_counter_ns
 from typing import Any, NamedTuple
@@ -32,16 +33,17 @@ class Trace:
         self.events: list[Event] = []
         self._threads: dict[int, str] = {}
 
-    def record(self, call: Call, device: str, start_ns: int) -> None:
-        """A call that started then has just returned, on this thread."""
+    def record(self, call: Call, device: str, start_ns: int, given: Iterable[Any] = ()) -> None:
+        """A call that started then has just returned, on this thread; of what it has given, AsyncValues are followed
+        until they are available."""
         thread = threading.current_thread()
         self._threads[thread.native_id or 0] = thread.name
-        self.events.append(Event(call, device, thread.native_id or 0, start_ns, perf_counter_ns()))
-
-    def follow(self, call: Call, device: str, value: AsyncValue, start_ns: int) -> None:
-        """Record when what a call has started is available."""
-        thread = threading.get_native_id()
-        value.and_then(lambda: self.events.append(Event(call, device, thread, start_ns, perf_counter_ns(), True)))
+        started = Event(call, device, thread.native_id or 0, start_ns, perf_counter_ns())
+        self.events.append(started)
+        for value in given:
+            if isinstance(value, AsyncValue):
+                value.and_then(lambda: self.events.append(
+                    started._replace(end_ns=perf_counter_ns(), is_asynchronous=True)))
 
     def to_chrome(self) -> dict[str, Any]:
         """The trace in Chrome's trace event format: times are microseconds."""
