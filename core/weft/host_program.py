@@ -1,9 +1,10 @@
 """HostProgram: what a graph is lowered to, as pure data. A flat list of kernel calls over registers.
 
 Registers are numbered within a function; its arguments are the first of them. A call names its kernel: that of an op
-as "<pack>.<Op>", a host kernel by its code, such as "tfrt.add.i32". The runtime itself has two codes: `weft.constant`
-(attribute `index` into the program's constants) and `weft.copy` (a value enters or leaves a device's memory; attribute
-`to`: "device" or "host"). A call's stream is the index of its device in `requires`. The calls stand in an order in
+as "<pack>.<Op>", a host kernel by its code, such as "tfrt.add.i32". The runtime itself has three codes:
+`weft.constant` (attribute `index` into the program's constants), `weft.copy` (a value enters or leaves a device's
+memory; attribute `to`: "device" or "host") and `weft.event` (its result, a chain, is there when the device has done
+what was enqueued before). A call's stream is the index of its device in `requires`. The calls stand in an order in
 which they may run one after the other.
 """
 
@@ -19,6 +20,8 @@ from .tensor import TensorMetadata
 
 CONSTANT = "weft.constant"
 COPY = "weft.copy"
+EVENT = "weft.event"
+OWN = frozenset({CONSTANT, COPY, EVENT})  # the runtime's own codes
 HOST = -1  # the stream of values in host memory, of host kernels, and of what the runtime itself does there
 
 RegisterType = TensorMetadata | str  # of a tensor; or the name of a host type: "i32", "!tfrt.chain"
@@ -30,7 +33,8 @@ class Call:
     """One kernel call. `node` is the graph node it stands for, for messages and traces.
 
     `functions`: names of functions of the program that the kernel is given. `nonstrict`: it runs when one argument is
-    there, whatever its kernel declares.
+    there, whatever its kernel declares. `after`: registers whose values must be there before it runs, whoever reads
+    them. `chain`: of a call without results, the register that tells that it has run.
     """
 
     code: str
@@ -42,10 +46,22 @@ class Call:
     functions: tuple[str, ...] = ()
     nonstrict: bool = False
     location: Location | None = None
+    after: tuple[int, ...] = ()
+    chain: int | None = None
 
     @property
     def is_host_kernel(self) -> bool:
-        return self.stream == HOST and self.code not in (CONSTANT, COPY)
+        return self.stream == HOST and self.code not in OWN
+
+    @property
+    def needs(self) -> tuple[int, ...]:
+        """Every register that must have its value before the call."""
+        return self.args if not self.after else (*self.args, *self.after)
+
+    @property
+    def gives(self) -> tuple[int, ...]:
+        """Every register that has its value after the call."""
+        return self.results if self.chain is None else (*self.results, self.chain)
 
     @property
     def op(self) -> str:

@@ -44,7 +44,8 @@ I64 = Annotated[int, HostType("i64", _integer(64))]
 F32 = Annotated[float, HostType("f32", _is(float))]
 F64 = Annotated[float, HostType("f64", _is(float))]
 String = Annotated[str, HostType("!tfrt.string", _is(str))]
-Chain = Annotated[None, HostType("!tfrt.chain", lambda payload: payload is None)]
+CHAIN = "!tfrt.chain"
+Chain = Annotated[None, HostType(CHAIN, lambda payload: payload is None)]
 TENSOR = HostType("tensor")  # stands for every register whose type is a TensorMetadata
 Tensor = Annotated[Any, TENSOR]
 

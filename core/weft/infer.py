@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .errors import Internal, WeftError
-from .host_program import CONSTANT, COPY, Call, Function, meta_of
+from .host_program import CONSTANT, COPY, EVENT, Call, Function, meta_of
 from .op import MetadataRule, OpDef, OpRegistry, infer, merge_info
 from .tensor import ValueInfo, constant_info
 
@@ -38,7 +38,7 @@ def infer_registers(
         if call.code == COPY:
             known[call.results[0]] = inputs[0]
             continue
-        if call.is_host_kernel:
+        if call.is_host_kernel or call.code == EVENT:
             continue  # its results are of the types that the program gives them
         op = ops.get(call.op)
         outputs = infer_call(call, op, ops.metadata(op), inputs)

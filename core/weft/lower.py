@@ -1,6 +1,8 @@
 """Lowering: the placed nodes of a step become a HostProgram of one function.
 
 A value that crosses between host memory and a device's is copied once for each destination, however many use it.
+What a control edge orders waits for the values of its source; where that is on a device whose work is done later, and
+the other is not, for an event of the device.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .errors import Unimplemented
-from .host_program import CONSTANT, COPY, HOST, Call, Function, HostProgram
+from .host_program import CONSTANT, COPY, EVENT, HOST, Call, Function, HostProgram, RegisterType
+from .host_type import CHAIN
 from .infer import infer_registers
 from .op import OpRegistry
 from .place import Placement
@@ -26,15 +29,18 @@ class Builder:
     """A function being written: registers with their types and the stream whose memory holds them."""
 
     host_visible: frozenset[str]  # devices whose memory is the host's
-    types: list[TensorMetadata] = field(default_factory=list)
+    types: list[RegisterType] = field(default_factory=list)
     streams: list[int] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     constants: list[Any] = field(default_factory=list)
     devices: list[str] = field(default_factory=list)
     copies: dict[tuple[int, int], int] = field(default_factory=dict)  # (register, stream) -> register
+    made: dict[str, Call] = field(default_factory=dict)  # node -> its call
+    held: dict[str, tuple[str, ...]] = field(default_factory=dict)  # node without a call -> the nodes it comes after
+    events: dict[str, int] = field(default_factory=dict)  # node -> the register that tells that a device has done it
 
-    def register(self, meta: TensorMetadata, stream: int) -> int:
-        self.types.append(meta)
+    def register(self, kind: RegisterType, stream: int) -> int:
+        self.types.append(kind)
         self.streams.append(stream)
         return len(self.types) - 1
 
@@ -61,6 +67,29 @@ class Builder:
             self.calls.append(Call(COPY, (register,), (copy,), attrs, device, node))
         return self.copies[register, stream]
 
+    def after(self, entry: Resolved, memory: int) -> tuple[int, ...]:
+        """The registers that tell that what control edges order before this node is done, for a node that works on
+        the memory of a stream. On the same stream it is enough that it was enqueued."""
+        registers: dict[int, None] = {}
+        for name in self.sources(entry):
+            call = self.made[name]
+            stream = self.memory(self.devices[call.stream])
+            if stream in (HOST, memory):
+                registers.update(dict.fromkeys(call.gives))
+                continue
+            if name not in self.events:
+                self.events[name] = self.register(CHAIN, HOST)
+                self.calls.append(Call(EVENT, (), (self.events[name],), {}, stream, name, after=call.gives))
+            registers[self.events[name]] = None
+        return tuple(registers)
+
+    def sources(self, entry: Resolved) -> tuple[str, ...]:
+        """The nodes with calls that control edges order before this one, also through nodes without."""
+        found: dict[str, None] = {}
+        for name in (*entry.node.controls, *(node for node, _ in entry.inputs if node in self.held)):
+            found.update(dict.fromkeys(self.held.get(name, (name,) if name in self.made else ())))
+        return tuple(found)
+
 
 def lower(
     order: Sequence[Resolved], placement: Placement, feeds: Sequence[tuple[Tensor, TensorMetadata]],
@@ -72,12 +101,14 @@ def lower(
     for entry in order:
         _lower_node(builder, entry, placement, at)
     results = tuple(builder.moved(at[tensor], HOST, tensor[0]) for tensor in fetches)
-    effects = tuple(dict.fromkeys(at[name, 0] for name in targets if (name, 0) in at))
+    acting = [node for name in targets for node in builder.held.get(name, (name,)) if node in builder.made]
+    effects = tuple(dict.fromkeys(register for node in acting for register in builder.made[node].gives))
     names = tuple(f"{node}:{index}" for (node, index), _ in feeds)
     function = Function(MAIN, names, tuple(builder.types), tuple(builder.calls), results, effects)
     arguments = [ValueInfo(meta) for _, meta in feeds]
     known = infer_registers(function, arguments, builder.constants, ops)
-    function = replace(function, register_types=tuple(info.meta for info in known))
+    types = [kind if isinstance(kind, str) else info.meta for kind, info in zip(builder.types, known, strict=True)]
+    function = replace(function, register_types=tuple(types))
     return HostProgram({MAIN: function}, tuple(builder.constants), tuple(builder.devices))
 
 
@@ -86,6 +117,8 @@ def _lower_node(builder: Builder, entry: Resolved, placement: Placement, at: dic
     row = placement[node.name]
     if row.error is not None:
         raise row.error
+    if op in ("NoOp", "Const"):
+        builder.held[node.name] = builder.sources(entry)
     if op == "NoOp":
         return
     if op == "Const":
@@ -107,8 +140,11 @@ def _lower_node(builder: Builder, entry: Resolved, placement: Placement, at: dic
     results = tuple(builder.register(TensorMetadata(t.dtype, None), memory) for t in entry.output_tensors)
     for index, register in enumerate(results):
         at.setdefault((node.name, index), register)  # an output that is fed keeps the fed value
-    builder.calls.append(
-        Call(f"{kernel.pack}.{op}", args, results, entry.attrs, builder.stream(row.device), node.name))
+    stream = builder.stream(row.device)
+    call = Call(f"{kernel.pack}.{op}", args, results, entry.attrs, stream, node.name,
+                after=builder.after(entry, memory), chain=None if results else builder.register(CHAIN, HOST))
+    builder.made[node.name] = call
+    builder.calls.append(call)
 
 
 def _refuse_references(entry: Resolved) -> None:

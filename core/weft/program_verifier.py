@@ -23,10 +23,10 @@ def _verify(function: Function, program: HostProgram) -> None:
                               location=function.location)
     defined = set(range(len(function.arg_names)))
     for call in function.kernels:
-        for register in call.args:
+        for register in call.needs:
             if register not in defined:
                 raise _wrong(where, call, f"uses register {register} before it is defined")
-        for register in call.results:
+        for register in call.gives:
             if register in defined:
                 raise _wrong(where, call, f"defines register {register}, which is defined already")
             if not 0 <= register < count:

@@ -119,6 +119,10 @@ def run_leaving(
     registers[result] = leave(registers[source], make())
 
 
+def run_event(registers: list[Any], result: int, reach: Callable[[], AsyncValue]) -> None:
+    registers[result] = reach()
+
+
 def device_maker(device: Device, nbytes: int, owner: Callable[[], Step]) -> Maker:
     """Makes buffers on a device that live as long as the step which runs. Raises ResourceExhausted."""
     def make() -> Any:

@@ -188,7 +188,7 @@ class Executable:
         if not self.layout.attached or step.error is not None:
             return self.layout.after(position, without=False)
         failure = failed(self._typed_at(error, frame))
-        for register in self.layout.calls[self.layout.attached[position]].call.results:
+        for register in self.layout.calls[self.layout.attached[position]].call.gives:
             frame.registers[register] = failure
         return self.layout.after(position, without=True)
 

@@ -17,7 +17,7 @@ import numpy as np
 from ..allocators.aligned import array_maker
 from ..device import STREAM
 from ..errors import ResourceExhausted, WeftError
-from ..host_program import COPY, HOST, Function
+from ..host_program import COPY, EVENT, HOST, Function
 from ..kernel import run_of
 from ..tensor import TensorMetadata
 from .attached import (
@@ -28,6 +28,7 @@ from .attached import (
     on_stream,
     open_call,
     run_alias,
+    run_event,
     run_host,
     run_leaving,
     run_returning,
@@ -197,8 +198,9 @@ class FrameLayout:
 
     def _find_dying(self, kept: set[int]) -> dict[int, list[int]]:
         """For calls of the flat list the open registers that no later call uses: what they hold dies there."""
-        last = {r: n for n, bound in enumerate(self.calls) for r in (*bound.call.args, *bound.call.results)}
-        kept |= self.fixed | {r for n in self.late for r in self.calls[n].call.args}
+        last = {r: n for n, bound in enumerate(self.calls) for r in (*bound.call.needs, *bound.call.results)}
+        kept |= self.fixed | {r for n in self.late for r in self.calls[n].call.needs}
+        kept |= {r for bound in self.calls if bound.pends for r in bound.call.results}  # the run waits for them
         dying: dict[int, list[int]] = {}
         for register, number in last.items():
             if register not in kept and number not in self.late:
@@ -264,6 +266,8 @@ class FrameLayout:
         if bound.device is None:
             run_it = run_returning if bound.pends else run_host
             return partial(run_it, registers, args, results, self._runner(bound, registers))
+        if bound.call.code == EVENT:
+            return partial(run_event, registers, results[0], self._host.waiter(bound.device).reach)
         if bound.awaited:
             leave = self._host.waiter(bound.device).leave
             return partial(run_leaving, registers, args[0], results[0], self._maker(results[0], registers), leave)
@@ -308,6 +312,10 @@ class FrameLayout:
         if bound.lazy is not None:
             lazy = bound.lazy
             return lambda _, ins: lazy(ins)
+        if bound.call.code == EVENT:
+            assert bound.device is not None
+            waiter = self._host.waiter(bound.device)
+            return lambda _, __: [waiter.reach()]
         if bound.call.code == COPY or bound.memory != HOST:
             return self._make_fresh_on_device(bound)
         takes_step = bound.kernel is not None and bound.kernel.step
@@ -315,7 +323,6 @@ class FrameLayout:
         if bound.returns:
             return lambda step, ins: (run or self._runner(bound, [step]))(ins)
         makers = [self._maker(r, []) for r in bound.call.results]
-        make = makers[0]
 
         def call(step: Step, ins: list[Any]) -> list[Any]:
             outs = [make() for make in makers]
@@ -323,7 +330,7 @@ class FrameLayout:
             return outs
 
         def call_for_one(_: Step, ins: list[Any]) -> list[Any]:
-            out = make()
+            out = makers[0]()
             run(*ins, out)  # type: ignore[misc]
             return [out]
 
@@ -368,10 +375,10 @@ class FrameLayout:
         pending: set[int] = set()
         late = set()
         for number, bound in enumerate(self.calls):
-            if not pending.isdisjoint(bound.call.args):
+            if not pending.isdisjoint(bound.call.needs):
                 late.add(number)
             if number in late or bound.pends:
-                pending.update(bound.call.results)
+                pending.update(bound.call.gives)
         return frozenset(late)
 
     def _fresh(self, bound: BoundCall, registers: list[Any]) -> tuple[Maker | None, ...]:

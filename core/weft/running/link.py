@@ -17,7 +17,7 @@ from ..allocator import HostAllocator
 from ..allocators.aligned import array_maker
 from ..device import STREAM
 from ..errors import ResourceExhausted, Unimplemented, WeftError
-from ..host_program import CONSTANT, COPY, HOST, Call, Function, HostProgram
+from ..host_program import CONSTANT, COPY, EVENT, HOST, OWN, Call, Function, HostProgram
 from ..infer import infer_registers
 from ..kernel import KernelDef, run_of
 from ..tensor import TensorMetadata, ValueInfo, constant_info
@@ -130,6 +130,8 @@ class Linker:
                 bound: BoundCall | None = self._bind_host(call)
             elif call.code == COPY:
                 bound = self._transfer(call, known)
+            elif call.code == EVENT:
+                bound = BoundCall(call, self._devices[call.stream], HOST, awaited=True)
             else:
                 bound = self._bind(call, known, values, refusals)
             if bound is not None:
@@ -166,7 +168,7 @@ class Linker:
         for call in self._function.kernels:
             if call.code == COPY:
                 memory[call.results[0]] = call.stream if call.attrs["to"] == "device" else HOST
-            elif call.code != CONSTANT and not call.is_host_kernel and not self._visible(call):
+            elif call.code not in OWN and not call.is_host_kernel and not self._visible(call):
                 memory |= dict.fromkeys(call.results, call.stream)
         return memory
 
@@ -192,10 +194,10 @@ class Linker:
         wanted = {*self._function.results, *self._function.targets}
         needed = []
         for call in reversed(self._function.kernels):
-            acts = call.is_host_kernel or (call.code not in (CONSTANT, COPY) and self._binder(call).op.stateful)
-            if acts or any(r in wanted and r not in values for r in call.results):
+            acts = call.is_host_kernel or (call.code not in OWN and self._binder(call).op.stateful)
+            if acts or any(r in wanted and r not in values for r in call.gives):
                 needed.append(call)
-                wanted.update(call.args)
+                wanted.update(call.needs)
         return needed[::-1]
 
     def _binder(self, call: Call) -> Binder:

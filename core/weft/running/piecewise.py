@@ -33,12 +33,12 @@ def dependencies(layout: FrameLayout) -> list[list[int]]:
         call = bound.call
         if number in place:
             here = place[number]
-            before = {maker[a] for a in call.args if a in maker}
+            before = {maker[r] for r in call.needs if r in maker}
             if bound.stateful:
                 before.update(last_stateful)
                 last_stateful = [here]
             needs[here] = sorted(before)
-            maker.update(dict.fromkeys(call.results, here))
+            maker.update(dict.fromkeys(call.gives, here))
         elif number not in layout.late:  # a view that frames are made with: there when what it shows is
             shown = {r: call.args[bound.alias[i]] for i, r in enumerate(call.results)}
             maker.update({r: maker[source] for r, source in shown.items() if source in maker})

@@ -45,7 +45,8 @@ class Propagation:
         self._stop = stop
         self._typed = typed
         self._users: dict[int, list[int]] = {}  # register -> calls that wait for it
-        self._missing: dict[int, int] = {}  # call -> how many of its arguments are not there
+        self._missing: dict[int, int] = {}  # call -> how many of the values that it needs are not there
+        self._unfed: set[int] = set()  # non-strict calls none of whose arguments is there
         self._promises: dict[int, list[AsyncValue]] = {}  # register -> who was promised its value
         self._pending: set[int] = set()  # registers that hold a value that is to come
         self._left = dict.fromkeys(calls)  # calls that have not run, in order
@@ -54,9 +55,9 @@ class Propagation:
         for number in calls:
             call = layout.calls[number]
             self._may_pend += call.may_pend
-            for register in call.call.results:
+            for register in call.call.gives:
                 values[register] = MISSING
-            for register in call.call.args:
+            for register in call.call.needs:
                 self._uses[register] = self._uses.get(register, 0) + 1
         for register in layout.results:
             self._uses[register] = -1  # for whoever started this
@@ -108,13 +109,16 @@ class Propagation:
         self._may_pend -= call.may_pend
         if call.kernel is not None and call.kernel.nonstrict:
             arguments: list[Any] = [self.value(r) for r in call.call.args]
+            stopped = None
         else:
             values = self.values
             arguments = [values[r] for r in call.call.args]
             stopped = _stopped(arguments)
-            if stopped is not None:
-                self._finish(call, [stopped] * len(call.call.results), 0)
-                return
+        if call.call.after and stopped is None:
+            stopped = _stopped([self.values[r] for r in call.call.after])
+        if stopped is not None:
+            self._finish(call, [stopped] * len(call.call.gives), 0)
+            return
         started = 0 if self._step.trace is None else perf_counter_ns()
         # No local variable here may hold an error: its traceback leads through this frame.
         self._finish(call, self._results(number, call, arguments), started)
@@ -122,11 +126,12 @@ class Propagation:
     def _results(self, number: int, call: BoundCall, arguments: list[Any]) -> list[Any]:
         """What a call gives, errors included."""
         try:
-            return self._layout.fresh(number)(self._step, arguments)
+            results = self._layout.fresh(number)(self._step, arguments)
+            return results if call.call.chain is None else [*results, None]
         except BaseException as error:  # a kernel may raise anything; it becomes its results
             if is_interrupt(error):
                 raise
-            return self._failed(self._typed(error, call), len(call.call.results))
+            return self._failed(self._typed(error, call), len(call.call.gives))
 
     def _failed(self, error: WeftError, count: int) -> list[Any]:
         if self._stop:
@@ -135,25 +140,38 @@ class Propagation:
 
     def _enter(self, number: int) -> None:
         call = self._layout.calls[number]
-        needed = {r for r in call.call.args if self.values[r] is MISSING or r in self._pending}
-        self._missing[number] = len(needed)
+        needed = {r for r in call.call.needs if self.values[r] is MISSING or r in self._pending}
         for register in needed:
             self._users.setdefault(register, []).append(number)
-        nonstrict = call.kernel is not None and call.kernel.nonstrict
-        if not needed or (nonstrict and len(needed) < len(set(call.call.args))):
-            self._missing[number] = 0
+        if call.kernel is not None and call.kernel.nonstrict:
+            self._missing[number] = len(needed.intersection(call.call.after))
+            if call.call.args and needed.issuperset(call.call.args):
+                self._missing[number] += 1
+                self._unfed.add(number)
+        else:
+            self._missing[number] = len(needed)
+        if not self._missing[number]:
             self._step.driver.enter(self, number)
+
+    def _counts(self, number: int, register: int) -> bool:
+        """Whether a call could not run without this value, now that it has come."""
+        call = self._layout.calls[number]
+        if call.kernel is None or not call.kernel.nonstrict or register in call.call.after:
+            return True
+        is_first = number in self._unfed
+        self._unfed.discard(number)
+        return is_first
 
     def _finish(self, call: BoundCall, results: Sequence[Any], started: int) -> None:
         """`started` 0: it was not run, or nobody wants to know."""
         if self._step.trace is not None and started:
             name = self._device_names[id(call.device)]
             self._step.trace.record(call.call, name, started, results if call.pends else ())
-        for register in call.call.args:
+        for register in call.call.needs:
             self._uses[register] -= 1
             if not self._uses[register]:
                 self.values[register] = None
-        for register, value in zip(call.call.results, results, strict=True):
+        for register, value in zip(call.call.gives, results, strict=True):
             if isinstance(value, AsyncValue):
                 self._receive(register, value)
             else:
@@ -185,9 +203,8 @@ class Propagation:
         if register not in self._users:
             return
         for number in self._users.pop(register):
-            kernel = self._layout.calls[number].kernel
-            if self._missing[number]:
-                self._missing[number] = 0 if kernel is not None and kernel.nonstrict else self._missing[number] - 1
+            if self._counts(number, register):
+                self._missing[number] -= 1
                 if not self._missing[number]:
                     self._step.driver.enter(self, number)
 

@@ -38,12 +38,16 @@ class Waiter:
 
     def leave(self, buffer: Any, array: Any) -> AsyncValue:
         """Enqueue a copy out of a buffer: the array, when it is there."""
-        value = AsyncValue()
         self._device.copy_out(buffer, array, STREAM)
+        return self.reach(array)
+
+    def reach(self, payload: Any = None) -> AsyncValue:
+        """The payload, when the device has done everything that was enqueued so far."""
+        value = AsyncValue()
 
         def done(error: WeftError | None) -> None:
             if error is None:
-                value.emplace(array)
+                value.emplace(payload)
             else:
                 value.set_error(error)
 

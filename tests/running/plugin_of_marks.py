@@ -1,0 +1,71 @@
+"""A plugin of the tests alone: ops that note when they have run, on the CPU, in a thread and on simulated devices."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+from weft.api import AsyncValue, OpSpec, errors, hookimpl, info
+from weft_sim.driver import Kernel
+
+WEFT_API = (1, 0)
+SLOW = 1e9  # operations of a slow node: longer, on a simulated device, than all that a test does otherwise
+marks: list[str] = []  # nodes, in the order in which they ended
+
+
+@hookimpl
+def weft_ops(registry):
+    for name in ("Mark", "Later"):
+        registry.add(OpSpec(f"Test>{name}", inputs=["x: T", "y: T"], outputs=["z: T"], attrs=["T: type"],
+                            metadata=lambda attrs, x, y: info(x.dtype, x.shape)))
+    for name in ("Tell", "Check"):
+        registry.add(OpSpec(f"Test>{name}", inputs=["x: T"], outputs=[], attrs=["T: type"],
+                            metadata=lambda attrs, x: ()))
+
+
+@hookimpl
+def weft_kernels(registry):
+    registry.kernels("CPU", for_the_cpu)
+    registry.kernels("SIM", for_simulated_devices)
+
+
+def add(node, x, y, out):
+    np.add(x, y, out=out)
+    marks.append(node)
+
+
+def for_the_cpu(kernels):
+    kernels.kernel("Test>Mark")(lambda b: lambda x, y, out: add(b.node, x, y, out))
+    kernels.kernel("Test>Tell")(lambda b: lambda x: marks.append(b.node))
+
+    @kernels.kernel("Test>Check")
+    def check(b):
+        def run(x):
+            if np.isnan(x).any():
+                raise errors.InvalidArgument("not a number")
+            marks.append(b.node)
+        return run
+
+    @kernels.kernel("Test>Later", asynchronous=True)
+    def later(b):
+        def run(x, y):
+            value = AsyncValue()
+
+            def work():
+                time.sleep(0.002 if "slow" in b.node else 0.0002)
+                marks.append(b.node)
+                value.emplace(x + y)
+
+            threading.Thread(target=work, daemon=True).start()
+            return value
+        return run
+
+
+def for_simulated_devices(kernels):
+    for op, compute in (("Test>Mark", add), ("Test>Tell", lambda node, x: marks.append(node))):
+        @kernels.kernel(op)
+        def launched(b, compute=compute):
+            kernel = Kernel(b.op, b.node, lambda *arrays: compute(b.node, *arrays), tuple(i.meta for i in b.inputs),
+                            b.outputs, SLOW if "slow" in b.node else 1.0)
+            return lambda *buffers: b.device.native.launch(b.stream, kernel, buffers)
