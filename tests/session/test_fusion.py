@@ -72,8 +72,8 @@ def calls(made, *arguments):
 
 def chain(*last):
     return graph(placeholder("x", (None, 4)), const("c", [1, 2, 3, 4]), node("a", "Neg", "x"),
-                 node("b", "AddV2", "a", "c"), node("d", "Relu", "b"), node("e", "Mul", "d", "x"), node("f", "Neg", "e"),
-                 *last)
+                 node("b", "AddV2", "a", "c"), node("d", "Relu", "b"), node("e", "Mul", "d", "x"),
+                 node("f", "Neg", "e"), *last)
 
 
 X = np.float32([[1, -2, 3, -4], [5, -6, 7, -8]])
