@@ -190,7 +190,7 @@ class Session:
         return TensorMetadata(dtype, None if shape is None or legacy else tuple(shape))
 
     def _optimize(self, order: Sequence[Resolved], fed: Sequence[Tensor]) -> Graph:
-        """The pruned graph after the passes that plugins bring."""
+        """The graph after the passes that plugins bring, which see of it what is needed; the rest is as it was."""
         needed = {entry.node.name for entry in order} | {node for node, _ in fed}
         graph = self._graph.replace(without=[name for name in self._graph.nodes if name not in needed])
         for entry in self._passes:
@@ -200,7 +200,7 @@ class Session:
                 raise InvalidArgument(f"pass '{entry.name}' of plugin {entry.plugin} returned "
                                       f"{type(graph).__name__}, not a Graph")
         verify(graph)
-        return graph
+        return graph.replace(nodes=[node for node in self._graph if node.name not in graph])
 
     def _place(self, graph: Graph, nodes: Mapping[str, Any]) -> Placement:
         return self._placer.place(nodes, {name: (node.op, node.device) for name, node in graph.nodes.items()})

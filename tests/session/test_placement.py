@@ -58,7 +58,7 @@ def test_a_request_that_cannot_be_met_warns_once_for_each_op_and_reason_with_the
         session = weft.Session(graph(*nodes))
     assert len(caught) == 1
     assert row(session, "n0")["assigned"] == "CPU:0"
-    assert "EXAMPLE: no kernel for Rsqrt" in row(session, "n0")["refused"]
+    assert "EXAMPLE:0: no kernel for Rsqrt" in row(session, "n0")["refused"]
 
 
 def test_fallback_error_refuses_and_allow_is_silent():
