@@ -173,6 +173,27 @@ def test_who_asks_for_nothing_gets_the_cpu(run: Run) -> None:
     assert facts["default"] == ["OPENCL:0" if facts["real"] else "CPU:0", ""]
 
 
+SESSIONS = Path(__file__).parents[1] / "session"
+
+
+@pytest.mark.parametrize("tests", ["test_two_devices.py", "test_unknown_shapes.py"])
+def test_programs_over_it_and_the_cpu_do_what_those_over_other_devices_do(run: Run, tests: str) -> None:
+    facts = run(f"""
+        import pytest
+        class Reports:
+            passed, failed = 0, []
+            def pytest_runtest_logreport(self, report):
+                Reports.passed += report.passed and report.when == "call"
+                Reports.failed += [report.nodeid + ": " + report.longreprtext] * report.failed
+        root = {str(SESSIONS.parents[1])!r}
+        pytest.main(["-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", root, "-c", root + "/pyproject.toml",
+                     {str(SESSIONS / tests)!r}], [Reports()])
+        tell(passed=Reports.passed, failed=Reports.failed)
+    """, env={"WEFTTEST_PAIRS": "CPU:0/OPENCL:0"})
+    assert facts["failed"] == []
+    assert facts["passed"] >= 6
+
+
 PACK = '''
 from weft.api import hookimpl
 WEFT_API = (1, 0)

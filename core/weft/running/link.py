@@ -35,11 +35,16 @@ if TYPE_CHECKING:
 FOLDED_BYTES = 64 << 10  # a folded value may be this large, or as large as what it was made from
 
 
-class NodesDeclined(Exception):
-    """No kernel on the assigned device took these nodes: (node, device type, pack, reason) of each refusal."""
+Refusal = tuple[str, str, str, str]  # node, device type, pack, reason
 
-    def __init__(self, refusals: list[tuple[str, str, str, str]]) -> None:
-        super().__init__(refusals)
+
+class NodesDeclined(Unimplemented):
+    """No kernel on the assigned device took these nodes."""
+
+    def __init__(self, refusals: list[Refusal]) -> None:
+        node, device_type, pack, reason = refusals[0]
+        super().__init__(f"no kernel of {device_type} takes this node: {pack}: {reason}", node=node,
+                         hint="place it on another device")
         self.refusals = refusals
 
 
@@ -124,7 +129,7 @@ class Linker:
         values = {r: info.value for r, info in enumerate(known[len(function.arg_names):], len(function.arg_names))
                   if info.value is not None}
         bound_calls: list[BoundCall] = []
-        refusals: list[tuple[str, str, str, str]] = []
+        refusals: list[Refusal] = []
         for call in self._needed(values):
             if call.is_host_kernel:
                 bound: BoundCall | None = self._bind_host(call)
@@ -255,33 +260,29 @@ class Linker:
                           nonstrict=kernel.nonstrict or call.nonstrict, step=kernel.step)
         return BoundCall(call, None, HOST, flags, run)
 
-    def _transfer(self, call: Call, known: Sequence[ValueInfo]) -> BoundCall:
-        meta = known[call.args[0]].meta
-        if not meta.is_static or not meta.dtype.itemsize:
-            name = self._program.requires[call.stream]
-            raise Unimplemented(f"copying a value of {meta} to or from {name}", node=call.node, device=name,
-                                hint="feed static shapes, or run on a host device such as CPU:0")
+    def _transfer(self, call: Call, known: Sequence[ValueInfo]) -> BoundCall | None:
+        if not _has_size(known[call.args[0]].meta):
+            return None  # the node on the device, whether it takes the value or gives it, is refused
         if call.attrs["to"] == "device":
             return BoundCall(call, self._devices[call.stream], call.stream)
         awaited = not self._waits or any(call.results[0] in other.args for other in self._function.kernels)
         return BoundCall(call, self._devices[call.stream], HOST, awaited=awaited)
 
     def _bind(
-        self, call: Call, known: Sequence[ValueInfo], values: Mapping[int, Any],
-        refusals: list[tuple[str, str, str, str]],
+        self, call: Call, known: Sequence[ValueInfo], values: Mapping[int, Any], refusals: list[Refusal],
     ) -> BoundCall | None:
         binder = self._binder(call)
         inputs = [known[a] for a in call.args]
         outputs = [known[r].meta for r in call.results]
         visible = self._visible(call)
         memory = HOST if visible else call.stream
+        if not visible and (why := _unknown(binder, inputs, outputs)):
+            packs = {k.pack for k in self._host.registries.kernels.candidates(call.op, binder.device.type)}
+            refusals += [(call.node, binder.device.type, pack, why) for pack in sorted(packs)]
+            return None
         allocates = binder.candidates[0].allocates
         ready = all(i.meta.is_static for i in inputs) and (allocates or all(o.is_static for o in outputs))
         if not ready or any(inputs[i].value is None for i in binder.value_inputs()):
-            if not visible:
-                raise Unimplemented(f"{call.op} on {self._program.requires[call.stream]} with shapes that are known "
-                                    "only while it runs", node=call.node, op=call.op,
-                                    hint="feed static shapes, or place the node on CPU:0")
             constants = {i: values[a] for i, a in enumerate(call.args) if a in values}
             may_alias = {o: i for kernel in binder.candidates for o, i in kernel.aliases(call.attrs).items()}
             return BoundCall(call, binder.device, memory, binder.candidates[0], lazy=LazyKernel(binder, constants),
@@ -295,6 +296,24 @@ class Linker:
         alias = kernel.aliases(call.attrs) if bound is None else {}
         return BoundCall(call, binder.device, memory, kernel, bound, alias=alias, retained=binder.retained([kernel]),
                          stateful=binder.op.stateful)
+
+
+def _has_size(meta: TensorMetadata) -> bool:
+    return meta.is_static and meta.dtype.itemsize > 0
+
+
+def _unknown(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata]) -> str | None:
+    """What a kernel on a device outside host memory would have to know of this call and cannot, or None."""
+    args = [tensor.arg for tensor in binder.op.expand_inputs(binder.call.attrs)]
+    host = binder.candidates[0].host
+    there = [i.meta for i, arg in zip(inputs, args, strict=True) if arg not in host] + [*outputs]
+    sizeless = next((meta.dtype.name for meta in there if not meta.dtype.itemsize), None)
+    if sizeless is not None:
+        return f"{sizeless} values have no fixed size"
+    if not all(meta.is_static for meta in (*there, *(i.meta for i in inputs))):
+        return "shapes known only while it runs"
+    open_value = next((args[i] for i in sorted(binder.value_inputs()) if inputs[i].value is None), None)
+    return f"elements of '{open_value}' known only while it runs" if open_value is not None else None
 
 
 def _evaluate(binder: Binder, inputs: list[ValueInfo], outputs: tuple[ValueInfo, ...]) -> list[Any] | None:
