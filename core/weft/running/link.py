@@ -185,7 +185,11 @@ class Linker:
         if register in self._frozen and register in self._shared.uploaded:
             return self._shared.uploaded[register]
         device = self._devices[memory]
-        buffer = upload(device, solid(value))
+        try:
+            buffer = upload(device, solid(value))
+        except WeftError as error:
+            self._host.failed(device, error)
+            raise error.at(device=self._program.requires[memory])  # noqa: B904 - the same error, with its place filled in
         self._shared.buffers.append((device.free, buffer))
         if register in self._frozen:
             self._shared.uploaded[register] = buffer
@@ -345,7 +349,7 @@ def upload(device: Device, array: Any) -> Any:
     """A buffer on the device with the array's elements."""
     buffer = device.allocate(max(array.nbytes, 1))
     if buffer is None:
-        raise ResourceExhausted(f"no memory for {array.nbytes} bytes of constants on {device.type}")
+        raise ResourceExhausted(f"no memory for {array.nbytes} bytes of constants")
     try:
         device.copy_in(array, buffer, STREAM)
         device.synchronize(device.record(STREAM))
