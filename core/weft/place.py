@@ -131,9 +131,9 @@ class Placer:
         self._report()
         return Placement(rows)
 
-    def decline(self, node: str, device_type: str, pack: str, reason: str) -> None:
-        """A kernel's bind declined this node: the next placement asks others."""
-        self._declined.setdefault((node, device_type), []).append((pack, reason))
+    def decline(self, node: str, device: str, pack: str, reason: str) -> None:
+        """A pack's kernels for a device's type declined this node: the next placement asks others."""
+        self._declined.setdefault((node, device.partition(":")[0]), []).append((pack, reason))
 
     def _assign(self, colocated: Sequence[Member]) -> None:
         group = Group([member for member in colocated if member.row.op not in HOST_OPS])

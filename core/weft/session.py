@@ -210,7 +210,7 @@ class Session:
         for bound in executable.layout.calls:
             row = self._placement.get(bound.call.node)
             if row is not None and bound.kernel is not None and row.kernel is not bound.kernel:
-                row.refused += [(f"{bound.kernel.device_type} {pack}.{row.op}", why)
+                row.refused += [(f"{row.device} {pack}.{row.op}", why)
                                 for pack, why in executable.declined.get(row.node, ())]
                 row.kernel = bound.kernel
 

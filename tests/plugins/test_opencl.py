@@ -223,7 +223,7 @@ def test_another_packs_kernel_that_does_not_compile_shows_three_errors_and_its_n
     assert facts["text"].startswith("a kernel does not compile: ")
     assert [f"missing_{i}" in facts["text"] for i in range(4)] == [True, True, True, False]
     assert len(facts["text"]) < 700
-    assert facts["place"] == ["n", "Abs", "OPENCL"]
+    assert facts["place"] == ["n", "Abs", "OPENCL:0"]
 
 
 def test_out_of_memory_is_an_error_of_the_node_and_memory_comes_back(run: Run) -> None:
@@ -242,7 +242,7 @@ def test_out_of_memory_is_an_error_of_the_node_and_memory_comes_back(run: Run) -
         tell(text=text, place=place, sum=float(result.sum()))
     """)
     assert "no memory for a buffer of 4194304 bytes" in facts["text"]
-    assert facts["place"] == ["a", "copy", "OPENCL"]  # the first buffer is for its argument
+    assert facts["place"] == ["a", "copy", "OPENCL:0"]  # the first buffer is for its argument
     assert facts["sum"] == 1024
 
 

@@ -33,6 +33,7 @@ class Binder:
     rule: MetadataRule | None
     candidates: tuple[KernelDef, ...]
     device: Device
+    device_name: str
     prepared: dict[Any, Any]
     allocator: HostAllocator
 
@@ -58,10 +59,10 @@ class Binder:
             bound = kernel.bind(bind)
             check_bound(bound, kernel.pack, self.op.name)
         except WeftError as error:
-            raise error.at(node=node, op=op, device=self.device.type)  # noqa: B904 - the same error, with its place filled in
+            raise error.at(node=node, op=op, device=self.device_name)  # noqa: B904 - the same error, with its place filled in
         except Exception as error:
             raise PluginError(f"bind of {kernel.pack}'s kernel for {op} raised {type(error).__name__}: {error}",
-                              node=node, op=op, device=self.device.type) from error
+                              node=node, op=op, device=self.device_name) from error
         return bound
 
     def value_inputs(self) -> frozenset[int]:
@@ -79,7 +80,7 @@ class Binder:
             return frozenset()
         if not self.device.attributes.get("host_visible") and not names <= kernels[0].host:
             raise Unimplemented(f"{kernels[0].pack}'s kernel for {self.op.name} retains inputs in the memory of "
-                                f"{self.device.type}", node=self.call.node, op=self.op.name,
+                                f"{self.device_name}", node=self.call.node, op=self.op.name,
                                 hint="a kernel may retain what it reads in host memory")
         tensors = self.op.expand_inputs(self.call.attrs)
         return frozenset(i for i, tensor in enumerate(tensors) if tensor.arg in names)

@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 FOLDED_BYTES = 64 << 10  # a folded value may be this large, or as large as what it was made from
 
 
-Refusal = tuple[str, str, str, str]  # node, device type, pack, reason
+Refusal = tuple[str, str, str, str]  # node, device, pack, reason
 
 
 class NodesDeclined(Unimplemented):
     """No kernel on the assigned device took these nodes."""
 
     def __init__(self, refusals: list[Refusal]) -> None:
-        node, device_type, pack, reason = refusals[0]
-        super().__init__(f"no kernel of {device_type} takes this node: {pack}: {reason}", node=node,
+        node, device, pack, reason = refusals[0]
+        super().__init__(f"no kernel takes this node: {pack}: {reason}", node=node, device=device,
                          hint="place it on another device")
         self.refusals = refusals
 
@@ -213,18 +213,18 @@ class Linker:
         key = id(call)
         if key not in self._binders:
             op = self._host.registries.ops.get(call.op)
-            device = self._devices[call.stream]
+            device, name = self._devices[call.stream], self._program.requires[call.stream]
             candidates = [k for k in self._host.registries.kernels.candidates(call.op, device.type)
                           if k.refuses(call.attrs) is None]
             named = next((k for k in candidates if k.pack == call.pack), None)
             if named is None:
-                raise Unimplemented(f"no kernel {call.code} on {device.type}", node=call.node, op=call.op,
+                raise Unimplemented(f"no kernel {call.code} on {name}", node=call.node, op=call.op, device=name,
                                     hint="weft plugins tells which packs are there")
             same = tuple(k for k in candidates[candidates.index(named):]
                          if k.host == named.host)
             rule = self._host.registries.ops.metadata(op)
-            self._binders[key] = Binder(call, op, rule, same, device, self._shared.prepared,
-                                         self._host.allocator)
+            self._binders[key] = Binder(call, op, rule, same, device, name, self._shared.prepared,
+                                        self._host.allocator)
         return self._binders[key]
 
     def _fold(
@@ -282,7 +282,7 @@ class Linker:
         memory = HOST if visible else call.stream
         if not visible and (why := _unknown(binder, inputs, outputs)):
             packs = {k.pack for k in self._host.registries.kernels.candidates(call.op, binder.device.type)}
-            refusals += [(call.node, binder.device.type, pack, why) for pack in sorted(packs)]
+            refusals += [(call.node, binder.device_name, pack, why) for pack in sorted(packs)]
             return None
         allocates = binder.candidates[0].allocates
         ready = all(i.meta.is_static for i in inputs) and (allocates or all(o.is_static for o in outputs))
@@ -293,7 +293,7 @@ class Linker:
                         alias=may_alias, retained=binder.retained(binder.candidates), stateful=binder.op.stateful)
         kernel, bound, declined = binder.bind(inputs, outputs)
         if kernel is None:
-            refusals += [(call.node, binder.device.type, pack, reason) for pack, reason in declined]
+            refusals += [(call.node, binder.device_name, pack, reason) for pack, reason in declined]
             return None
         if declined:
             self._declined[call.node] = declined
