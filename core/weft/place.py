@@ -146,10 +146,11 @@ class Placer:
         if request is None:
             self._first_that_can(group, self._devices.choices(), "first in order with a kernel")
             return
-        if self._try(group, request, "requested"):
+        if self._try(group, request, _how(group, request)):
             return
         missed = next((row for row, _ in group.members if row is group.asker), group.members[0].row).refused[-1][1]
-        choices = chain((DeviceName(type=request.type),), self._devices.choices())  # another of its type comes first
+        same = [DeviceName(type=request.type)] if self._usable(DeviceName(type=request.type)) else []
+        choices = chain(same, self._devices.choices())  # another of its type comes first
         reason = f"first in order with a kernel; the request could not be met: {missed}"
         if self._first_that_can(group, choices, reason):
             self._not_met(group, request, missed)
@@ -202,7 +203,8 @@ class Placer:
         if not names:
             why = self._devices.why_not(wanted.type, wanted.index) if wanted.is_local else "it is not in this process"
             for row, _ in group.members:
-                _refuse(row, _text(wanted), why)
+                if not any(told == why and device.partition(":")[0] == wanted.type for device, told in row.refused):
+                    _refuse(row, _text(wanted), why)
             return False
         candidate = wanted.type if wanted.index is None else wanted.short
         found = []
@@ -252,14 +254,15 @@ class Placer:
         wanted = _text(request)
         if self._config.fallback == "error":
             for row, _ in group.members:
-                asks = (f"the node is colocated with '{group.asker.node}', which asks" if group.asker not in (None, row)
-                        else "the node asks")
+                asks = ("the session asks" if group.asker is None else "the node asks" if group.asker is row else
+                        f"the node is colocated with '{group.asker.node}', which asks")
                 row.error = InvalidArgument(f"{asks} for {wanted}, which cannot serve it: {reason}", node=row.node,
                                             op=row.op, device=wanted, hint=REMEDY)
                 row.device = row.kernel = None
         elif self._config.fallback == "warn":
             ops = ", ".join(dict.fromkeys(row.op for row, _ in group.members))
-            what = f"{ops} does not run on {wanted}" if self._usable(request) else f"nothing runs on {wanted}"
+            do = "do" if ", " in ops else "does"
+            what = f"{ops} {do} not run on {wanted}" if self._usable(request) else f"nothing runs on {wanted}"
             self._missing.setdefault((what, reason), []).extend(row.node for row, _ in group.members)
 
     def _differ(self, group: Group, row: Assignment, request: DeviceName, other: DeviceName) -> None:
@@ -312,6 +315,13 @@ def _lost_partner(entry: Resolved, nodes: Mapping[str, object]) -> WeftError | N
     return None if partner is None else InvalidArgument(
         f"the node is to be colocated with '{partner}', which is not in the graph", node=entry.node.name,
         op=entry.op.name, hint=f"remove 'loc:@{partner}' from its attribute '_class'")
+
+
+def _how(group: Group, request: DeviceName) -> str:
+    """How a request came about that is met."""
+    if group.asker is None:
+        return "the session's device"
+    return "requested" if merged(DeviceName.parse(group.asker.requested), request) else "requested, and remapped"
 
 
 def _text(wanted: DeviceName) -> str:

@@ -194,6 +194,22 @@ def test_programs_over_it_and_the_cpu_do_what_those_over_other_devices_do(run: R
     assert facts["passed"] >= 6
 
 
+def test_a_graph_saved_for_gpus_runs_on_it_from_the_shell(run: Run, tmp_path: Path) -> None:
+    facts = run("""
+        from weft.cli import main
+        from weft.graphdef import dump
+        os.chdir(os.environ["MODELS"])
+        dump(graph(placeholder("x", (3,)), node("a", "Neg", "x", device="/device:GPU:1"),
+                   node("y", "Relu", "a", device="/job:localhost/replica:0/task:0/device:GPU:0")), "gpu.pb")
+        status = main(["run", "gpu.pb", "--input", "x=[1, -2, 3]", "--output", "out.npz"])
+        told = main(["explain", "gpu.pb"])
+        tell(status=[status, told], y=np.load("out.npz")["y"].tolist(),
+             opened=[r.name for r in runtime().host.opened()])
+    """, env={"MODELS": str(tmp_path), "WEFT_PLACEMENT__REMAP": '{"GPU:*" = "OPENCL:0"}',
+              "WEFT_PLACEMENT__FALLBACK": "error"})
+    assert facts == {"status": [0, 0], "y": [0, 2, 0], "opened": ["OPENCL:0"]}
+
+
 PACK = '''
 from weft.api import hookimpl
 WEFT_API = (1, 0)

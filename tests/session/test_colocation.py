@@ -124,7 +124,7 @@ def test_a_request_that_cannot_be_met_is_the_groups():
     with pytest.raises(InvalidArgument, match=r"colocated with 'a', which asks for EXAMPLE:0, which cannot serve it: "
                                               r"colocated with 'b': no kernel for Rsqrt"):
         raise session(*nodes, fallback="error").placement()["b"].error
-    with pytest.warns(WeftWarning, match="Neg, Rsqrt does not run on EXAMPLE:0: .*; nodes a, b$") as caught:
+    with pytest.warns(WeftWarning, match="Neg, Rsqrt do not run on EXAMPLE:0: .*; nodes a, b$") as caught:
         assert devices(session(*nodes, fallback="warn")) == {"a": "CPU:0", "b": "CPU:0"}
     assert len(caught) == 1
 

@@ -315,7 +315,7 @@ def _unknown(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[Tens
     if sizeless is not None:
         return f"{sizeless} values have no fixed size"
     if not all(meta.is_static for meta in (*there, *(i.meta for i in inputs))):
-        return "shapes known only while it runs"
+        return "shapes known only while it runs" if binder.rule else "no metadata function tells its shapes"
     open_value = next((args[i] for i in sorted(binder.value_inputs()) if inputs[i].value is None), None)
     return f"elements of '{open_value}' known only while it runs" if open_value is not None else None
 
