@@ -56,7 +56,9 @@ class Device(Protocol):
         """An event after everything enqueued so far."""
 
     def synchronize(self, event: Event) -> None:
-        """Block until the event; raises the device's error. Optional methods are copy_peer and wait_event."""
+        """Block until the event; raises the device's error. Unavailable, from here or any other method while a step
+        runs, says that the device is lost: its HostContext does not use it again. Optional methods are copy_peer and
+        wait_event."""
 
 
 class DeviceName(NamedTuple):

@@ -148,7 +148,7 @@ def closest(name: str, candidates: object, *, most: int = 3) -> list[str]:
     """The candidates that look most like `name`, best first: the field's "did you mean"."""
     from difflib import get_close_matches
 
-    return get_close_matches(name, [str(c) for c in candidates], n=most, cutoff=0.5)  # type: ignore[attr-defined]
+    return get_close_matches(name, [str(c) for c in candidates], n=most)  # type: ignore[attr-defined]
 
 
 def boundary(function: Callable[P, R]) -> Callable[P, R]:

@@ -1,18 +1,19 @@
 """Placement: for every node of a graph its device, why, and what was refused.
 
 The whole graph is placed once. Requests are met where they can be; the rest follows coverage (a device type must have
-a kernel for the node's op, types and attributes) and the order of device types. A node that cannot be placed is
-recorded, and is an error only for a step that needs it.
+a kernel for the node's op, types and attributes) and the order of device types. Nodes that are colocated are placed as
+one. A node that cannot be placed is recorded, and is an error only for a step that needs it.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from .colocation import groups, merged, unknown_partner
 from .device import DeviceName
 from .errors import InvalidArgument, Unimplemented, WeftError, WeftWarning
 from .kernel import KernelDef, KernelRegistry, dtype_names
@@ -20,6 +21,7 @@ from .placement_config import PlacementConfig
 from .resolve import Resolved
 
 HOST_OPS = frozenset({"Const", "Placeholder", "NoOp"})  # the runtime's own: they need no kernel
+REMEDY = 'set [placement] fallback = "allow", or remap'
 
 
 class DeviceView(Protocol):
@@ -79,7 +81,7 @@ class Placement(Mapping[str, Assignment]):
             "assigned": "-" if row.device is None else row.device or "host",
             "kernel": _kernel(row), "fused": "" if row.fused is None else f"with {row.fused[1]}",
             "reason": row.reason if row.error is None else str(row.error.message),
-            "refused": "; ".join(f"{candidate}: {why}" for candidate, why in row.refused),
+            "refused": _refusals(row),
         } for row in self._rows.values()]
 
 
@@ -87,6 +89,28 @@ def _kernel(row: Assignment) -> str:
     if row.fused is not None:
         return row.fused[0]
     return "" if row.kernel is None else f"{row.kernel.pack}.{row.op}"
+
+
+class Member(NamedTuple):
+    """A node to be placed."""
+
+    row: Assignment
+    entry: Resolved
+
+
+@dataclass(slots=True)
+class Group:
+    """Nodes that go to one device, most often one alone. `asker`: whose request counts, which may be a node that needs
+    no kernel; None when nobody asks. `lacking`: by device type, the member that has no kernel there, and why."""
+
+    members: Sequence[Member]
+    asker: Assignment | None = None
+    lacking: dict[str, tuple[Assignment, str]] = field(default_factory=dict)
+
+    @property
+    def first(self) -> Assignment:
+        """The row that the others are colocated with."""
+        return self.members[0].row if self.asker is None else self.asker
 
 
 class Placer:
@@ -105,67 +129,104 @@ class Placer:
 
     def place(self, nodes: Mapping[str, Resolved | WeftError], ops: Mapping[str, tuple[str, str]]) -> Placement:
         """Assign every node; `ops` has (op, requested device) of nodes that did not resolve as well."""
-        rows = {}
+        rows = {name: Assignment(name, *ops[name]) for name in nodes}
+        resolved = {name: entry for name, entry in nodes.items() if isinstance(entry, Resolved)}
         for name, entry in nodes.items():
-            op, requested = ops[name]
-            row = rows[name] = Assignment(name, op, requested)
-            if isinstance(entry, Resolved):
-                self._assign(row, entry)
-            else:
-                row.error = entry
+            rows[name].error = entry if isinstance(entry, WeftError) else _lost_partner(entry, nodes)
+        for names in groups(entry.node for entry in resolved.values()):
+            self._assign([Member(rows[name], resolved[name]) for name in names if rows[name].error is None])
         self._report()
         return Placement(rows)
 
-    def decline(self, node: str, device_type: str, pack: str, reason: str) -> None:
-        """A kernel's bind declined this node: the next placement asks others."""
-        self._declined.setdefault((node, device_type), []).append((pack, reason))
+    def decline(self, node: str, device: str, pack: str, reason: str) -> None:
+        """A pack's kernels for a device's type declined this node: the next placement asks others."""
+        self._declined.setdefault((node, device.partition(":")[0]), []).append((pack, reason))
 
-    def _assign(self, row: Assignment, entry: Resolved) -> None:
-        if row.op in HOST_OPS:
-            row.device, row.reason = "", "needs no kernel"
-            return
-        try:
-            request = self._request(row.requested)
-        except WeftError as error:
-            row.error = error.at(node=row.node, op=row.op)
+    def _assign(self, colocated: Sequence[Member]) -> None:
+        group = Group([member for member in colocated if member.row.op not in HOST_OPS])
+        for row, _ in colocated:
+            if row.op in HOST_OPS:
+                row.device, row.reason = "", "needs no kernel"
+        request = self._request_of(group, colocated)
+        if not group.members:
             return
         if request is None:
-            self._first_that_can(row, entry, self._devices.choices(), "first in order with a kernel")
+            self._first_that_can(group, self._devices.choices(), "first in order with a kernel")
             return
-        if self._try(row, entry, request, "requested"):
+        if self._try(group, request, _how(group, request)):
             return
-        missed = row.refused[-1][1]
-        choices = chain((DeviceName(type=request.type),), self._devices.choices())  # another of its type comes first
+        missed = next((row for row, _ in group.members if row is group.asker), group.members[0].row).refused[-1][1]
+        same = [DeviceName(type=request.type)] if self._usable(DeviceName(type=request.type)) else []
+        choices = chain(same, self._devices.choices())  # another of its type comes first
         reason = f"first in order with a kernel; the request could not be met: {missed}"
-        if self._first_that_can(row, entry, choices, reason):
-            self._not_met(row, request, missed)
+        if self._first_that_can(group, choices, reason):
+            self._not_met(group, request, missed)
 
-    def _first_that_can(self, row: Assignment, entry: Resolved, choices: Iterable[DeviceName], reason: str) -> bool:
-        if any(self._try(row, entry, choice, reason) for choice in choices):
-            return True
-        row.error = self._unplaceable(row, entry)
-        return False
+    def _request_of(self, group: Group, colocated: Sequence[Member]) -> DeviceName | None:
+        """What the nodes of a group ask for together, or the session for them; those whose request cannot be read, or
+        followed, leave it."""
+        found = DeviceName()
+        for row, _ in colocated:
+            try:
+                request = self._request(row.requested)
+            except WeftError as error:
+                if row.op not in HOST_OPS:
+                    row.error = error.at(node=row.node, op=row.op)
+                continue
+            if request is None:
+                continue
+            both = merged(found, request)
+            if both is None:
+                self._differ(group, row, request, found)
+            else:
+                found, group.asker = both, group.asker or row
+        group.members = [member for member in group.members if member.row.error is None]
+        return self._prefer if group.asker is None else found
 
     def _request(self, text: str) -> DeviceName | None:
-        """What a node asks for, after clear and remap; None when neither it nor the session asks for a type."""
+        """What a node asks for, after clear and remap; None when it asks for no type."""
         wanted = DeviceName() if self._config.clear else DeviceName.parse(text)
         for old, new in self._remap:
             if old.type == wanted.type and old.index in (None, wanted.index):
                 return new
-        return wanted if wanted.type is not None else self._prefer
+        return wanted if wanted.type is not None else None
 
-    def _try(self, row: Assignment, entry: Resolved, wanted: DeviceName, reason: str) -> bool:
-        """Assign the row to a device of the wanted type, or note why not."""
+    def _first_that_can(self, group: Group, choices: Iterable[DeviceName], reason: str) -> bool:
+        if any(self._try(group, choice, reason) for choice in choices):
+            return True
+        if len(group.members) == 1:
+            row, entry = group.members[0]
+            row.error = self._unplaceable(row, entry)
+        else:
+            self._part(group)
+        return False
+
+    def _try(self, group: Group, wanted: DeviceName, reason: str) -> bool:
+        """Assign the group to a device of the wanted type, or note why not."""
         assert wanted.type is not None
+        if wanted.type in group.lacking:
+            return False
         names = self._usable(wanted)
         if not names:
             why = self._devices.why_not(wanted.type, wanted.index) if wanted.is_local else "it is not in this process"
-            self._refuse(row, wanted.short if wanted.is_local else str(wanted), why)
+            for row, _ in group.members:
+                if not any(told == why and device.partition(":")[0] == wanted.type for device, told in row.refused):
+                    _refuse(row, _text(wanted), why)
             return False
-        kernel = self._kernel(row, entry, wanted.type)
-        if kernel is None:
-            return False
-        row.device, row.kernel, row.reason = names[0], kernel, reason
+        candidate = wanted.type if wanted.index is None else wanted.short
+        found = []
+        for row, entry in group.members:
+            kernel = self._kernel(row, entry, wanted.type, candidate)
+            if kernel is None:
+                group.lacking[wanted.type] = row, row.refused[-1][1]
+                for other, _ in group.members:
+                    if other is not row:
+                        _refuse(other, candidate, f"colocated with '{row.node}': {row.refused[-1][1]}")
+                return False
+            found.append(kernel)
+        for (row, _), kernel in zip(group.members, found, strict=True):
+            row.device, row.kernel = names[0], kernel
+            row.reason = reason if row is group.first else f"colocated with '{group.first.node}'"
         return True
 
     def _usable(self, wanted: DeviceName) -> list[str]:
@@ -174,42 +235,76 @@ class Placer:
             return []
         return [n for n in self._devices.names(wanted.type) if wanted.index is None or n == wanted.short]
 
-    def _refuse(self, row: Assignment, candidate: str, why: str) -> None:
-        if (candidate, why) not in row.refused:
-            row.refused.append((candidate, why))
-
-    def _kernel(self, row: Assignment, entry: Resolved, device_type: str) -> KernelDef | None:
-        candidates = self._kernels.candidates(row.op, device_type)
+    def _kernel(self, row: Assignment, entry: Resolved, device_type: str, candidate: str) -> KernelDef | None:
+        """The kernel that serves a node on devices of this type, or None, with the reasons noted."""
+        kernels = self._kernels.candidates(row.op, device_type)
         declined = dict(self._declined.get((row.node, device_type), ()))
-        for kernel in candidates:
+        for kernel in kernels:
             why = kernel.refuses(entry.attrs) or declined.get(kernel.pack)
             if why is None:
                 return kernel
-            self._refuse(row, f"{device_type} {kernel.pack}.{row.op}", why)
-        if not candidates:
-            self._refuse(row, device_type, f"no kernel for {row.op}")
+            _refuse(row, f"{candidate} {kernel.pack}.{row.op}", why)
+        if not kernels:
+            _refuse(row, candidate, f"no kernel for {row.op}")
         return None
 
     def _unplaceable(self, row: Assignment, entry: Resolved) -> WeftError:
         types = sorted({tensor.dtype.name for tensor in (*entry.input_tensors, *entry.output_tensors)})
         have = [f"{k.device_type} {k.pack}.{row.op}" + "".join(f" {a}: {dtype_names(d)}" for a, d in k.dtypes.items())
                 for t in self._devices.preference() for k in self._kernels.candidates(row.op, t)]
-        asked = "; ".join(f"{candidate}: {why}" for candidate, why in row.refused)
         registered = [f"registered: {'; '.join(have)}"] if have else []
-        hint = "; ".join([*registered, *self._devices.missing_plugins()]) or "'weft plugins' lists what is installed"
-        return Unimplemented(f"no kernel for op {row.op} with types {', '.join(types) or 'none'}: {asked}",
+        hint = "; ".join([*registered, *self._devices.missing_plugins(), "'weft plugins' lists what is installed"])
+        return Unimplemented(f"no kernel for op {row.op} with types {', '.join(types) or 'none'}: {_refusals(row)}",
                              node=row.node, op=row.op, hint=hint)
 
-    def _not_met(self, row: Assignment, request: DeviceName, reason: str) -> None:
-        wanted = request.short if request.is_local else str(request)
+    def _not_met(self, group: Group, request: DeviceName, reason: str) -> None:
+        wanted = _text(request)
         if self._config.fallback == "error":
-            row.error = InvalidArgument(f"the node asks for {wanted}, which cannot serve it: {reason}",
-                                        node=row.node, op=row.op, device=wanted,
-                                        hint='set [placement] fallback = "allow", or remap')
-            row.device = row.kernel = None
+            for row, _ in group.members:
+                asks = ("the session asks" if group.asker is None else "the node asks" if group.asker is row else
+                        f"the node is colocated with '{group.asker.node}', which asks")
+                row.error = InvalidArgument(f"{asks} for {wanted}, which cannot serve it: {reason}", node=row.node,
+                                            op=row.op, device=wanted, hint=REMEDY)
+                row.device = row.kernel = None
         elif self._config.fallback == "warn":
-            what = f"{row.op} does not run on {wanted}" if self._usable(request) else f"nothing runs on {wanted}"
-            self._missing.setdefault((what, reason), []).append(row.node)
+            ops = ", ".join(dict.fromkeys(row.op for row, _ in group.members))
+            do = "do" if ", " in ops else "does"
+            what = f"{ops} {do} not run on {wanted}" if self._usable(request) else f"nothing runs on {wanted}"
+            self._missing.setdefault((what, reason), []).extend(row.node for row, _ in group.members)
+
+    def _differ(self, group: Group, row: Assignment, request: DeviceName, other: DeviceName) -> None:
+        """A node asks for another device than one that it is colocated with."""
+        assert group.asker is not None
+        asker, asked = group.asker, _text(other)
+        if self._config.fallback == "error":
+            for member, _ in group.members:
+                member.error = InvalidArgument(
+                    f"'{asker.node}' asks for {asked} and '{row.node}' for {_text(request)}, but they are colocated",
+                    node=member.node, op=member.op, device=_text(request), hint=REMEDY)
+            return
+        _refuse(row, _text(request), f"colocated with '{asker.node}', which asks for {asked}")
+        if self._config.fallback == "warn":
+            what = f"nothing that is colocated with '{asker.node}' runs on {_text(request)}"
+            self._missing.setdefault((what, f"it asks for {asked}"), []).append(row.node)
+
+    def _part(self, group: Group) -> None:
+        """No device serves the whole group: its nodes are placed one by one, or not at all."""
+        lacking = {row.node for row, _ in group.lacking.values()}
+        by_fault = sorted((row.node for row, _ in group.members), key=lambda name: name not in lacking)
+        one, other = by_fault[:2]
+        why = f"no device serves both '{one}' and '{other}'"
+        asked = "; ".join(f"{device_type}: {missed}" for device_type, (_, missed) in group.lacking.items())
+        for member in group.members:
+            row = member.row
+            if self._config.fallback == "error":
+                row.error = InvalidArgument(f"{why}, which are colocated: {asked}", node=row.node, op=row.op,
+                                            hint=REMEDY)
+                continue
+            row.refused = [(f"colocation with '{group.first.node if row is not group.first else other}'", why)]
+            self._assign([member])
+        if self._config.fallback == "warn":
+            nodes = [row.node for row, _ in group.members]
+            self._missing.setdefault(("colocated nodes are on several devices", f"{why}: {asked}"), []).extend(nodes)
 
     def _report(self) -> None:
         for (what, reason), nodes in self._missing.items():
@@ -221,3 +316,29 @@ class Placer:
             warnings.warn(text, WeftWarning, stacklevel=2)
         self._missing.clear()
 
+
+def _lost_partner(entry: Resolved, nodes: Mapping[str, object]) -> WeftError | None:
+    partner = unknown_partner(entry.node, nodes)
+    return None if partner is None else InvalidArgument(
+        f"the node is to be colocated with '{partner}', which is not in the graph", node=entry.node.name,
+        op=entry.op.name, hint=f"remove 'loc:@{partner}' from its attribute '_class'")
+
+
+def _how(group: Group, request: DeviceName) -> str:
+    """How a request came about that is met."""
+    if group.asker is None:
+        return "the session's device"
+    return "requested" if merged(DeviceName.parse(group.asker.requested), request) else "requested, and remapped"
+
+
+def _text(wanted: DeviceName) -> str:
+    return wanted.short if wanted.is_local else str(wanted)
+
+
+def _refuse(row: Assignment, candidate: str, why: str) -> None:
+    if (candidate, why) not in row.refused:
+        row.refused.append((candidate, why))
+
+
+def _refusals(row: Assignment) -> str:
+    return "; ".join(f"{candidate}: {why}" for candidate, why in row.refused)

@@ -191,7 +191,7 @@ class Session:
         return TensorMetadata(dtype, None if shape is None or legacy else tuple(shape))
 
     def _optimize(self, order: Sequence[Resolved], fed: Sequence[Tensor]) -> Graph:
-        """The pruned graph after the passes that plugins bring."""
+        """The graph after the passes that plugins bring, which see of it what is needed; the rest is as it was."""
         needed = {entry.node.name for entry in order} | {node for node, _ in fed}
         graph = self._graph.replace(without=[name for name in self._graph.nodes if name not in needed])
         for entry in self._passes:
@@ -201,7 +201,7 @@ class Session:
                 raise InvalidArgument(f"pass '{entry.name}' of plugin {entry.plugin} returned "
                                       f"{type(graph).__name__}, not a Graph")
         verify(graph)
-        return graph
+        return graph.replace(nodes=[node for node in self._graph if node.name not in graph])
 
     def _place(self, graph: Graph, nodes: Mapping[str, Any]) -> Placement:
         return self._placer.place(nodes, {name: (node.op, node.device) for name, node in graph.nodes.items()})
@@ -217,7 +217,7 @@ class Session:
                 continue
             row.fused = None
             if row.kernel is not bound.kernel:
-                row.refused += [(f"{bound.kernel.device_type} {pack}.{row.op}", why)
+                row.refused += [(f"{row.device} {pack}.{row.op}", why)
                                 for pack, why in executable.declined.get(row.node, ())]
                 row.kernel = bound.kernel
 

@@ -77,7 +77,7 @@ def test_nodes_that_nothing_can_run_are_told(command, saved):
     lines = done.words
     assert ["1", "nowhere"] in lines
     assert ["y", "NoSuchOp", "-", "no", "op", "is", "called", "'NoSuchOp'"] in lines
-    assert "not linked: no op is called 'NoSuchOp'\n" in done.out
+    assert "not linked, because of node 'y': no op is called 'NoSuchOp'\n" in done.out
 
 
 def test_a_name_that_is_not_there_is_told(command, chain):
@@ -88,3 +88,34 @@ def test_what_a_request_met_stands_once_in_a_row(command, saved):
     model = saved(placeholder("x", ()), node("y", "Neg", "x", device="/device:NOSUCH:0"))
     lines = command("explain", model).words
     assert sum("device type NOSUCH" in " ".join(line) for line in lines) == 1
+
+
+def test_a_graph_over_two_devices_is_told_where_and_why_with_what_was_refused(command, saved, monkeypatch):
+    model = saved(placeholder("x", (3,)), node("a", "Neg", "x", device="/device:GPU:0"),
+                  node("b", "Rsqrt", "a", device="EXAMPLE:0"), node("c", "Neg", "b", _class=[b"loc:@a"]),
+                  node("d", "Relu", "c", device="EXAMPLE:7"), node("e", "Relu", "d"))
+    monkeypatch.setenv("WEFT_PLACEMENT__REMAP", '{"GPU:*" = "SIM:0"}')
+    monkeypatch.setenv("WEFT_PLACEMENT__FALLBACK", "allow")
+    found = rows(command("explain", model, "--json"))
+    unmet = "first in order with a kernel; the request could not be met: "
+    assert {name: tuple(row[c] for c in ("assigned", "reason", "refused")) for name, row in found.items()} == {
+        "x": ("host", "needs no kernel", ""),
+        "a": ("SIM:0", "requested, and remapped", ""),
+        "b": ("CPU:0", unmet + "no kernel for Rsqrt", "EXAMPLE:0: no kernel for Rsqrt"),
+        "c": ("SIM:0", "colocated with 'a'", ""),
+        "d": ("EXAMPLE:0", unmet + (missing := "no such device; devices: CPU:0, EXAMPLE:0, SIM:0"),
+              f"EXAMPLE:7: {missing}"),
+        "e": ("CPU:0", "first in order with a kernel", ""),
+    }
+    done = command("explain", model)
+    assert ["2", "SIM:0,", "kernels", "of", "sim"] in done.words
+    assert sum("no such device" in line for line in done.out.splitlines()) == 1
+
+
+def test_what_placement_refuses_is_in_the_table_also_where_shapes_are_given(command, saved, monkeypatch):
+    monkeypatch.setenv("WEFT_PLACEMENT__FALLBACK", "error")
+    model = saved(placeholder("x", (None,)), node("a", "Rsqrt", "x", device="EXAMPLE:0"), node("b", "Neg", "a"))
+    done = command("explain", model, "--input", "x=3")
+    assert done.status == 0
+    assert "not linked, because of node 'a': the node asks for EXAMPLE:0, which cannot serve it" in done.out
+    assert ["a", "Rsqrt", "EXAMPLE:0", "-", "the", "node", "asks"] in [line[:7] for line in done.words]

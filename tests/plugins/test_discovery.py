@@ -243,12 +243,12 @@ def test_settings_for_a_plugin_that_is_not_installed_are_a_warning_with_the_comm
     facts = site.run("""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            load_plugins(load_config({"plugin": {"ray": {"a": 1}, "cpi": {}}, "kernels": {"MatMul": "fast"}}))
+            load_plugins(load_config({"plugin": {"onednn": {"a": 1}, "cpi": {}}, "kernels": {"MatMul": "fast"}}))
         tell(texts=[str(w.message) for w in caught], kinds=[w.category.__name__ for w in caught])
     """)
     assert facts["kinds"] == ["WeftWarning"] * 3
     assert facts["texts"] == [
-        "[plugin.ray] (argument) is for a plugin that is not installed; pip install weft-ray",
+        "[plugin.onednn] (argument) is for a plugin that is not installed; pip install weft-onednn",
         "[plugin.cpi] (argument) is for a plugin that is not installed; did you mean cpu?",
         "kernels.MatMul = 'fast' (argument) is for a plugin that is not installed; pip install weft-fast",
     ]

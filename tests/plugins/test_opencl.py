@@ -173,6 +173,43 @@ def test_who_asks_for_nothing_gets_the_cpu(run: Run) -> None:
     assert facts["default"] == ["OPENCL:0" if facts["real"] else "CPU:0", ""]
 
 
+SESSIONS = Path(__file__).parents[1] / "session"
+
+
+@pytest.mark.parametrize("tests", ["test_two_devices.py", "test_unknown_shapes.py"])
+def test_programs_over_it_and_the_cpu_do_what_those_over_other_devices_do(run: Run, tests: str) -> None:
+    facts = run(f"""
+        import pytest
+        class Reports:
+            passed, failed = 0, []
+            def pytest_runtest_logreport(self, report):
+                Reports.passed += report.passed and report.when == "call"
+                Reports.failed += [report.nodeid + ": " + report.longreprtext] * report.failed
+        root = {str(SESSIONS.parents[1])!r}
+        pytest.main(["-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", root, "-c", root + "/pyproject.toml",
+                     {str(SESSIONS / tests)!r}], [Reports()])
+        tell(passed=Reports.passed, failed=Reports.failed)
+    """, env={"WEFTTEST_PAIRS": "CPU:0/OPENCL:0"})
+    assert facts["failed"] == []
+    assert facts["passed"] >= 6
+
+
+def test_a_graph_saved_for_gpus_runs_on_it_from_the_shell(run: Run, tmp_path: Path) -> None:
+    facts = run("""
+        from weft.cli import main
+        from weft.graphdef import dump
+        os.chdir(os.environ["MODELS"])
+        dump(graph(placeholder("x", (3,)), node("a", "Neg", "x", device="/device:GPU:1"),
+                   node("y", "Relu", "a", device="/job:localhost/replica:0/task:0/device:GPU:0")), "gpu.pb")
+        status = main(["run", "gpu.pb", "--input", "x=[1, -2, 3]", "--output", "out.npz"])
+        told = main(["explain", "gpu.pb"])
+        tell(status=[status, told], y=np.load("out.npz")["y"].tolist(),
+             opened=[r.name for r in runtime().host.opened()])
+    """, env={"MODELS": str(tmp_path), "WEFT_PLACEMENT__REMAP": '{"GPU:*" = "OPENCL:0"}',
+              "WEFT_PLACEMENT__FALLBACK": "error"})
+    assert facts == {"status": [0, 0], "y": [0, 2, 0], "opened": ["OPENCL:0"]}
+
+
 PACK = '''
 from weft.api import hookimpl
 WEFT_API = (1, 0)
@@ -202,7 +239,7 @@ def test_another_packs_kernel_that_does_not_compile_shows_three_errors_and_its_n
     assert facts["text"].startswith("a kernel does not compile: ")
     assert [f"missing_{i}" in facts["text"] for i in range(4)] == [True, True, True, False]
     assert len(facts["text"]) < 700
-    assert facts["place"] == ["n", "Abs", "OPENCL"]
+    assert facts["place"] == ["n", "Abs", "OPENCL:0"]
 
 
 def test_out_of_memory_is_an_error_of_the_node_and_memory_comes_back(run: Run) -> None:
@@ -221,7 +258,7 @@ def test_out_of_memory_is_an_error_of_the_node_and_memory_comes_back(run: Run) -
         tell(text=text, place=place, sum=float(result.sum()))
     """)
     assert "no memory for a buffer of 4194304 bytes" in facts["text"]
-    assert facts["place"] == ["a", "copy", "OPENCL"]  # the first buffer is for its argument
+    assert facts["place"] == ["a", "copy", "OPENCL:0"]  # the first buffer is for its argument
     assert facts["sum"] == 1024
 
 

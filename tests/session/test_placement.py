@@ -58,7 +58,7 @@ def test_a_request_that_cannot_be_met_warns_once_for_each_op_and_reason_with_the
         session = weft.Session(graph(*nodes))
     assert len(caught) == 1
     assert row(session, "n0")["assigned"] == "CPU:0"
-    assert "EXAMPLE: no kernel for Rsqrt" in row(session, "n0")["refused"]
+    assert "EXAMPLE:0: no kernel for Rsqrt" in row(session, "n0")["refused"]
 
 
 def test_fallback_error_refuses_and_allow_is_silent():
@@ -108,6 +108,7 @@ def test_config_maps_requests_to_other_devices_or_drops_them():
     gpu = two_nodes(first="/device:GPU:1", second="/device:GPU:0")
     remapped = weft.Session(gpu, {"placement": {"remap": {"GPU:*": "EXAMPLE:0"}, "fallback": "allow"}})
     assert row(remapped, "a")["assigned"] == "EXAMPLE:0"
+    assert row(remapped, "a")["reason"] == "requested, and remapped"
     one = weft.Session(gpu, {"placement": {"remap": {"GPU:1": "EXAMPLE:0"}, "fallback": "allow"}})
     assert (row(one, "a")["assigned"], row(one, "b")["assigned"]) == ("EXAMPLE:0", "CPU:0")
     cleared = weft.Session(gpu, {"placement": {"clear": True, "fallback": "error"}})
@@ -123,6 +124,10 @@ def test_config_orders_device_types():
 def test_the_sessions_device_is_for_nodes_that_ask_for_none():
     session = weft.Session(two_nodes(second="CPU:0"), device="EXAMPLE:0")
     assert (row(session, "a")["assigned"], row(session, "b")["assigned"]) == ("EXAMPLE:0", "CPU:0")
+    assert (row(session, "a")["reason"], row(session, "b")["reason"]) == ("the session's device", "requested")
+    asked = graph(placeholder("x", (3,)), node("r", "Rsqrt", "x"))
+    with pytest.raises(InvalidArgument, match="the session asks for EXAMPLE:0, which cannot serve it: no kernel for R"):
+        weft.Session(asked, {"placement": {"fallback": "error"}}, device="EXAMPLE:0").run("r", {"x": X})
 
 
 def test_a_kernel_that_declines_at_bind_leaves_its_node_to_another_device_with_its_reason():

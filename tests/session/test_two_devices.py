@@ -2,61 +2,56 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import weft
-from build import const, graph, node, placeholder
+from build import const, node, placeholder
+from device_pairs import assigned, copies, faults, on_pairs, rows, traced
+from device_pairs import session_of as session
 from threads import in_threads
-from weft.errors import InvalidArgument
+from weft import dtypes
+from weft.errors import Internal, InvalidArgument, Unimplemented
 
-CONFIG = {"plugin": {"example": {"devices": 2}}}
-FIRST, SECOND = "EXAMPLE:0", "EXAMPLE:1"
-
-
-def session(*nodes, **config):
-    return weft.Session(graph(*nodes), CONFIG | config)
+PLUGIN = {"load": [str(Path(__file__).parent / "plugin_of_devices.py")]}
+X = np.float32([1, -2, 3])
 
 
-def copies(metadata):
-    """The transfers of a traced run: (node that wants the value, device)."""
-    return [(e.call.node, e.device) for e in metadata.trace.events
-            if e.call.code == "weft.copy" and not e.is_asynchronous]
-
-
-def traced(made, *arguments, **options):
-    metadata = weft.RunMetadata()
-    return made.run(*arguments, options=weft.RunOptions(trace=True), metadata=metadata, **options), metadata
-
-
-def test_a_target_runs_and_gives_nothing():
+@on_pairs
+def test_a_target_runs_and_gives_nothing(first, second):
     made = session(const("A", [[3, 2], [-1, 0]]), const("x", [[1], [1]]),
-                   node("y", "MatMul", "A", "x", device=FIRST, transpose_a=False, transpose_b=False),
-                   node("neg", "Neg", "y", device=SECOND))
-    results, metadata = traced(made, ["y:0"], targets=["neg"])
+                   node("y", "MatMul", "A", "x", device=first, transpose_a=False, transpose_b=False),
+                   node("neg", "Neg", "y", device=second))
+    results, trace = traced(made, ["y:0"], targets=["neg"])
     assert [r.tolist() for r in results] == [[[5], [-1]]]
-    assert [e.device for e in metadata.trace.events if e.call.node == "neg" and e.call.code != "weft.copy"] == [SECOND]
+    assert [e.device for e in trace.events if e.call.node == "neg" and e.call.code != "weft.copy"] == [second]
 
 
-def test_a_constant_on_one_device_may_be_fed_for_another_and_is_itself_again_later():
-    made = session(const("A", [[1, 2], [3, 4]]), const("x", [[1], [1]]), node("n", "Neg", "x", device=SECOND),
-                   node("y", "Sub", "x", "n", device=FIRST), node("z", "Neg", "y", device=SECOND))
+@on_pairs
+def test_a_constant_on_one_device_may_be_fed_for_another_and_is_itself_again_later(first, second):
+    made = session(const("A", [[1, 2], [3, 4]]), const("x", [[1], [1]]), node("n", "Neg", "x", device=second),
+                   node("y", "Sub", "x", "n", device=first), node("z", "Neg", "y", device=second))
     assert made.run("z").tolist() == [[-2], [-2]]
     assert made.run("z", {"x": [[5], [6]]}).tolist() == [[-10], [-12]]
     assert made.run("z").tolist() == [[-2], [-2]]
 
 
-def test_a_value_that_two_on_another_device_need_crosses_once():
-    made = session(placeholder("x", (2,)), node("a", "Neg", "x", device=FIRST), node("b", "Neg", "a", device=SECOND),
-                   node("c", "Relu", "a", device=SECOND), node("d", "AddV2", "b", "c", device=SECOND))
-    result, metadata = traced(made, "d", {"x": np.float32([1, -2])})
+@on_pairs
+def test_a_value_that_two_on_another_device_need_crosses_once(first, second):
+    made = session(placeholder("x", (2,)), node("a", "Neg", "x", device=first), node("b", "Neg", "a", device=second),
+                   node("c", "Relu", "a", device=second), node("d", "AddV2", "b", "c", device=second))
+    result, trace = traced(made, "d", {"x": np.float32([1, -2])})
     assert result.tolist() == [1, 0]
-    there = [device for _, device in copies(metadata)]
-    assert (there.count(FIRST), there.count(SECOND)) == (2, 2)  # x in, a out; a in, d out
+    there = [device for _, device in copies(trace)]
+    across = 0 if first.startswith("CPU") else 2  # x in, a out
+    assert (there.count(first), there.count(second)) == (across, 2)  # a in, d out
 
 
-def test_results_come_in_the_order_in_which_they_are_fetched_and_are_ones_own():
-    made = session(const("one", [1]), const("two", [2]), node("id1", "Identity", "one", device=FIRST),
-                   node("id2", "Identity", "two", device=SECOND))
+@on_pairs
+def test_results_come_in_the_order_in_which_they_are_fetched_and_are_ones_own(first, second):
+    made = session(const("one", [1]), const("two", [2]), node("id1", "Identity", "one", device=first),
+                   node("id2", "Identity", "two", device=second))
     first = made.run(["id2", "id1", "id1"])
     assert [r.tolist() for r in first] == [[2], [1], [1]]
     first[1][:] = 9
@@ -64,24 +59,28 @@ def test_results_come_in_the_order_in_which_they_are_fetched_and_are_ones_own():
     assert first[2].tolist() == [1]
 
 
-def test_a_tensor_is_fed_once():
-    made = session(const("c", [1]), node("n", "Neg", "c", device=FIRST))
+@on_pairs
+def test_a_tensor_is_fed_once(first, second):
+    made = session(const("c", [1]), node("n", "Neg", "c", device=first), node("m", "Neg", "n", device=second))
     with pytest.raises(InvalidArgument, match="fed more than once"):
-        made.run("n", {"c": [1], "c:0": [2]})
-    assert made.run("n").tolist() == [-1]
+        made.run("m", {"c": [1], "c:0": [2]})
+    assert made.run("m").tolist() == [1]
 
 
-def test_a_graph_saved_for_gpus_runs_where_config_maps_them_to():
-    nodes = placeholder("x", (2,)), node("n", "Neg", "x", device="/device:GPU:1")
-    made = session(*nodes, placement={"remap": {"GPU:*": "EXAMPLE:0"}, "fallback": "error"})
-    assert made.run("n", {"x": [1, 2]}).tolist() == [-1, -2]
-    row = next(row for row in made.placement().table() if row["node"] == "n")
-    assert (row["requested"], row["assigned"]) == ("/device:GPU:1", FIRST)
+@on_pairs
+def test_a_graph_saved_for_gpus_runs_where_config_maps_them_to(first, second):
+    nodes = (placeholder("x", (2,)), node("n", "Neg", "x", device="/device:GPU:1"),
+             node("m", "Neg", "n", device="/job:localhost/replica:0/task:0/device:GPU:0"))
+    made = session(*nodes, placement={"remap": {"GPU:0": first, "GPU:*": second}, "fallback": "error"})
+    assert made.run("m", {"x": [1, 2]}).tolist() == [1, 2]
+    assert assigned(made) == {"n": second, "m": first}
+    assert rows(made)["n"]["requested"] == "/device:GPU:1"
 
 
-def test_threads_share_a_session_over_two_devices():
-    made = session(placeholder("x", (2,)), node("a", "Neg", "x", device=FIRST), node("b", "Square", "a"),
-                   node("c", "Neg", "b", device=SECOND))
+@on_pairs
+def test_threads_share_a_session_over_two_devices(first, second):
+    made = session(placeholder("x", (2,)), node("a", "Neg", "x", device=first), node("b", "Square", "a"),
+                   node("c", "Neg", "b", device=second))
     step = made.make_callable("c", ["x"])
 
     def work(thread):
@@ -90,3 +89,68 @@ def test_threads_share_a_session_over_two_devices():
             assert step(x).tolist() == (-x * x).tolist()
 
     in_threads(work)
+    assert faults(made) == []
+
+
+@on_pairs
+def test_a_node_goes_to_the_first_in_order_that_has_a_kernel_for_it(first, second):
+    made = session(placeholder("x", (3,)), node("both", "Neg", "x"), node("cpu", "Test>Positive", "both"),
+                   node("device", "Test>Elsewhere", "both"), plugins=PLUGIN,
+                   placement={"order": [second.partition(":")[0], "CPU"]})
+    kind = f"{second.partition(':')[0]}:0"
+    assert assigned(made) == {"both": kind, "cpu": "CPU:0", "device": kind}
+    assert rows(made)["cpu"] | {"node": ""} == {
+        "node": "", "fused": "", "op": "Test>Positive", "requested": "", "assigned": "CPU:0",
+        "kernel": "plugin_of_devices.Test>Positive", "reason": "first in order with a kernel",
+        "refused": f"{kind[:-2]}: no kernel for Test>Positive"}
+    assert [r.tolist() for r in made.run(["cpu", "device"], {"x": X})] == [[2], [-1, 2, -3]]
+
+
+@on_pairs
+def test_a_device_that_is_not_there_is_replaced_by_another_of_its_type_or_is_an_error(first, second):
+    kind = second.partition(":")[0]
+    nodes = (placeholder("x", (3,)), node("a", "Neg", "x", device=first),
+             node("b", "Neg", "a", device=f"/device:{kind}:11"), node("c", "Relu", "a", device=first))
+    made = session(*nodes, placement={"fallback": "allow"})
+    assert assigned(made) == {"a": first, "b": f"{kind}:0", "c": first}
+    assert made.run("b", {"x": X}).tolist() == X.tolist()
+    made = session(*nodes, placement={"fallback": "error"})
+    with pytest.raises(InvalidArgument, match=f"asks for {kind}:11, .*: no such device; devices: .*{kind}:0") as caught:
+        made.run("b", {"x": X})
+    assert (caught.value.node, caught.value.device) == ("b", f"{kind}:11")
+    assert made.run("c", {"x": X}).tolist() == [0, 2, 0]
+
+
+@on_pairs
+def test_a_node_for_a_missing_gpu_harms_no_step_that_does_not_need_it(first, second):
+    made = session(placeholder("x", (3,)), node("a", "Neg", "x", device=first), node("b", "Neg", "a", device=second),
+                   node("g", "Neg", "a", device="/device:GPU:0"), placement={"fallback": "error"})
+    assert made.run("b", {"x": X}).tolist() == X.tolist()
+    with pytest.raises(InvalidArgument, match="asks for GPU:0, which .*no plugin brings the device type GPU"):
+        made.run(["b", "g"], {"x": X})
+
+
+@on_pairs
+def test_a_type_that_no_kernel_takes_is_told_with_those_that_there_are_before_anything_runs(first, second):
+    made = session(placeholder("x", (3,)), node("a", "Neg", "x", device=first),
+                   const("i", [1], np.int32), node("d", "RealDiv", "i", "i", device=second, T=dtypes.int32),
+                   placement={"fallback": "allow"})
+    metadata = weft.RunMetadata()
+    with pytest.raises(Unimplemented, match=r"RealDiv with types int32.*; registered: .*CPU cpu.RealDiv T: .*float32"
+                                            r".*'weft plugins'") as caught:
+        made.run(["a", "d"], {"x": X}, options=weft.RunOptions(trace=True), metadata=metadata)
+    assert (caught.value.node, caught.value.op, metadata.trace) == ("d", "RealDiv", None)
+    assert made.run("a", {"x": X}).tolist() == (-X).tolist()
+
+
+@pytest.mark.parametrize("op", ["Test>Wrong", "Test>WrongLater"])
+@on_pairs
+def test_a_value_of_another_type_than_declared_does_not_cross(first, second, op):
+    made = session(placeholder("x", (3,)), node("n", "Neg", "x", device=first), node("wrong", op, "n"),
+                   node("a", "Neg", "wrong", device=second), node("b", "Relu", "n", device=second), plugins=PLUGIN)
+    for _ in range(2):
+        with pytest.raises(Internal, match=r"gave float64\[3\], where float32\[3\] was to come") as caught:
+            made.run(["a", "b"], {"x": X})
+        assert (caught.value.node, caught.value.device) == ("wrong", "CPU:0")
+        assert [r.tolist() for r in made.run(["a", "b"], {"x": -X})] == [(-X).tolist(), [1, 0, 3]]
+    assert faults(made) == []

@@ -62,9 +62,10 @@ def _link(session: Session, outputs: Sequence[str], given: Sequence[str]) -> str
     try:
         prepared = session.prepare(outputs, feeds)
     except WeftError as error:
-        if given:
+        row = session.placement().get(error.node or "")
+        if given and (row is None or row.error is not error):  # what is asked cannot be; the table tells of the rest
             raise
-        return f"not linked: {error.message}"
+        return f"not linked, because of node '{error.node}': {error.message}" if row else f"not linked: {error.message}"
     metas = dict(zip(feeds, prepared.program.functions["main"].arg_metas, strict=True))
     wanted = {name: shapes.get(name, meta.dims if meta.is_static else None) for name, meta in metas.items()}
     unknown = [name for name, shape in wanted.items() if shape is None]

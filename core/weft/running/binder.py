@@ -33,6 +33,7 @@ class Binder:
     rule: MetadataRule | None
     candidates: tuple[KernelDef, ...]
     device: Device
+    device_name: str
     prepared: dict[Any, Any]
     allocator: HostAllocator
 
@@ -43,8 +44,9 @@ class Binder:
         declined."""
         refusals: list[tuple[str, str]] = []
         for kernel in self.candidates:
-            bound = bind(kernel, Bind(self.call.node, self.op.name, self.call.attrs, tuple(inputs), tuple(outputs),
-                                      self.device, STREAM, self.prepared))
+            node = Bind(self.call.node, self.op.name, self.call.attrs, tuple(inputs), tuple(outputs), self.device,
+                        STREAM, self.prepared)
+            bound = bind(kernel, node, self.device_name)
             if not isinstance(bound, Declined):
                 return kernel, bound, refusals
             refusals.append((kernel.pack, bound.reason))
@@ -65,16 +67,15 @@ class Binder:
             return frozenset()
         if not self.device.attributes.get("host_visible") and not names <= kernels[0].host:
             raise Unimplemented(f"{kernels[0].pack}'s kernel for {self.op.name} retains inputs in the memory of "
-                                f"{self.device.type}", node=self.call.node, op=self.op.name,
+                                f"{self.device_name}", node=self.call.node, op=self.op.name,
                                 hint="a kernel may retain what it reads in host memory")
         tensors = self.op.expand_inputs(self.call.attrs)
         return frozenset(i for i, tensor in enumerate(tensors) if tensor.arg in names)
 
 
-def bind(kernel: KernelDef, node: Bind) -> Bound | Declined:
+def bind(kernel: KernelDef, node: Bind, device: str) -> Bound | Declined:
     """What the kernel's bind returns. Raises PluginError for what it raises, unless that is weft's and meant for the
     user."""
-    device = node.device.type
     try:
         bound = kernel.bind(node)
         check_bound(bound, kernel.pack, node.op)

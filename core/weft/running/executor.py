@@ -68,7 +68,10 @@ class Executable:
         """Results for these arguments: arrays of exactly the linked metadata, contiguous and aligned.
 
         Raises the typed error of the first call that fails, with its node, op and device; the step is quiet then.
+        Unavailable when a device was lost before.
         """
+        if self._asynchronous:
+            self._host.check(self._asynchronous)
         way = self.tuning.way
         try:
             frame = way.frames.pop()
@@ -133,7 +136,10 @@ class Executable:
 
     def start(self, arguments: Sequence[Any], step: Step) -> list[AsyncValue]:
         """Results for these arguments, payloads or AsyncValues each; they may come later: `step.driver` runs what is
-        left. A call that fails takes those that depend on it with it, and no others."""
+        left. A call that fails takes those that depend on it with it, and no others. Raises Unavailable when a device
+        was lost before."""
+        if self._asynchronous:
+            self._host.check(self._asynchronous)
         try:
             frame = self._flat.frames.pop()
         except IndexError:
@@ -231,7 +237,9 @@ class Executable:
                 if is_interrupt(error):
                     raise
                 name = self._device_names[id(device)]
-                raise as_weft_error(error, f"device {name}").at(device=name) from error
+                typed = as_weft_error(error, f"device {name}").at(device=name)
+                self._host.failed(device, typed)
+                raise typed from error
 
     def _quiet(self) -> None:
         """A step has failed: what is enqueued reads feeds, which the user may change or drop now."""
@@ -264,6 +272,7 @@ class Executable:
             typed.at(node=call.node or None, op=call.code, location=call.location)
         else:
             typed.at(node=call.node, op=call.op, device=self._device_names[id(bound.device)], location=call.location)
+            self._host.failed(bound.device, typed)
         self._host.report(typed)
         return typed
 

@@ -243,7 +243,10 @@ class FrameLayout:
                 raise ResourceExhausted(f"no memory for a buffer of {nbytes} bytes, of {self.plan.nbytes} bytes that a "
                                         "run of this program takes")
         except WeftError as error:
-            device = None if user.device is None else user.device.type
+            device = None
+            if user.device is not None:
+                self._host.failed(user.device, error)
+                device = self._host.name_of(user.device)
             raise error.at(node=user.call.node, op=user.call.op, device=device)  # noqa: B904 - the same error
         return user.device.free, buffer
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @dataclass
 class DeviceRecord:
     """One device, or one device type that has none. status: `found` (not opened yet), `ok` (opened, a kernel and a
-    copy ran), `unavailable` (`reason` says why, `remedy` what to do)."""
+    copy ran), `unavailable` (`reason` says why, `remedy` what to do), also of a device that was lost."""
 
     name: str
     type: str
@@ -46,6 +46,7 @@ class DeviceRecord:
     remedy: str = ""
     attributes: dict[str, Any] = field(default_factory=dict)
     device: Device | None = field(default=None, repr=False)
+    is_open: bool = field(default=False, repr=False)  # a device that was lost is, too, until its host is closed
 
     def give_up(self, error: Exception) -> None:
         self.status = "unavailable"
@@ -82,6 +83,7 @@ class HostContext:
         self._lasting: weakref.WeakValueDictionary[int, Step] = weakref.WeakValueDictionary()
         self._order = order
         self._records: dict[str, list[DeviceRecord]] = {}
+        self._lost: dict[int, DeviceRecord] = {}  # by id of the device
         self._queues: list[ConcurrentWorkQueue] = []  # the one, once somebody has asked for it
         if work_queue is None or isinstance(work_queue, WorkQueueConfig):
             self._queue_config = work_queue or WorkQueueConfig()
@@ -126,8 +128,7 @@ class HostContext:
 
         key = id(device)
         if key not in self._waiters:
-            name = next((r.name for r in self.opened() if r.device is device), device.type)
-            self._waiters.setdefault(key, Waiter(device, name))
+            self._waiters.setdefault(key, Waiter(device, self.name_of(device)))
         return self._waiters[key]
 
     def lasting_step(self) -> Step:
@@ -212,6 +213,26 @@ class HostContext:
         """The devices in use so far."""
         return [r for records in self._records.values() for r in records if r.status == "ok"]
 
+    def name_of(self, device: Device) -> str:
+        """The short name of a device of this host, as far as it has one."""
+        return next((r.name for rs in self._records.values() for r in rs if r.device is device), device.type)
+
+    def failed(self, device: Device, error: WeftError) -> None:
+        """A device raised this while it ran. Unavailable says of one outside host memory that it is lost. It stays so
+        for this host, whatever it says later: what was in its memory is lost, too."""
+        if isinstance(error, Unavailable) and not device.attributes.get("host_visible"):
+            with self._lock:
+                for record in [r for r in self.opened() if r.device is device]:
+                    record.give_up(error)
+                    self._lost[id(device)] = record
+
+    def check(self, devices: Iterable[Device]) -> None:
+        """Raises Unavailable when one of these devices was lost."""
+        if self._lost:
+            for record in [self._lost[id(device)] for device in devices if id(device) in self._lost]:
+                raise Unavailable(f"device {record.name} is unavailable: {record.reason}", device=record.name,
+                                  hint=record.remedy or None)
+
     def open(self, name: str) -> Device:
         """The device of this short name, opened and probed. Raises NotFound, Unavailable."""
         wanted = DeviceName.parse(name)
@@ -271,7 +292,7 @@ class HostContext:
                     except BaseException:
                         record.device.close()
                         raise
-                    record.status = "ok"
+                    record.status, record.is_open = "ok", True
                 except Exception as error:  # noqa: BLE001 - a plugin's fault becomes a record
                     record.give_up(error)
             return record.status == "ok"
@@ -287,6 +308,6 @@ def _close(
         queue.close()
     queues.clear()
     for record in [r for of_type in records.values() for r in of_type]:
-        if record.status == "ok" and record.device is not None:
+        if record.is_open and record.device is not None:
             record.device.close()
     records.clear()

@@ -36,11 +36,16 @@ if TYPE_CHECKING:
 FOLDED_BYTES = 64 << 10  # a folded value may be this large, or as large as what it was made from
 
 
-class NodesDeclined(Exception):
-    """No kernel on the assigned device took these nodes: (node, device type, pack, reason) of each refusal."""
+Refusal = tuple[str, str, str, str]  # node, device, pack, reason
 
-    def __init__(self, refusals: list[tuple[str, str, str, str]]) -> None:
-        super().__init__(refusals)
+
+class NodesDeclined(Unimplemented):
+    """No kernel on the assigned device took these nodes."""
+
+    def __init__(self, refusals: list[Refusal]) -> None:
+        node, device, pack, reason = refusals[0]
+        super().__init__(f"no kernel takes this node: {pack}: {reason}", node=node, device=device,
+                         hint="place it on another device")
         self.refusals = refusals
 
 
@@ -127,7 +132,7 @@ class Linker:
         values = {r: info.value for r, info in enumerate(known[len(function.arg_names):], len(function.arg_names))
                   if info.value is not None}
         bound_calls: list[BoundCall] = []
-        refusals: list[tuple[str, str, str, str]] = []
+        refusals: list[Refusal] = []
         for each in self._fuse(self._needed(values), known):
             bound = each if isinstance(each, BoundCall) else self._bind(each, known, values, refusals)
             if bound is not None:
@@ -166,7 +171,7 @@ class Linker:
             device = self._devices[call.stream]
             bound = bind(fusion.kernel, Bind(
                 call.node, call.op, call.attrs, tuple(known[r] for r in inputs), (metas[call.results[0]],), device,
-                STREAM, self._shared.prepared, ops))
+                STREAM, self._shared.prepared, ops), self._program.requires[call.stream])
             if not isinstance(bound, Declined):
                 yield from (member for member in group.calls if member not in calls)
                 yield BoundCall(call, device, HOST if self._visible(call) else call.stream, fusion.kernel, bound)
@@ -223,7 +228,11 @@ class Linker:
         if register in self._frozen and register in self._shared.uploaded:
             return self._shared.uploaded[register]
         device = self._devices[memory]
-        buffer = upload(device, solid(value))
+        try:
+            buffer = upload(device, solid(value))
+        except WeftError as error:
+            self._host.failed(device, error)
+            raise error.at(device=self._program.requires[memory])  # noqa: B904 - the same error, with its place filled in
         self._shared.buffers.append((device.free, buffer))
         if register in self._frozen:
             self._shared.uploaded[register] = buffer
@@ -247,18 +256,18 @@ class Linker:
         key = id(call)
         if key not in self._binders:
             op = self._host.registries.ops.get(call.op)
-            device = self._devices[call.stream]
+            device, name = self._devices[call.stream], self._program.requires[call.stream]
             candidates = [k for k in self._host.registries.kernels.candidates(call.op, device.type)
                           if k.refuses(call.attrs) is None]
             named = next((k for k in candidates if k.pack == call.pack), None)
             if named is None:
-                raise Unimplemented(f"no kernel {call.code} on {device.type}", node=call.node, op=call.op,
+                raise Unimplemented(f"no kernel {call.code} on {name}", node=call.node, op=call.op, device=name,
                                     hint="weft plugins tells which packs are there")
             same = tuple(k for k in candidates[candidates.index(named):]
                          if k.host == named.host)
             rule = self._host.registries.ops.metadata(op)
-            self._binders[key] = Binder(call, op, rule, same, device, self._shared.prepared,
-                                         self._host.allocator)
+            self._binders[key] = Binder(call, op, rule, same, device, name, self._shared.prepared,
+                                        self._host.allocator)
         return self._binders[key]
 
     def _fold(
@@ -298,20 +307,16 @@ class Linker:
                           nonstrict=kernel.nonstrict or call.nonstrict, step=kernel.step)
         return BoundCall(call, None, HOST, flags, run)
 
-    def _transfer(self, call: Call, known: Sequence[ValueInfo]) -> BoundCall:
-        meta = known[call.args[0]].meta
-        if not meta.is_static or not meta.dtype.itemsize:
-            name = self._program.requires[call.stream]
-            raise Unimplemented(f"copying a value of {meta} to or from {name}", node=call.node, device=name,
-                                hint="feed static shapes, or run on a host device such as CPU:0")
+    def _transfer(self, call: Call, known: Sequence[ValueInfo]) -> BoundCall | None:
+        if not _has_size(known[call.args[0]].meta):
+            return None  # the node on the device, whether it takes the value or gives it, is refused
         if call.attrs["to"] == "device":
             return BoundCall(call, self._devices[call.stream], call.stream)
         awaited = not self._waits or any(call.results[0] in other.args for other in self._function.kernels)
         return BoundCall(call, self._devices[call.stream], HOST, awaited=awaited)
 
     def _bind(
-        self, call: Call, known: Sequence[ValueInfo], values: Mapping[int, Any],
-        refusals: list[tuple[str, str, str, str]],
+        self, call: Call, known: Sequence[ValueInfo], values: Mapping[int, Any], refusals: list[Refusal],
     ) -> BoundCall | None:
         """The call with its kernel, or None where none takes it: then `refusals` say so."""
         if call.is_host_kernel:
@@ -325,26 +330,44 @@ class Linker:
         outputs = [known[r].meta for r in call.results]
         visible = self._visible(call)
         memory = HOST if visible else call.stream
+        if not visible and (why := _unknown(binder, inputs, outputs)):
+            packs = {k.pack for k in self._host.registries.kernels.candidates(call.op, binder.device.type)}
+            refusals += [(call.node, binder.device_name, pack, why) for pack in sorted(packs)]
+            return None
         allocates = binder.candidates[0].allocates
         ready = all(i.meta.is_static for i in inputs) and (allocates or all(o.is_static for o in outputs))
         if not ready or any(inputs[i].value is None for i in binder.value_inputs()):
-            if not visible:
-                raise Unimplemented(f"{call.op} on {self._program.requires[call.stream]} with shapes that are known "
-                                    "only while it runs", node=call.node, op=call.op,
-                                    hint="feed static shapes, or place the node on CPU:0")
             constants = {i: values[a] for i, a in enumerate(call.args) if a in values}
             may_alias = {o: i for kernel in binder.candidates for o, i in kernel.aliases(call.attrs).items()}
             return BoundCall(call, binder.device, memory, binder.candidates[0], lazy=LazyKernel(binder, constants),
                         alias=may_alias, retained=binder.retained(binder.candidates), stateful=binder.op.stateful)
         kernel, bound, declined = binder.bind(inputs, outputs)
         if kernel is None:
-            refusals += [(call.node, binder.device.type, pack, reason) for pack, reason in declined]
+            refusals += [(call.node, binder.device_name, pack, reason) for pack, reason in declined]
             return None
         if declined:
             self._declined[call.node] = declined
         alias = kernel.aliases(call.attrs) if bound is None else {}
         return BoundCall(call, binder.device, memory, kernel, bound, alias=alias, retained=binder.retained([kernel]),
                          stateful=binder.op.stateful)
+
+
+def _has_size(meta: TensorMetadata) -> bool:
+    return meta.is_static and meta.dtype.itemsize > 0
+
+
+def _unknown(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata]) -> str | None:
+    """What a kernel on a device outside host memory would have to know of this call and cannot, or None."""
+    args = [tensor.arg for tensor in binder.op.expand_inputs(binder.call.attrs)]
+    host = binder.candidates[0].host
+    there = [i.meta for i, arg in zip(inputs, args, strict=True) if arg not in host] + [*outputs]
+    sizeless = next((meta.dtype.name for meta in there if not meta.dtype.itemsize), None)
+    if sizeless is not None:
+        return f"{sizeless} values have no fixed size"
+    if not all(meta.is_static for meta in (*there, *(i.meta for i in inputs))):
+        return "shapes known only while it runs" if binder.rule else "no metadata function tells its shapes"
+    open_value = next((args[i] for i in sorted(binder.value_inputs()) if inputs[i].value is None), None)
+    return f"elements of '{open_value}' known only while it runs" if open_value is not None else None
 
 
 def _evaluate(binder: Binder, inputs: list[ValueInfo], outputs: tuple[ValueInfo, ...]) -> list[Any] | None:
@@ -376,7 +399,7 @@ def upload(device: Device, array: Any) -> Any:
     """A buffer on the device with the array's elements."""
     buffer = device.allocate(max(array.nbytes, 1))
     if buffer is None:
-        raise ResourceExhausted(f"no memory for {array.nbytes} bytes of constants on {device.type}")
+        raise ResourceExhausted(f"no memory for {array.nbytes} bytes of constants")
     try:
         device.copy_in(array, buffer, STREAM)
         device.synchronize(device.record(STREAM))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from numpy import ndarray
 
-from ..errors import Cancelled, Unimplemented
+from ..errors import Cancelled
 from ..forked import inherited
 from ..host_program import HostProgram
 from ..tensor import TensorMetadata
@@ -21,7 +21,7 @@ from .executor import Executable
 from .feeds import convert, fits
 from .frame import free
 from .host_context import HostContext
-from .link import Shared
+from .link import NodesDeclined, Shared, link
 from .step import CancelToken, RunOptions, Step
 from .trace import RunMetadata, Trace
 
@@ -143,8 +143,9 @@ class Prepared:
 
     def _link_dynamic(self) -> Executable | None:
         """The dynamic variant; None where a device needs static shapes: then the oldest variant makes room."""
+        program, shared = self._latest
         try:
-            return self.executable()
-        except Unimplemented:
+            return link(program, self._host, self._metas, shared=shared, waits=True, fuses=False)
+        except NodesDeclined:
             self._may_be_dynamic = False
             return None

@@ -177,7 +177,8 @@ class Driver:
 
     def lose(self) -> None:
         if self.lost is None:
-            self.lost = errors.Unavailable("the device is lost", device=self.name, hint="native.reset() makes it new")
+            self.lost = errors.Unavailable("the device is lost", device=self.name,
+                                           hint="native.reset() makes it new, for another host")
 
     def reset(self) -> None:
         """A lost device begins anew, and has nothing of what was in its memory or its streams."""
