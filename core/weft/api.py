@@ -10,7 +10,7 @@ from .errors import Unavailable
 from .hookspecs import DeviceRegistrar, KernelPackRegistrar, OpRegistrar, hookimpl
 from .host_kernel import Callee, HostKernels
 from .host_type import F32, F64, I1, I32, I64, Chain, HostType, String, Tensor
-from .kernel import Attachable, Bind, Declined, Kernels
+from .kernel import Attachable, Bind, Declined, FusedOp, Kernels
 from .op import Attrs
 from .op_spec import OpSpec
 from .running.step import Step
@@ -41,6 +41,7 @@ __all__ = [
     "Device",
     "DeviceRegistrar",
     "DiskCache",
+    "FusedOp",
     "HostAllocator",
     "HostKernels",
     "HostType",

@@ -45,7 +45,7 @@ class AllocatorConfig:
 
 @dataclass(frozen=True)
 class PassesConfig:
-    """[passes]. `disable`: names of graph passes that are not run."""
+    """[passes]. `disable`: names of graph passes that are not run; "fusion" for kernels that do several nodes."""
 
     disable: tuple[str, ...] = ()
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from .errors import PluginError
 
+FUSION = "fusion"  # no plugin's, but what the linker does: it can be switched off like a pass
 STAGES = ("graph",)  # after pruning, before shapes are inferred
 
 

@@ -16,7 +16,7 @@ import pluggy
 
 from .device import DeviceType
 from .errors import PluginError
-from .graph_pass import STAGES, GraphPass
+from .graph_pass import FUSION, STAGES, GraphPass
 from .host_kernel import HostPack
 from .kernel import KernelPack
 from .op import OpDef
@@ -110,7 +110,7 @@ class PassRegistrar:
         """Offer a pass Graph -> Graph under a name; it runs unless `[passes] disable` names it."""
         if stage not in STAGES:
             raise PluginError(f"pass '{name}' wants stage '{stage}'; stages are {', '.join(STAGES)}")
-        if any(known.name == name for known in self._to.passes):
+        if name == FUSION or any(known.name == name for known in self._to.passes):
             raise PluginError(f"pass '{name}' is registered twice")
         self._to.passes.append(GraphPass(name, function, stage, tuple(after), tuple(before), self._to.plugin))
 

@@ -47,19 +47,31 @@ Alias = Mapping[int, int] | Callable[[Attrs], Mapping[int, int]]  # as a functio
 BindFunction = Callable[..., "Bound | Declined"]
 
 
+class FusedOp(NamedTuple):
+    """One op of several that are done at once. `args` and `results` are values by number: the inputs of the whole come
+    first, then the results of its ops, in order; the first result of the last op is the output of the whole."""
+
+    op: str
+    attrs: Attrs
+    args: tuple[int, ...]
+    results: tuple[int, ...]
+    outputs: tuple[TensorMetadata, ...]
+
+
 class Bind:
     """What bind sees of its node.
 
     `inputs` are ValueInfos: metadata is static, `value` is the array where it is known before the run (a constant;
     an input that the op's metadata function reads), else None. `outputs` are static metadata, except for kernels
-    that are declared `allocates`.
+    that are declared `allocates`. `fused`: the ops that a fusion is to do; of one, `node` is the node of the last op,
+    `op` the fusion's name, and `attrs` are empty.
     """
 
-    __slots__ = ("_prepared", "attrs", "device", "inputs", "node", "op", "outputs", "stream")
+    __slots__ = ("_prepared", "attrs", "device", "fused", "inputs", "node", "op", "outputs", "stream")
 
     def __init__(
         self, node: str, op: str, attrs: Attrs, inputs: tuple[ValueInfo, ...], outputs: tuple[TensorMetadata, ...],
-        device: Device, stream: Stream, prepared: dict[Any, Any],
+        device: Device, stream: Stream, prepared: dict[Any, Any], fused: tuple[FusedOp, ...] = (),
     ) -> None:
         self.node = node
         self.op = op
@@ -68,6 +80,7 @@ class Bind:
         self.outputs = outputs
         self.device = device
         self.stream = stream
+        self.fused = fused
         self._prepared = prepared
 
     def decline(self, reason: str) -> Declined:
@@ -129,6 +142,16 @@ def dtype_names(allowed: Iterable[DType] | None) -> str:
     return "any" if allowed is None else ", ".join(d.name for d in sorted(allowed, key=lambda d: d.number))
 
 
+@dataclass(frozen=True, slots=True)
+class FusionDef:
+    """What one kernel of a pack can do at once: ops of its own kernels on one device, each of whose values only the
+    next ones need, and all of the shape of the last. `heads` may be the first of them, and one is at most."""
+
+    kernel: KernelDef  # `op` is the fusion's name
+    ops: frozenset[str]
+    heads: frozenset[str] = frozenset()
+
+
 class KernelPack(NamedTuple):
     """Kernels of one plugin for one device type; `register` is imported when the type is first used."""
 
@@ -145,6 +168,7 @@ class Kernels:
     def __init__(self, pack: KernelPack) -> None:
         self._pack = pack
         self.added: list[KernelDef] = []
+        self.fusions: list[FusionDef] = []
 
     def kernel(
         self, op: str, *, dtypes: Mapping[str, str | Iterable[str]] | None = None,
@@ -166,6 +190,20 @@ class Kernels:
 
         return add
 
+    def fusion(
+        self, name: str, *, ops: Iterable[str], heads: Iterable[str] = (), priority: int = 0
+    ) -> Callable[[BindFunction], BindFunction]:
+        """Decorate a bind function that makes one kernel of several nodes, `Bind.fused`, or declines. It is asked where
+        nodes that this pack's kernels serve follow each other like that: see FusionDef. A fusion of higher priority is
+        asked first."""
+
+        def add(bind: BindFunction) -> BindFunction:
+            kernel = KernelDef(name, self._pack.device_type, self._pack.plugin, bind, priority=priority)
+            self.fusions.append(FusionDef(kernel, frozenset(ops), frozenset(heads)))
+            return bind
+
+        return add
+
 
 class KernelRegistry:
     """Kernels by op and device type, best candidate first. Packs are imported when their type is first asked for."""
@@ -181,6 +219,7 @@ class KernelRegistry:
         self._waiting: list[KernelPack] = []
         self._loaded: list[KernelPack] = []
         self._kernels: dict[tuple[str, str], list[KernelDef]] = {}
+        self._fusions: dict[tuple[str, str], list[FusionDef]] = {}  # (device type, pack)
         self._ready: set[str] = set()  # device types whose packs are all registered
         self._lock = RLock()
         inherited.add(self)
@@ -211,6 +250,12 @@ class KernelRegistry:
             self.load(device_type)
         return self._kernels.get((op, device_type), [])
 
+    def fusions(self, device_type: str, pack: str) -> list[FusionDef]:
+        """What a pack can do at once on this device type, in the order in which it is to be asked."""
+        if device_type not in self._ready:
+            self.load(device_type)
+        return self._fusions.get((device_type, pack), [])
+
     def failure(self, device_type: str, plugin: str) -> Exception | None:
         """Why a plugin's kernels for a device type could not be registered, or None."""
         self.load(device_type)
@@ -239,6 +284,7 @@ class KernelRegistry:
         self._waiting = [p for p in self.packs() if p.device_type not in self._ready]
         self._loaded = [p for p in self._loaded if p.device_type in self._ready]
         self._kernels = {key: rivals for key, rivals in self._kernels.items() if key[1] in self._ready}
+        self._fusions = {key: fusions for key, fusions in self._fusions.items() if key[0] in self._ready}
 
     def _register(self, pack: KernelPack) -> None:
         kernels = Kernels(pack)
@@ -254,6 +300,8 @@ class KernelRegistry:
             rivals = self._kernels.setdefault((kernel.op, pack.device_type), [])
             rivals.append(kernel)
             rivals.sort(key=self._rank)
+        if kernels.fusions:
+            self._fusions[pack.device_type, pack.plugin] = sorted(kernels.fusions, key=lambda f: -f.kernel.priority)
 
     def _check_inputs(self, kernel: KernelDef) -> None:
         """Raise PluginError where the kernel names an input that its op, if there is one, does not have."""

@@ -55,6 +55,7 @@ class Assignment:
     kernel: KernelDef | None = None
     reason: str = ""
     refused: list[tuple[str, str]] = field(default_factory=list)
+    fused: tuple[str, str] | None = None  # the kernel that does it together with others, and the last of these
     error: WeftError | None = None
 
 
@@ -74,14 +75,20 @@ class Placement(Mapping[str, Assignment]):
         return len(self._rows)
 
     def table(self) -> list[dict[str, str]]:
-        """A row a node: node, op, requested, assigned, kernel, reason, refused."""
+        """A row a node: node, op, requested, assigned, kernel, fused, reason, refused."""
         return [{
             "node": row.node, "op": row.op, "requested": row.requested,
             "assigned": "-" if row.device is None else row.device or "host",
-            "kernel": "" if row.kernel is None else f"{row.kernel.pack}.{row.op}",
+            "kernel": _kernel(row), "fused": "" if row.fused is None else f"with {row.fused[1]}",
             "reason": row.reason if row.error is None else str(row.error.message),
             "refused": _refusals(row),
         } for row in self._rows.values()]
+
+
+def _kernel(row: Assignment) -> str:
+    if row.fused is not None:
+        return row.fused[0]
+    return "" if row.kernel is None else f"{row.kernel.pack}.{row.op}"
 
 
 class Member(NamedTuple):

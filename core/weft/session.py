@@ -9,7 +9,7 @@ from typing import Any
 from .errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, boundary, unexpected
 from .forked import inherited
 from .graph import Graph, verify
-from .graph_pass import in_order
+from .graph_pass import FUSION, in_order
 from .host_program import HostProgram
 from .lower import lower
 from .names import flatten, target, tensor
@@ -164,11 +164,14 @@ class Session:
             return lower(order, placement, list(zip(fed, metas, strict=True)), wanted, acting, visible,
                          self._runtime.host.registries.ops)
 
-        def linked(program: HostProgram, given: Sequence[TensorMetadata], shared: Shared) -> Linked:
+        def linked(program: HostProgram, given: Sequence[TensorMetadata], shared: Shared, anew: bool) -> Linked:
             while True:
                 try:
-                    executable = link(program, self._runtime.host, given, shared=shared, waits=True)
+                    executable = link(program, self._runtime.host, given, shared=shared, waits=True,
+                                      fuses=FUSION not in self._runtime.config.passes.disable)
                 except NodesDeclined as declined:
+                    if not anew:
+                        raise
                     for refusal in declined.refusals:
                         self._placer.decline(*refusal)
                     self._placement = self._place(self._graph, self.nodes)
@@ -206,10 +209,16 @@ class Session:
         return self._placer.place(nodes, {name: (node.op, node.device) for name, node in graph.nodes.items()})
 
     def _note(self, executable: Executable) -> None:
-        """Keep in the placement which kernels declined at bind, and which serve instead."""
+        """Keep in the placement which kernels declined at bind, which serve instead, and which do several nodes."""
         for bound in executable.layout.calls:
+            fused = bound.call.attrs.get("_fused", ())
+            for node in fused:
+                self._placement[node].fused = bound.call.code, bound.call.node
             row = self._placement.get(bound.call.node)
-            if row is not None and bound.kernel is not None and row.kernel is not bound.kernel:
+            if row is None or bound.kernel is None or fused:
+                continue
+            row.fused = None
+            if row.kernel is not bound.kernel:
                 row.refused += [(f"{row.device} {pack}.{row.op}", why)
                                 for pack, why in executable.declined.get(row.node, ())]
                 row.kernel = bound.kernel

@@ -10,7 +10,20 @@ from typing import Any
 
 import numpy as np
 from weft.api import Bind, Declined, Kernels, errors
-from weft_kernel_text import ALIASES, INPUT, NODES, OPENCL_CPU, OPENCL_GPU, OUTPUT, SIZE, KernelText, NodeKernel, Plan
+from weft_kernel_text import (
+    ALIASES,
+    FUSIONS,
+    INPUT,
+    NODES,
+    OPENCL_CPU,
+    OPENCL_GPU,
+    OUTPUT,
+    SIZE,
+    FusedKernel,
+    KernelText,
+    NodeKernel,
+    Plan,
+)
 
 OPTIONS = "-cl-std=CL1.2"  # and none that lets the compiler change what numbers come out
 Run = Callable[..., None]
@@ -19,11 +32,13 @@ Run = Callable[..., None]
 def register(kernels: Kernels) -> None:
     for op, row in NODES.items():
         kernels.kernel(op, dtypes=row.dtypes, host=row.host)(partial(bind, row))
+    for name, fused in FUSIONS.items():
+        kernels.fusion(name, ops=fused.ops, heads=fused.heads, priority=fused.priority)(partial(bind, fused))
     for op, host in ALIASES.items():
         kernels.kernel(op, alias={0: 0}, host=host)(alias)
 
 
-def bind(row: NodeKernel, b: Bind) -> Run | Declined:
+def bind(row: NodeKernel | FusedKernel, b: Bind) -> Run | Declined:
     native = b.device.native
     types = {info.dtype.name for info in b.inputs} | {meta.dtype.name for meta in b.outputs}
     if "float64" in types and not native.device.double_fp_config:

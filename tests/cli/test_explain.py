@@ -39,7 +39,7 @@ def test_json_has_every_row_in_full(command, chain):
     found = rows(command("explain", chain, "--json"))
     assert len(found) == 44
     assert found["side"] == {"node": "side", "op": "Neg", "requested": "", "assigned": "CPU:0", "kernel": "cpu.Neg",
-                             "reason": "first in order with a kernel", "refused": ""}
+                             "fused": "", "reason": "first in order with a kernel", "refused": ""}
 
 
 def test_open_shapes_are_named_with_what_to_write(command, chain):

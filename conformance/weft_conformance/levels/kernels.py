@@ -167,3 +167,55 @@ def fetched(on: Subject, nodes: Sequence[Node], feeds: dict[str, Array], device:
 
 def runs_there(session: weft.Session, device: str) -> bool:
     return session.placement()["op"].device == device
+
+
+def fusions_and_ops(on: Subject) -> Iterator[str]:
+    """`Elementwise-Tanh`: each op that a fusion of the device's packs takes."""
+    if on.name == REFERENCE:
+        return
+    for pack in sorted({k.pack for k in on.kernels()}):
+        for fusion in on.host.registries.kernels.fusions(on.type, pack):
+            yield from (f"{fusion.kernel.op}-{op}" for op in sorted(fusion.ops | fusion.heads))
+
+
+@sentence(over=fusions_and_ops)
+def agrees_with_the_cpu_when_it_does_several_nodes_at_once(on: Subject, fusion_and_op: str) -> None:
+    """The op with what the fusion lets follow it: a vector that broadcasts, another value, a comparison with zero."""
+    _, _, name = fusion_and_op.partition("-")
+    definition = on.host.registries.ops.get(name)
+    attr = varied_type(definition)
+    reasons, tried = set(), 0
+    for sample in some(on, list(samples(definition, dtypes.float32 if attr else None, ())), 8):
+        try:
+            want = followed(on, name, sample, REFERENCE)
+        except (Declined, errors.WeftError):
+            continue  # what follows takes float32, and shapes that broadcast
+        try:
+            got = followed(on, name, sample, on.name)
+        except Declined as declined:
+            reasons.add(str(declined))
+            continue
+        tried += 1
+        expect_close(got[0], want[0], tolerance(on, sample, want[0]), f"{name}{sample} and what follows", "kernels")
+    none_tried(tried, reasons, f"no sample of {name} that {REFERENCE} takes is for its kernels")
+
+
+def followed(on: Subject, op: str, sample: Sample, device: str) -> list[Array]:
+    """Relu(vector + op(...)) - x on a device, where x has the shape of the op's result."""
+    inputs = [f"i{i}" for i in range(len(sample.inputs))]
+    tensors = on.host.registries.ops.get(op).expand_inputs(sample.attrs)
+    nodes = [placeholder("i0", tensors[0].dtype)]
+    nodes += [constant(n, x, t.dtype) for n, x, t in zip(inputs[1:], sample.inputs[1:], tensors[1:], strict=True)]
+    nodes.append(Node("first", op, inputs, attrs=sample.attrs, device=device))
+    feeds = {"i0": sample.inputs[0]}
+    shape = fetched(on, [*nodes, nodes[-1].replace(name="op")], feeds, device)[0].shape
+    feeds["x"] = np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+    vector = np.linspace(-2, 2, shape[-1] if shape else 1, dtype=np.float32)
+    floats = {"T": dtypes.float32}
+    nodes += [
+        placeholder("x"), constant("vector", vector if shape else vector[0]),
+        Node("sum", "AddV2", ["vector", "first"], attrs=floats, device=device),
+        Node("relu", "Relu", ["sum"], attrs=floats, device=device),
+        Node("op", "Sub", ["relu", "x"], attrs=floats, device=device),
+    ]
+    return fetched(on, nodes, feeds, device)

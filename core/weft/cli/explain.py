@@ -113,7 +113,8 @@ def _tell(rows: list[dict[str, str]], note: str, every: bool) -> None:
     print()
     rows = [row | {"kernel": row["kernel"].partition(".")[0], "reason": _brief(row)} for row in rows]
     if every or len(rows) <= FEW:
-        show(rows, ("node", *COLUMNS), cut=("node",), wrap=("reason", "refused"))
+        fused = ("fused",) if any(row["fused"] for row in rows) else ()
+        show(rows, ("node", *COLUMNS, *fused), cut=("node",), wrap=("reason", "refused"))
         return
     groups = Counter(tuple(row[c] for c in COLUMNS) for row in rows)
     show([{"nodes": count, **dict(zip(COLUMNS, group, strict=True))} for group, count in groups.most_common()],

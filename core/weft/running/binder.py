@@ -44,26 +44,12 @@ class Binder:
         declined."""
         refusals: list[tuple[str, str]] = []
         for kernel in self.candidates:
-            bind = Bind(self.call.node, self.op.name, self.call.attrs, tuple(inputs), tuple(outputs), self.device,
-                        STREAM, self.prepared)
-            bound = self._call(kernel, bind)
+            bound = bind(kernel, Bind(self.call.node, self.op.name, self.call.attrs, tuple(inputs), tuple(outputs),
+                                      self.device, STREAM, self.prepared), self.device_name)
             if not isinstance(bound, Declined):
                 return kernel, bound, refusals
             refusals.append((kernel.pack, bound.reason))
         return None, None, refusals
-
-    def _call(self, kernel: KernelDef, bind: Bind) -> Bound | Declined:
-        """What bind returns. Raises PluginError for what it raises, unless that is weft's and meant for the user."""
-        node, op = self.call.node, self.op.name
-        try:
-            bound = kernel.bind(bind)
-            check_bound(bound, kernel.pack, self.op.name)
-        except WeftError as error:
-            raise error.at(node=node, op=op, device=self.device_name)  # noqa: B904 - the same error, with its place filled in
-        except Exception as error:
-            raise PluginError(f"bind of {kernel.pack}'s kernel for {op} raised {type(error).__name__}: {error}",
-                              node=node, op=op, device=self.device_name) from error
-        return bound
 
     def value_inputs(self) -> frozenset[int]:
         """The inputs whose elements the metadata function reads."""
@@ -84,6 +70,20 @@ class Binder:
                                 hint="a kernel may retain what it reads in host memory")
         tensors = self.op.expand_inputs(self.call.attrs)
         return frozenset(i for i, tensor in enumerate(tensors) if tensor.arg in names)
+
+
+def bind(kernel: KernelDef, node: Bind, device: str) -> Bound | Declined:
+    """What the kernel's bind returns on the device of this name. Raises PluginError for what it raises, unless that is
+    weft's and meant for the user."""
+    try:
+        bound = kernel.bind(node)
+        check_bound(bound, kernel.pack, node.op)
+    except WeftError as error:
+        raise error.at(node=node.node, op=node.op, device=device)  # noqa: B904 - the same error, with its place filled in
+    except Exception as error:
+        raise PluginError(f"bind of {kernel.pack}'s kernel for {node.op} raised {type(error).__name__}: {error}",
+                          node=node.node, op=node.op, device=device) from error
+    return bound
 
 
 class LazyKernel:

@@ -6,7 +6,7 @@ memory is planned. What has no static shape is bound when it is first seen (see 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,13 @@ from ..device import STREAM
 from ..errors import ResourceExhausted, Unimplemented, WeftError
 from ..host_program import CONSTANT, COPY, EVENT, HOST, OWN, Call, Function, HostProgram
 from ..infer import infer_registers
-from ..kernel import KernelDef, run_of
+from ..kernel import Bind, Declined, FusionDef, KernelDef, run_of
 from ..tensor import TensorMetadata, ValueInfo, constant_info
-from .binder import Binder, LazyKernel
+from .binder import Binder, LazyKernel, bind
 from .bound_call import BoundCall
 from .executor import Executable
 from .frame import Owned
+from .fusing import Group, fused_call, fused_ops, groups
 from .host_array import solid, view
 from .host_binding import bind_host_kernel
 
@@ -88,26 +89,28 @@ class LinkedFunction:
 
 def link(
     program: HostProgram, host: HostContext, arguments: Sequence[TensorMetadata] | None = None,
-    *, function: str = "main", shared: Shared | None = None, waits: bool = False,
+    *, function: str = "main", shared: Shared | None = None, waits: bool = False, fuses: bool = True,
 ) -> Executable:
     """Bind a function of the program for arguments of this metadata (default: as far as the program knows them).
 
     Pass the same `shared` to the links of one program. `waits`: it will only be run by those who wait for the devices
-    in the end, so that what is copied out for them alone need not be waited for by itself.
+    in the end, so that what is copied out for them alone need not be waited for by itself. `fuses`: packs are asked for
+    kernels that do several calls at once.
     Raises NodesDeclined, and InvalidArgument when metadata contradicts an op.
     """
     chosen = program.functions[function]
     infos = [ValueInfo(meta) for meta in arguments or chosen.arg_metas]
-    return Linker(program, chosen, host, Shared() if shared is None else shared, waits).link(infos)
+    return Linker(program, chosen, host, Shared() if shared is None else shared, waits, fuses).link(infos)
 
 
 class Linker:
     """The state of one link."""
 
     def __init__(
-        self, program: HostProgram, function: Function, host: HostContext, shared: Shared, waits: bool
+        self, program: HostProgram, function: Function, host: HostContext, shared: Shared, waits: bool, fuses: bool
     ) -> None:
         self._waits = waits
+        self._fuses = fuses
         self._program = program
         self._function = function
         self._host = host
@@ -130,15 +133,8 @@ class Linker:
                   if info.value is not None}
         bound_calls: list[BoundCall] = []
         refusals: list[Refusal] = []
-        for call in self._needed(values):
-            if call.is_host_kernel:
-                bound: BoundCall | None = self._bind_host(call)
-            elif call.code == COPY:
-                bound = self._transfer(call, known)
-            elif call.code == EVENT:
-                bound = BoundCall(call, self._devices[call.stream], HOST, awaited=True)
-            else:
-                bound = self._bind(call, known, values, refusals)
+        for each in self._fuse(self._needed(values), known):
+            bound = each if isinstance(each, BoundCall) else self._bind(each, known, values, refusals)
             if bound is not None:
                 bound_calls.append(bound)
         if refusals:
@@ -150,6 +146,53 @@ class Linker:
         presets = {r: self._preset(r, values[r], memory[r]) for r in used & values.keys()}
         devices = dict(zip(self._program.requires, self._devices, strict=True))
         return Executable(function, metas, bound_calls, presets, devices, self._host, self._declined)
+
+    def _fuse(self, calls: list[Call], known: Sequence[ValueInfo]) -> Iterator[Call | BoundCall]:
+        """The calls in an order in which they may run; in place of several that a kernel does at once, that kernel's,
+        bound."""
+        metas = [info.meta for info in known]
+        kept = {*self._function.results, *self._function.targets}
+        fusible = self._fuses and any(self._fusions(call) for call in calls)
+        found = groups(calls, metas, kept, partial(self._able, metas=metas)) if fusible else {}
+        inner = {id(call) for group in found.values() for call in group.calls}
+        for call in calls:
+            if id(call) not in inner:
+                yield call
+            elif id(call) in found:
+                yield from self._fuse_group(found[id(call)], known, metas)
+
+    def _fuse_group(
+        self, group: Group, known: Sequence[ValueInfo], metas: Sequence[TensorMetadata]
+    ) -> Iterator[Call | BoundCall]:
+        """The group in as few calls as its pack's kernels can do it in."""
+        for fusion, calls in group.attempts():
+            inputs, ops = fused_ops(calls, metas)
+            call = fused_call(fusion, calls, inputs)
+            device = self._devices[call.stream]
+            bound = bind(fusion.kernel, Bind(
+                call.node, call.op, call.attrs, tuple(known[r] for r in inputs), (metas[call.results[0]],), device,
+                STREAM, self._shared.prepared, ops), self._program.requires[call.stream])
+            if not isinstance(bound, Declined):
+                yield from (member for member in group.calls if member not in calls)
+                yield BoundCall(call, device, HOST if self._visible(call) else call.stream, fusion.kernel, bound)
+                return
+        yield from group.calls
+
+    def _fusions(self, call: Call) -> Sequence[FusionDef]:
+        """What the pack of this call can do at once with others."""
+        if call.stream == HOST or call.code in OWN:
+            return ()
+        return self._host.registries.kernels.fusions(self._devices[call.stream].type, call.pack)
+
+    def _able(self, call: Call, metas: Sequence[TensorMetadata]) -> list[FusionDef]:
+        """Those of its pack's fusions that may take this call: all is known of it, and its kernel is a plain one."""
+        able = [f for f in self._fusions(call) if call.op in f.ops or call.op in f.heads]
+        if not able or not all(metas[r].is_static and metas[r].dtype.itemsize for r in (*call.args, *call.results)):
+            return []
+        binder = self._binder(call)
+        kernel = binder.candidates[0]
+        is_plain = not (kernel.host or kernel.retains or kernel.returns or kernel.step or binder.op.stateful)
+        return able if is_plain else []
 
     def _keep_feeds(self, bound_calls: Sequence[BoundCall], metas: list[TensorMetadata]) -> list[BoundCall]:
         """The calls, with a copy, in a new register, of what a kernel would retain of a feed: after the run that is the
@@ -275,6 +318,13 @@ class Linker:
     def _bind(
         self, call: Call, known: Sequence[ValueInfo], values: Mapping[int, Any], refusals: list[Refusal],
     ) -> BoundCall | None:
+        """The call with its kernel, or None where none takes it: then `refusals` say so."""
+        if call.is_host_kernel:
+            return self._bind_host(call)
+        if call.code == COPY:
+            return self._transfer(call, known)
+        if call.code == EVENT:
+            return BoundCall(call, self._devices[call.stream], HOST, awaited=True)
         binder = self._binder(call)
         inputs = [known[a] for a in call.args]
         outputs = [known[r].meta for r in call.results]

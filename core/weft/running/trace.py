@@ -52,8 +52,10 @@ class Trace:
                  for tid, name in self._threads.items()]
         rows: list[dict[str, Any]] = []
         for number, event in enumerate(self.events):
-            row = {"name": event.call.op, "cat": event.device, "pid": process, "tid": event.thread,
-                   "args": {"node": event.call.node, "kernel": event.call.code, "device": event.device}}
+            args = {"node": event.call.node, "kernel": event.call.code, "device": event.device}
+            if "_fused" in event.call.attrs:
+                args["fused"] = ", ".join(event.call.attrs["_fused"])
+            row = {"name": event.call.op, "cat": event.device, "pid": process, "tid": event.thread, "args": args}
             start, end = event.start_ns / 1000, event.end_ns / 1000
             if event.is_asynchronous:
                 rows += [row | {"ph": "b", "id": number, "ts": start}, row | {"ph": "e", "id": number, "ts": end}]

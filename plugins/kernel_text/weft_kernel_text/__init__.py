@@ -9,14 +9,14 @@ from .dialect import CUDA, CUDA_GPU, DIALECTS, OPENCL, OPENCL_CPU, OPENCL_GPU, D
 from .elementwise import elementwise
 from .epilogue import CHANNEL, FULL, Epilogue, bias
 from .matmul import matmul
-from .nodes import ALIASES, NODES, NodeKernel
+from .nodes import ALIASES, FUSIONS, NODES, FusedKernel, NodeKernel
 from .plan import INPUT, OUTPUT, SCRATCH, SIZE, Argument, KernelText, Plan
 from .steps import Literal, Step, has
 from .window import Window, sliding
 
 __all__ = [
-    "ALIASES", "CHANNEL", "CUDA", "CUDA_GPU", "DIALECTS", "FULL", "INPUT", "NODES", "OPENCL", "OPENCL_CPU",
-    "OPENCL_GPU", "OUTPUT", "SCRATCH", "SIZE", "Argument", "Dialect", "Epilogue", "KernelText", "Literal",
-    "NodeKernel", "Plan", "Step", "Target", "Window", "bias", "conv2d", "depthwise_conv2d", "elementwise", "has",
-    "matmul", "sliding",
+    "ALIASES", "CHANNEL", "CUDA", "CUDA_GPU", "DIALECTS", "FULL", "FUSIONS", "INPUT", "NODES", "OPENCL", "OPENCL_CPU",
+    "OPENCL_GPU", "OUTPUT", "SCRATCH", "SIZE", "Argument", "Dialect", "Epilogue", "FusedKernel", "KernelText",
+    "Literal", "NodeKernel", "Plan", "Step", "Target", "Window", "bias", "conv2d", "depthwise_conv2d", "elementwise",
+    "has", "matmul", "sliding",
 ]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from weft.api import Bind
 
-from . import of_arrays, of_images, of_numbers
+from . import of_arrays, of_fused, of_images, of_numbers
 from .dialect import Target
 from .plan import Plan
 
@@ -20,6 +20,15 @@ class NodeKernel(NamedTuple):
     make: PlanFunction
     dtypes: Mapping[str, tuple[str, ...]]  # type attribute: the types there is text for
     host: tuple[str, ...] = ()  # inputs read in host memory; `make` needs their values
+
+
+class FusedKernel(NamedTuple):
+    """How several nodes become one plan: see weft's FusionDef. `make` raises Unimplemented where it cannot."""
+
+    make: PlanFunction
+    ops: tuple[str, ...]
+    heads: tuple[str, ...] = ()
+    priority: int = 0
 
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -74,6 +83,11 @@ def _rows() -> Iterator[tuple[str, NodeKernel]]:
 
 
 NODES: dict[str, NodeKernel] = dict(_rows())
+
+FUSIONS: dict[str, FusedKernel] = {
+    "Elementwise": FusedKernel(of_fused.chain, of_fused.OPS),
+    "Product": FusedKernel(of_fused.product, of_fused.OPS, of_fused.HEADS, priority=1),
+}
 
 # Ops that launch nothing: output 0 is the buffer of input 0. Op: inputs in host memory.
 ALIASES: dict[str, tuple[str, ...]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.api import Bind, dtypes, errors
+from weft.api import Attrs, Bind, DType, dtypes, errors
 
 from .convolution import conv2d
 from .copies import copy, fill
@@ -35,31 +35,35 @@ def pooling(target: Target, b: Bind) -> Plan:
     return pool(target, b.op, b.inputs[0].dtype, window)
 
 
-def _channels(b: Bind, count: int) -> tuple[int, ...]:
-    """The shape of a vector of channels that broadcasts against the images."""
-    rank = len(b.inputs[0].meta.dims)
-    return (count, *(1,) * (rank - 2)) if b.attrs["data_format"][1] == "C" else (count,)
+def channels(attrs: Attrs, count: int, rank: int) -> tuple[int, ...]:
+    """The shape of a vector of channels that broadcasts against images of this rank."""
+    return (count, *(1,) * (rank - 2)) if attrs["data_format"][1] == "C" else (count,)
 
 
 def bias_add(target: Target, b: Bind) -> Plan:
     x, bias = b.inputs
-    operands = [(x.dtype, x.meta.dims), (bias.dtype, _channels(b, bias.size))]
+    operands = [(x.dtype, x.meta.dims), (bias.dtype, channels(b.attrs, bias.size, len(x.meta.dims)))]
     return elementwise(target, (Step("AddV2", (0, 1)),), operands)
 
 
-def batch_norm(target: Target, b: Bind) -> Plan:
-    """(x - mean) * (scale / sqrt(variance + epsilon)) + offset, in float32; the statistics are passed on."""
-    if b.attrs["is_training"]:
+def normalisation(attrs: Attrs, dtype: DType) -> tuple[Step, ...]:
+    """(x - mean) * (scale / sqrt(variance + epsilon)) + offset, in float32, over x, scale, offset, mean, variance."""
+    if attrs["is_training"]:
         raise errors.Unimplemented("no kernel text for batch normalisation in training")
+    return (
+        Step("Cast", (0,), dtypes.float32), Step("AddV2", (4, Literal(attrs["epsilon"]))), Step("Rsqrt", (6,)),
+        Step("Mul", (1, 7)), Step("Sub", (5, 3)), Step("Mul", (9, 8)), Step("AddV2", (10, 2)),
+        Step("Cast", (11,), dtype),
+    )
+
+
+def batch_norm(target: Target, b: Bind) -> Plan:
+    """The normalised images; the statistics are passed on."""
     x, *parameters = b.inputs
     if not x.size:
         raise errors.Unimplemented("no kernel text for batch normalisation of nothing")
-    vector = _channels(b, parameters[0].size)
-    steps = [
-        Step("Cast", (0,), dtypes.float32), Step("AddV2", (4, Literal(b.attrs["epsilon"]))), Step("Rsqrt", (6,)),
-        Step("Mul", (1, 7)), Step("Sub", (5, 3)), Step("Mul", (9, 8)), Step("AddV2", (10, 2)),
-        Step("Cast", (11,), x.dtype),
-    ]
+    vector = channels(b.attrs, parameters[0].size, len(x.meta.dims))
+    steps = normalisation(b.attrs, x.dtype)
     operands = [(x.dtype, x.meta.dims), *((p.dtype, vector) for p in parameters)]
     launches = [*elementwise(target, steps, operands).launches]
     count = whole((parameters[0].size,))

@@ -44,14 +44,14 @@ class Plan:
     scratch: tuple[int, ...] = ()
 
     def over(self, inputs: Sequence[int] = (), outputs: Sequence[int] = (0,)) -> Plan:
-        """The same with input i of the texts being the node's input inputs[i], and so its outputs. No scratch."""
-        assert not self.scratch
+        """The same with input i of the texts being the node's input inputs[i], and so its outputs."""
         names = {INPUT: inputs, OUTPUT: outputs}
-        return Plan(tuple(
-            replace(text, arguments=tuple(a if a.kind == SIZE else Argument(a.kind, names[a.kind][a.value])
+        launches = (
+            replace(text, arguments=tuple(Argument(a.kind, names[a.kind][a.value]) if a.kind in names else a
                                           for a in text.arguments))
             for text in self.launches
-        ))
+        )
+        return replace(self, launches=tuple(launches))
 
 
 class Pointer(NamedTuple):

@@ -1,0 +1,139 @@
+"""Plans for several nodes at once: chains of elementwise ops, and products with what is done to each sum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.api import Bind, FusedOp, errors
+
+from .broadcast import Dims
+from .dialect import Target
+from .elementwise import elementwise
+from .epilogue import CHANNEL, FULL, Epilogue
+from .matmul import matmul
+from .of_images import channels, convolution, depthwise, normalisation
+from .of_numbers import elementwise_types
+from .plan import Plan
+from .steps import Literal, Step
+
+NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
+BY_SHAPES = ("Equal", "NotEqual")  # may be decided by them
+HEADS = ("Conv2D", "DepthwiseConv2dNative", "MatMul")
+OPS = (*(op for op in elementwise_types() if op not in BY_SHAPES), "BiasAdd", "Cast", "Identity", "SelectV2", *NORMS)
+
+
+def chain(target: Target, b: Bind) -> Plan:
+    """Elementwise ops alone."""
+    steps = Steps(b, b.fused)
+    inputs = steps.inputs()
+    operands = [(b.inputs[i].dtype, steps.shape(i)) for i in inputs]
+    return elementwise(target, steps.numbered(inputs), operands, shape=b.outputs[0].dims).over(inputs)
+
+
+def product(target: Target, b: Bind) -> Plan:
+    """A product, and elementwise ops over its sums."""
+    heads = [each for each in b.fused if each.op in HEADS]
+    if not heads:
+        raise errors.Unimplemented("there is no product among these nodes")
+    head = heads[0]
+    steps = Steps(b, [each for each in b.fused if each is not head])
+    inputs = steps.inputs()
+    operands = tuple((b.inputs[i].dtype, _kind(steps.shape(i), b.outputs[0].dims)) for i in inputs)
+    epilogue = Epilogue(steps.numbered([head.results[0], *inputs]), operands)
+    inputs_of_head = tuple(b.inputs[a] for a in head.args)
+    alone = Bind(b.node, head.op, head.attrs, inputs_of_head, head.outputs, b.device, b.stream, {})
+    return _head(target, alone, epilogue).over((*head.args, *inputs))
+
+
+def _head(target: Target, b: Bind, epilogue: Epilogue) -> Plan:
+    if b.op == "MatMul":
+        left, right = (x.meta.dims for x in b.inputs)
+        return matmul(target, b.outputs[0].dtype, left, right, transpose_x=b.attrs["transpose_a"],
+                      transpose_y=b.attrs["transpose_b"], epilogue=epilogue)
+    return (convolution if b.op == "Conv2D" else depthwise)(target, b, epilogue)
+
+
+def _kind(shape: Dims, output: Dims) -> str:
+    """How an operand of this shape goes with sums of that shape. Raises Unimplemented."""
+    if shape == output:
+        return FULL
+    if shape and shape[-1] == output[-1] and set(shape[:-1]) <= {1}:
+        return CHANNEL
+    raise errors.Unimplemented(f"an operand of shape {list(shape)} after a product of shape {list(output)}")
+
+
+class Steps:
+    """What fused ops do, as steps whose operands are values of `Bind.fused`, earlier steps or literals."""
+
+    def __init__(self, b: Bind, fused: Sequence[FusedOp]) -> None:
+        self._b = b
+        self._shapes: dict[int, Dims] = {}  # of inputs that broadcast as if they were of another shape
+        self._made: dict[int, int] = {}  # value -> the step that makes it
+        self._steps: list[Step] = []  # values by number, steps as -1 - number
+        for each in fused:
+            count, first = len(each.args), len(self._steps)
+            for step in self._own_steps(each):
+                args = [a if isinstance(a, Literal) else each.args[a] if a < count else -1 - (first + a - count)
+                        for a in step.args]
+                self._steps.append(step._replace(args=self._with_literals(args)))
+            self._made[each.results[0]] = len(self._steps) - 1
+
+    def shape(self, value: int) -> Dims:
+        return self._shapes.get(value, self._b.inputs[value].meta.dims)
+
+    def inputs(self) -> list[int]:
+        """The inputs that the steps read."""
+        count = len(self._b.inputs)
+        return sorted({a for step in self._steps for a in step.args if not isinstance(a, Literal) and 0 <= a < count})
+
+    def numbered(self, operands: Sequence[int]) -> tuple[Step, ...]:
+        """The steps over these values."""
+        number = {value: i for i, value in enumerate(operands)}
+        first = len(operands)
+
+        def of(arg: int | Literal) -> int | Literal:
+            if isinstance(arg, Literal):
+                return arg
+            if arg in number:
+                return number[arg]
+            return first + (-1 - arg if arg < 0 else self._made[arg])
+
+        return tuple(step._replace(args=tuple(map(of, step.args))) for step in self._steps)
+
+    def _own_steps(self, each: FusedOp) -> Sequence[Step]:
+        """Steps over the op's own arguments."""
+        if each.op == "Cast":
+            if each.attrs["Truncate"]:
+                raise errors.Unimplemented("no kernel text for casts that truncate floats")
+            return (Step("Cast", (0,), each.outputs[0].dtype),)
+        if each.op != "BiasAdd" and each.op not in NORMS:
+            return (Step(each.op, tuple(range(len(each.args)))),)
+        for value in each.args[1:]:
+            vector = channels(each.attrs, self._input(value)[-1], len(each.outputs[0].dims))
+            if self._shapes.setdefault(value, vector) != vector:
+                raise errors.Unimplemented("one vector is that of channels in two layouts")
+        return (Step("AddV2", (0, 1)),) if each.op == "BiasAdd" else normalisation(each.attrs, each.outputs[0].dtype)
+
+    def _input(self, value: int) -> Dims:
+        if value >= len(self._b.inputs):
+            raise errors.Unimplemented("a vector of channels that is computed by the same kernel")
+        return self._b.inputs[value].meta.dims
+
+    def _with_literals(self, args: Sequence[int | Literal]) -> tuple[int | Literal, ...]:
+        """The operands of a step, numbers that are known in their places: of two, one at most."""
+        known = [i for i, a in enumerate(args) if not isinstance(a, Literal) and self._is_number(a)]
+        if len(args) != 2 or len(known) != 1 or any(isinstance(a, Literal) for a in args):
+            return tuple(args)
+        return tuple(Literal(self._number(a)) if i in known else a for i, a in enumerate(args))  # type: ignore[arg-type]
+
+    def _is_number(self, value: int) -> bool:
+        """True for an input that is one float, and known."""
+        if not 0 <= value < len(self._b.inputs):
+            return False
+        info = self._b.inputs[value]
+        return info.value is not None and info.size == 1 and info.dtype.kind == "f"
+
+    def _number(self, value: int) -> float:
+        known = self._b.inputs[value].value
+        assert known is not None
+        return float(known.reshape(-1)[0])
