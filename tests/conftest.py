@@ -12,10 +12,13 @@ settings.load_profile("weft")
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """The devices beside those that are always there, and how many of TensorFlow's recorded cases were run, as tests
-    record them: properties "device tested" and "golden cases"."""
+    record them: properties "device tested", "kernel text tested" and "golden cases"."""
     passed = terminalreporter.getreports("passed")
     devices = {value for report in passed for name, value in report.user_properties if name == "device tested"}
     terminalreporter.write_line(f"devices tested: {', '.join(['CPU:0', 'EXAMPLE:0', *sorted(devices)])}")
+    texts = {value for report in passed for name, value in report.user_properties if name == "kernel text tested"}
+    if texts:
+        terminalreporter.write_line(f"kernel text tested: {', '.join(sorted(texts))}")
     counts = [count for report in passed for name, count in report.user_properties if name == "golden cases"]
     if counts:
         ways = "fed, as constants and between buffers"

@@ -1,4 +1,5 @@
-"""An interpreter of its own that has an OpenCL device: PoCL where `make opencl-cpu` has put it, else this machine's.
+"""An interpreter of its own that has an OpenCL device: PoCL where `make opencl-cpu` has put it, else what this machine
+has, in the end Oclgrind, an interpreter of kernels that comes with the development environment.
 
 The drivers bring threads, and read their environment once: both are kept away from all other tests.
 """
@@ -37,12 +38,18 @@ def unpacked() -> dict[str, str]:
     return {"OCL_ICD_VENDORS": str(home / "vendors"), "LD_LIBRARY_PATH": ":".join(p for p in paths if p)}
 
 
+def environment() -> dict[str, str]:
+    """Of a process that is to find that device, and the modules of the tests."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("WEFT_")}
+    return kept | unpacked() | {"PYTHONPATH": str(TESTS)}
+
+
 def run(code: str, cache: Path, env: Mapping[str, str] | None = None) -> Any:
     """What `code` hands to `tell(...)` in a fresh interpreter where warnings are errors."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("WEFT_")} | unpacked()
-    own = {"PYTHONPATH": str(TESTS), "XDG_CONFIG_HOME": str(cache), "XDG_CACHE_HOME": str(cache)}
+    own = {"XDG_CONFIG_HOME": str(cache), "XDG_CACHE_HOME": str(cache)}
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PREAMBLE + textwrap.dedent(code)], env=kept | own | dict(env or {}),
+        [sys.executable, "-W", "error", "-c", PREAMBLE + textwrap.dedent(code)],
+        env=environment() | own | dict(env or {}),
         cwd=cache, capture_output=True, text=True, timeout=120, check=False,
     )
     assert done.returncode == 0, done.stderr

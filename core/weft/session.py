@@ -164,14 +164,12 @@ class Session:
             return lower(order, placement, list(zip(fed, metas, strict=True)), wanted, acting, visible,
                          self._runtime.host.registries.ops)
 
-        def linked(program: HostProgram, given: Sequence[TensorMetadata], shared: Shared, anew: bool) -> Linked:
+        def linked(program: HostProgram, given: Sequence[TensorMetadata], shared: Shared) -> Linked:
             while True:
                 try:
                     executable = link(program, self._runtime.host, given, shared=shared, waits=True,
                                       fuses=FUSION not in self._runtime.config.passes.disable)
                 except NodesDeclined as declined:
-                    if not anew:
-                        raise
                     for refusal in declined.refusals:
                         self._placer.decline(*refusal)
                     self._placement = self._place(self._graph, self.nodes)

@@ -1,37 +1,38 @@
-"""The queue of a device: commands run in order, and a thread lets go of host memory once they are done with it.
+"""The queue of a device: commands run in order, and host memory is let go of once they are done with it.
 
-Whoever waits for a command waits for the newest one, on its own thread, without the GIL. The waiter does the same for
-copies that nobody waits for (a step may fail after it enqueued them): to drop the event of a running copy would block,
-and to drop its array would let the driver write into memory of others. Drivers call back into no Python code.
+Whoever waits for a command waits for the newest one, on its own thread, without the GIL. The events of copies are kept
+until they are done: to drop one earlier would block, and to drop its array would let the driver write into memory of
+others. What is done is dropped by whoever waits or copies next. Drivers call back into no Python code.
 
 A fault is for good: what comes later in the queue depends on what failed.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
 from typing import Any
 
 import pyopencl as cl
 from weft.api import Unavailable
 
-Kept = tuple[cl.Event, Any, Any]  # a copy's event, and the memory that it needs
+MOST_COPIES = 256  # that may be unfinished: whoever enqueues more waits for the oldest
+DONE = cl.command_execution_status.COMPLETE
 
 
 class Queue:
-    """`handle` is OpenCL's. Whoever enqueues something there holds `lock`, and says so with `enqueued`."""
+    """`handle` is OpenCL's; what is enqueued there goes through `enqueue`."""
 
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
         self.handle = cl.CommandQueue(context, device)
-        self.lock = threading.Lock()
+        self._lock = threading.Lock()
         self._newest: cl.Event | None = None
+        self._copies: deque[Any] = deque()  # events of those that may be unfinished; each holds its array
         self._fault = ""
-        self._kept: SimpleQueue[Kept | None] = SimpleQueue()
-        self._waiter: threading.Thread | None = None
         _queues.add(self)
 
     def check(self) -> None:
@@ -42,7 +43,7 @@ class Queue:
     def enqueue(self, command: Callable[..., cl.Event], *arguments: Any) -> None:
         """Call `command(handle, *arguments)`, which enqueues something and gives its event."""
         self.check()
-        with self.lock:
+        with self._lock:
             try:
                 self._newest = command(self.handle, *arguments)
             except cl.MemoryError as error:
@@ -61,8 +62,11 @@ class Queue:
     def record(self) -> cl.Event | None:
         """The newest command's event, None where there is none."""
         self.check()
-        with self.lock:
-            self.handle.flush()
+        with self._lock:
+            try:
+                self.handle.flush()
+            except cl.Error as error:
+                raise self.lose(error) from error
             return self._newest
 
     def synchronize(self, event: cl.Event | None) -> None:
@@ -72,63 +76,54 @@ class Queue:
                 event.wait()
             except cl.Error as error:
                 raise self.lose(error) from error
-            with self.lock:
-                if self._newest is event:
-                    self._newest = None  # it holds its copy's array
+            with self._lock:
+                self._let_go()
 
     def lose(self, error: Exception) -> Unavailable:
         """The device does not work any more: what to raise now, and from then on."""
         self._fault = self._fault or f"the device was lost: {error}"
+        self._abandon()
         return Unavailable(self._fault)
 
     def close(self) -> None:
-        """Wait for what is enqueued, and end the thread."""
-        if self._waiter is not None:
-            self._kept.put(None)
-            self._waiter.join()
-            self._waiter = None
+        """Wait for what is enqueued, unless the device was lost."""
         if not self._fault:
-            self.handle.finish()
-            self._fault = "the device has been closed"
+            try:
+                self.handle.finish()
+            except cl.Error as error:
+                self.lose(error)
+            else:
+                self._copies.clear()
+                self._fault = "the device has been closed"
         self._newest = None
 
     def _copy(self, handle: cl.CommandQueue, target: Any, source: Any) -> cl.Event:
+        self._let_go()
+        if len(self._copies) >= MOST_COPIES:
+            self._copies[0].wait()
+            self._let_go()
         event = cl.enqueue_copy(handle, target, source, is_blocking=False)
-        if self._waiter is None:
-            self._waiter = threading.Thread(target=self._let_go, name=f"weft-opencl-{os.getpid()}", daemon=True)
-            self._waiter.start()
-        self._kept.put((event, target, source))
-        return event
+        self._copies.append(event)
+        return cl.Event.from_int_ptr(event.int_ptr)  # the same, but it holds no array, and may be dropped at any time
 
     def _let_go(self) -> None:
-        is_open = True
-        while is_open:
-            batch = [self._kept.get()]
-            while True:
-                try:
-                    batch.append(self._kept.get_nowait())
-                except Empty:
-                    break
-            copies = [kept for kept in batch if kept is not None]
-            is_open = len(copies) == len(batch)
-            try:
-                if copies:
-                    copies[-1][0].wait()
-            except cl.Error as error:
-                self.lose(error)
-            batch.clear()
-            copies.clear()
+        """Drop the copies that are done; `_lock` is held."""
+        while self._copies and self._copies[0].command_execution_status == DONE:
+            self._copies.popleft()
+
+    def _abandon(self) -> None:
+        """Nobody can tell whether the copies that are left will end: their events live for ever."""
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._copies))  # the end of the interpreter drops all else
 
     def forked(self) -> None:
         """In a child: the driver's threads are not here, so nothing of it may be used, nor let go."""
         self._fault = "the device belongs to the process that forked this one"
-        self.lock = threading.Lock()
-        self._waiter = None
-        _left.append((self.handle, self._newest, self._kept))
+        self._lock = threading.Lock()
+        self._copies.extend((self.handle, self._newest))
+        self._abandon()
 
 
 _queues: weakref.WeakSet[Queue] = weakref.WeakSet()
-_left: list[Any] = []
 
 
 def _forked() -> None:

@@ -39,8 +39,9 @@ class Native:
     def kernel(self, source: str, name: str, options: str = "") -> Launch:
         """The kernel of this name in a program text, built when it is first asked for, in this process or in another.
 
-        Raises Internal, with the compiler's first three errors.
+        Raises Internal, with the compiler's first three errors, and Unavailable when the device was lost.
         """
+        self.commands.check()
         key = source, name, options
         if key not in self._launches:
             program = self.programs.get(source, options)

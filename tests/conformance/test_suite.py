@@ -15,7 +15,8 @@ import weft
 import weft_conformance
 from weft_conformance import Broken, SettingsError, load_settings
 from weft_conformance.arrays import any_bits, fixed_size_types, generator, numbers
-from weft_conformance.levels.kernels import Declined, apply
+from weft_conformance.golden import cases
+from weft_conformance.levels.kernels import Declined, apply, is_zeros_out_of_range
 from weft_conformance.samples import samples, varied_type
 from weft_conformance.settings import TOLERANCES, Settings
 from weft_conformance.subject import Subject
@@ -126,6 +127,16 @@ def test_every_op_of_the_reference_has_samples_that_it_takes():
         if not any(runs(on, op, sample) for sample in samples(definition, dtype, rule.values if rule else ())):
             without.append(op)
     assert not without
+
+
+@pytest.mark.parametrize(("device", "outputs", "is_right"), [
+    ("SIM:0", [np.zeros((1, 4), np.float32)], True), ("SIM:0", [np.ones((1, 4), np.float32)], False),
+    ("CPU:0", [np.zeros((1, 4), np.float32)], False),  # its memory is the host's: it can look at the index
+    ("SIM:0", weft.errors.InvalidArgument("indices[0] = 3 is not in [0, 3)"), False),  # right, and no zeros
+])
+def test_an_index_out_of_range_may_give_zeros_on_devices_of_their_own_memory(device, outputs, is_right):
+    (case, *_) = [c for c in cases()["GatherV2"] if "is not in" in c.message]
+    assert is_zeros_out_of_range(Subject(device), case, outputs) == is_right
 
 
 def test_samples_are_arrays_of_the_type_that_was_asked_for():

@@ -13,6 +13,8 @@ from weft_kernel_text import OPENCL_CPU, OPENCL_GPU, Literal, Step, elementwise,
 from weft_kernel_text.element import ELEMENTS
 from weft_kernel_text.table import OPS
 
+pytestmark = pytest.mark.usefixtures("driver")
+
 INF, NAN = np.inf, np.nan
 F = dtypes.float32
 TYPES = [np.dtype(t) for t in (np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int32, np.int64, np.int8,

@@ -2,7 +2,9 @@
 
 import re
 
+import numpy as np
 import pytest
+from kernel_text_nodes import node
 from run_op import REGISTRIES
 from weft import dtypes
 from weft.errors import Unimplemented
@@ -120,6 +122,26 @@ def test_a_long_chain_is_no_deeper_than_a_short_one():
 def test_nothing_to_compute_is_no_launch():
     assert elementwise(OPENCL_CPU, (Step("Neg", (0,)),), [(F, (3, 0))]).launches == ()
     assert matmul(OPENCL_CPU, F, (0, 4), (4, 5)).launches == ()
+
+
+def test_batches_that_broadcast_in_more_than_one_way_are_unimplemented():
+    with pytest.raises(Unimplemented, match="more than one way"):
+        matmul(OPENCL_GPU, F, (2, 3, 4, 5), (3, 5, 6))
+
+
+@pytest.mark.parametrize(("op", "shapes", "attrs"), [
+    ("MaxPool", ((1, 4, 4, 4),), {"ksize": (1, 1, 1, 2), "strides": (1, 1, 1, 2), "padding": "SAME"}),
+    ("Conv2D", ((1, 4, 4, 4), (1, 1, 4, 4)),
+     {"strides": (1, 1, 1, 1), "padding": "SAME", "data_format": "NCHW"}),
+    ("DepthwiseConv2dNative", ((1, 7, 7, 2), (3, 3, 2, 1)),
+     {"strides": (1, 1, 1, 1), "padding": "SAME", "dilations": (1, 2, 2, 1)}),
+    ("Equal", ((2,), (3,)), {"incompatible_shape_error": False}),
+    ("NotEqual", ((2, 1, 3), (2, 2)), {"incompatible_shape_error": False}),
+])
+def test_what_there_is_no_text_for_and_what_tensorflow_does_without_a_kernel_is_unimplemented(op, shapes, attrs):
+    b = node(op, [np.zeros(shape, np.float32) for shape in shapes], {"T": F} | attrs)
+    with pytest.raises(Unimplemented):
+        NODES[op].make(OPENCL_CPU, b)
 
 
 @pytest.mark.parametrize(("value", "dtype", "text"), [

@@ -44,8 +44,9 @@ class Binder:
         declined."""
         refusals: list[tuple[str, str]] = []
         for kernel in self.candidates:
-            bound = bind(kernel, Bind(self.call.node, self.op.name, self.call.attrs, tuple(inputs), tuple(outputs),
-                                      self.device, STREAM, self.prepared), self.device_name)
+            node = Bind(self.call.node, self.op.name, self.call.attrs, tuple(inputs), tuple(outputs), self.device,
+                        STREAM, self.prepared)
+            bound = bind(kernel, node, self.device_name)
             if not isinstance(bound, Declined):
                 return kernel, bound, refusals
             refusals.append((kernel.pack, bound.reason))
@@ -73,8 +74,8 @@ class Binder:
 
 
 def bind(kernel: KernelDef, node: Bind, device: str) -> Bound | Declined:
-    """What the kernel's bind returns on the device of this name. Raises PluginError for what it raises, unless that is
-    weft's and meant for the user."""
+    """What the kernel's bind returns. Raises PluginError for what it raises, unless that is weft's and meant for the
+    user."""
     try:
         bound = kernel.bind(node)
         check_bound(bound, kernel.pack, node.op)

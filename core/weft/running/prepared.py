@@ -21,7 +21,7 @@ from .executor import Executable
 from .feeds import convert, fits
 from .frame import free
 from .host_context import HostContext
-from .link import NodesDeclined, Shared
+from .link import NodesDeclined, Shared, link
 from .step import CancelToken, RunOptions, Step
 from .trace import RunMetadata, Trace
 
@@ -37,13 +37,13 @@ class Linked(NamedTuple):
     shared: Shared
 
 
-Linking = Callable[[HostProgram, Sequence[TensorMetadata], Shared, bool], Linked]
+Linking = Callable[[HostProgram, Sequence[TensorMetadata], Shared], Linked]
 
 
 class Prepared:
     """Runs one step for arrays in the order of its feeds. Safe to call from several threads at once.
 
-    `linking(program, metas, shared, anew)` links the program or, with `anew`, one lowered anew when kernels decline it.
+    `linking(program, metas, shared)` links the program, or one lowered anew when kernels decline it.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Prepared:
         if shapes is not None:
             metas = [TensorMetadata(m.dtype, s) for m, s in zip(metas, shapes, strict=True)]
         program, shared = self._latest
-        linked = self._linking(program, metas, shared, True)
+        linked = self._linking(program, metas, shared)
         self._latest = linked.program, linked.shared
         return linked.executable
 
@@ -145,7 +145,7 @@ class Prepared:
         """The dynamic variant; None where a device needs static shapes: then the oldest variant makes room."""
         program, shared = self._latest
         try:
-            return self._linking(program, self._metas, shared, False).executable
+            return link(program, self._host, self._metas, shared=shared, waits=True, fuses=False)
         except NodesDeclined:
             self._may_be_dynamic = False
             return None

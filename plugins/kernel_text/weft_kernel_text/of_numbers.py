@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from math import prod
 
 from weft.api import Bind, errors, geometry
@@ -39,7 +40,7 @@ def elementwise_types() -> dict[str, tuple[str, ...]]:
 
 def elementwise_node(target: Target, b: Bind) -> Plan:
     inputs = [(x.dtype, x.meta.dims) for x in b.inputs]
-    if not all(geometry.shapes_fit(x, b.outputs[0].dims) for _, x in inputs):
+    if not all(geometry.shapes_fit(x, y) for (_, x), (_, y) in combinations(inputs, 2)):
         raise errors.Unimplemented("the comparison of shapes that do not fit is decided without a kernel")
     return elementwise(target, (Step(b.op, tuple(range(len(inputs)))),), inputs, shape=b.outputs[0].dims)
 
