@@ -16,9 +16,9 @@ CONFIG: dict[str, Any] = {"plugin": {"example": {"devices": 2}, "sim": {"devices
 on_pairs = pytest.mark.parametrize(("first", "second"), [pair.split("/") for pair in PAIRS], ids=PAIRS)
 
 
-def session_of(*nodes: Node, **config: Any) -> weft.Session:
+def session_of(*nodes: Node, device_of_session: str | None = None, **config: Any) -> weft.Session:
     """A session with devices of its own, two of each simulated type."""
-    return weft.Session(graph(*nodes), CONFIG | config)
+    return weft.Session(graph(*nodes), CONFIG | config, device=device_of_session)
 
 
 def rows(session: weft.Session) -> dict[str, dict[str, str]]:

@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 from .colocation import groups, merged, unknown_partner
 from .device import DeviceName
 from .errors import InvalidArgument, Unimplemented, WeftError, WeftWarning
+from .host_numbers import is_of_numbers, kept
 from .kernel import KernelDef, KernelRegistry, dtype_names
 from .placement_config import PlacementConfig
 from .resolve import Resolved
@@ -38,6 +39,12 @@ class DeviceView(Protocol):
 
     def why_not(self, device_type: str, index: int | None) -> str:
         """Why a device of this type, or the one of this index, cannot be used."""
+
+    def is_host_visible(self, name: str) -> bool:
+        """Whether this device works on host memory."""
+
+    def host_device(self) -> str | None:
+        """The short name of a device that works on host memory, if there is one."""
 
     def missing_plugins(self) -> list[str]:
         """The plugins that are not in use, each with the reason."""
@@ -133,8 +140,11 @@ class Placer:
         resolved = {name: entry for name, entry in nodes.items() if isinstance(entry, Resolved)}
         for name, entry in nodes.items():
             rows[name].error = entry if isinstance(entry, WeftError) else _lost_partner(entry, nodes)
+        free = []  # nodes that ask for nothing, neither for a device nor for each other
         for names in groups(entry.node for entry in resolved.values()):
-            self._assign([Member(rows[name], resolved[name]) for name in names if rows[name].error is None])
+            group = self._assign([Member(rows[name], resolved[name]) for name in names if rows[name].error is None])
+            free += [row.node for row, _ in group.members if group.asker is None and len(names) == 1]
+        self._keep_on_host(free, rows, resolved)
         self._report()
         return Placement(rows)
 
@@ -142,17 +152,20 @@ class Placer:
         """A pack's kernels for a device's type declined this node: the next placement asks others."""
         self._declined.setdefault((node, device.partition(":")[0]), []).append((pack, reason))
 
-    def _assign(self, colocated: Sequence[Member]) -> None:
+    def _assign(self, colocated: Sequence[Member]) -> Group:
         group = Group([member for member in colocated if member.row.op not in HOST_OPS])
         for row, _ in colocated:
             if row.op in HOST_OPS:
                 row.device, row.reason = "", "needs no kernel"
         request = self._request_of(group, colocated)
-        if not group.members:
-            return
-        if request is None:
+        if group.members and request is None:
             self._first_that_can(group, self._devices.choices(), "first in order with a kernel")
-            return
+        elif group.members and request is not None:
+            self._meet(group, request)
+        return group
+
+    def _meet(self, group: Group, request: DeviceName) -> None:
+        """Place the group where it is asked to be or, as the fallback policy says, elsewhere."""
         if self._try(group, request, _how(group, request)):
             return
         missed = next((row for row, _ in group.members if row is group.asker), group.members[0].row).refused[-1][1]
@@ -161,6 +174,24 @@ class Placer:
         reason = f"first in order with a kernel; the request could not be met: {missed}"
         if self._first_that_can(group, choices, reason):
             self._not_met(group, request, missed)
+
+    def _keep_on_host(
+        self, free: Iterable[str], rows: Mapping[str, Assignment], entries: Mapping[str, Resolved]
+    ) -> None:
+        """Place whole numbers that only the host reads there, of the nodes that are free to go anywhere."""
+        visible = {device: not device or self._devices.is_host_visible(device)
+                   for device in {row.device for row in rows.values()} if device is not None}
+        on_host = {name for name, row in rows.items() if row.device is not None and visible[row.device]}
+        candidates = {name for name in free if name not in on_host and rows[name].kernel is not None
+                      and is_of_numbers(entries[name])}
+        host = self._devices.host_device() if candidates else None
+        if host is None:
+            return
+        reads = {name: [(source, name not in on_host and tensor.arg not in _host_inputs(rows[name]))
+                        for (source, _), tensor in zip(entry.inputs, entry.input_tensors, strict=True)]
+                 for name, entry in entries.items()}
+        for name in kept(candidates, on_host, reads):
+            self._try(Group([Member(rows[name], entries[name])]), DeviceName.parse(host), "only the host reads it")
 
     def _request_of(self, group: Group, colocated: Sequence[Member]) -> DeviceName | None:
         """What the nodes of a group ask for together, or the session for them; those whose request cannot be read, or
@@ -322,6 +353,11 @@ def _lost_partner(entry: Resolved, nodes: Mapping[str, object]) -> WeftError | N
     return None if partner is None else InvalidArgument(
         f"the node is to be colocated with '{partner}', which is not in the graph", node=entry.node.name,
         op=entry.op.name, hint=f"remove 'loc:@{partner}' from its attribute '_class'")
+
+
+def _host_inputs(row: Assignment) -> frozenset[str]:
+    """The inputs that a node's kernel reads in host memory."""
+    return row.kernel.host if row.kernel is not None else frozenset()
 
 
 def _how(group: Group, request: DeviceName) -> str:

@@ -137,7 +137,7 @@ def test_graphs_split_between_devices_give_what_one_device_gives(plan):
 
 @pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
 def test_ops_give_what_tensorflow_gives():
-    """The golden cases, as constants: unlike the CPU's those are copied in, and nothing is folded."""
+    """The golden cases, as constants: unlike the CPU's those are copied in, and nothing but shapes is folded."""
     host = runtime().host
     known = [case for op, of_op in cases().items() for case in of_op if host.registries.kernels.candidates(op, "SIM")]
     right, wrong = 0, []

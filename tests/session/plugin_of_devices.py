@@ -13,6 +13,7 @@ WEFT_API = (1, 0)
 def weft_ops(registry):
     registry.add(OpSpec("Test>Positive", inputs=["x: T"], outputs=["y: T"], attrs=["T: type"],
                         metadata=lambda attrs, x: info(x.dtype, (None,))))
+    registry.add(OpSpec("Test>Untold", inputs=["x: T"], outputs=["y: T"], attrs=["T: type"]))
     for name in ("Wrong", "WrongLater", "Elsewhere"):
         registry.add(OpSpec(f"Test>{name}", inputs=["x: T"], outputs=["y: T"], attrs=["T: type"],
                             metadata=lambda attrs, x: x))
@@ -22,7 +23,12 @@ def weft_ops(registry):
 def weft_kernels(registry):
     registry.kernels("CPU", register)
     for device_type in ("EXAMPLE", "SIM", "OPENCL"):
-        registry.kernels(device_type, lambda kernels: kernels.kernel("Test>Elsewhere", alias={0: 0})(lambda b: None))
+        registry.kernels(device_type, elsewhere)
+
+
+def elsewhere(kernels):
+    for op in ("Test>Elsewhere", "Test>Untold"):
+        kernels.kernel(op, alias={0: 0})(lambda b: None)
 
 
 def wrong(x):
@@ -38,5 +44,6 @@ def later(x):
 
 def register(kernels):
     kernels.kernel("Test>Positive", allocates=True)(lambda b: lambda x: x[x > 0])
+    kernels.kernel("Test>Untold", allocates=True)(lambda b: lambda x: x.copy())
     kernels.kernel("Test>Wrong", allocates=True)(lambda b: wrong)
     kernels.kernel("Test>WrongLater", asynchronous=True)(lambda b: later)

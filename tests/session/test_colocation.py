@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import weft
 from build import const, graph, node, placeholder
+from device_pairs import on_pairs, session_of
 from weft.errors import InvalidArgument, Unimplemented, WeftWarning
 
 X = np.float32([1, -2, 4])
@@ -69,6 +70,24 @@ def test_what_declines_at_bind_takes_its_group_along():
     assert made.run("b", {"x": X}).tolist() == [-2, 1, -5]
     assert devices(made) == {"a": "CPU:0", "b": "CPU:0"}
     assert "colocated with 'a': shapes differ" in row(made, "b")["refused"]
+
+
+@on_pairs
+def test_on_any_two_devices_a_group_is_together_or_its_parts_say_why_not(first, second):
+    def made(fallback, *requests):
+        nodes = [node("in", "Neg", "x", device=requests[0]), with_("a", "Relu", "in", to="in"),
+                 with_("b", "Neg", "a", to="in", device=requests[1])]
+        return session_of(placeholder("x", (3,)), *nodes, placement={"fallback": fallback})
+
+    together = made("error", second, "")
+    assert devices(together) == dict.fromkeys(("in", "a", "b"), second)
+    assert together.run("b", {"x": X}).tolist() == [0, -2, 0]
+    with pytest.raises(InvalidArgument, match=f"'in' asks for {second} and 'b' for {first}, but they are colocated"):
+        made("error", second, first).run("b", {"x": X})
+    soft = made("allow", second, first)
+    assert devices(soft) == dict.fromkeys(("in", "a", "b"), second)
+    assert row(soft, "b")["refused"] == f"{first}: colocated with 'in', which asks for {second}"
+    assert soft.run("b", {"x": X}).tolist() == [0, -2, 0]
 
 
 GELU = with_("g", "Example>Gelu", "r", to="r")  # only EXAMPLE has it; only the CPU has Rsqrt

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import weft
 from build import const, graph, node, placeholder
+from weft import dtypes
 from weft.errors import InvalidArgument, NotFound, Unimplemented, WeftWarning
 
 
@@ -146,8 +147,6 @@ def test_a_missing_kernel_is_an_error_that_lists_what_there_is():
     session = weft.Session(graph(const("c", [1], np.int32), node("s", "Sqrt", "c")))
     with pytest.raises(InvalidArgument):
         session.run("s")  # the types of the edge differ
-    from weft import dtypes
-
     bad = weft.Session(graph(placeholder("c", (1,), dtypes.string), node("s", "Shape", "c", T=dtypes.string),
                              node("t", "RealDiv", "i", "i", T=dtypes.int32), const("i", [1], np.int32)))
     with pytest.raises(Unimplemented, match=r"RealDiv with types int32.*registered: CPU cpu.RealDiv") as caught:
@@ -166,6 +165,25 @@ def test_a_device_whose_plugin_failed_is_refused_with_that_reason(tmp_path):
     config = {"plugins": {"load": [str(path)]}, "placement": {"fallback": "error"}}
     with pytest.raises(InvalidArgument, match=r"NPU:0.*plugin npu is failed: .*libnpu\.so\.1 is missing"):
         weft.Session(two_nodes(first="NPU:0"), config).run("a", {"x": X})
+
+
+def test_why_a_device_type_is_not_there_is_told_once(tmp_path):
+    path = tmp_path / "absent.py"
+    path.write_text("""
+from weft.api import errors, hookimpl
+WEFT_API = (1, 0)
+
+def broken(config):
+    raise errors.Unavailable("nothing is plugged in")
+
+@hookimpl
+def weft_devices(registry):
+    registry.device(type="ABSENT", scan=broken, kernels=lambda kernels: None)
+""")
+    nodes = graph(const("i", [1], np.int32), node("d", "RealDiv", "i", "i", device="ABSENT:0", T=dtypes.int32))
+    with pytest.raises(Unimplemented, match="ABSENT:0: unavailable: nothing is plugged in") as caught:
+        weft.Session(nodes, {"plugins": {"load": [str(path)]}}).run("d")
+    assert str(caught.value).count("plugged in") == 1
 
 
 def test_a_program_on_the_cpu_opens_no_other_device(tmp_path):

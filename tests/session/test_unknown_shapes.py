@@ -86,6 +86,14 @@ def test_all_that_is_unknown_is_refused_in_one_round(first, second, monkeypatch)
 
 
 @on_pairs
+def test_an_op_without_a_metadata_function_is_the_hosts(first, second):
+    made = session(second, [placeholder("x", (3,)), node("u", "Test>Untold", "x", device=second)])
+    assert made.run("u", {"x": X}).tolist() == X.tolist()
+    assert assigned(made) == {"u": "CPU:0"}
+    assert rows(made)["u"]["refused"].endswith("Test>Untold: no metadata function tells its shapes")
+
+
+@on_pairs
 def test_strings_stay_on_the_host(first, second):
     nodes = [placeholder("x", (2,), dtypes.string), node("i", "Identity", "x", device=second, T=dtypes.string),
              node("j", "Identity", "i", device=first, T=dtypes.string)]

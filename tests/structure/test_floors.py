@@ -22,7 +22,7 @@ FLOORS = (
     ("graphs", "attr_value function graph graph_order graph_verifier graphdef graphdef_text messages node "
                "tensor_proto wire"),
     ("programs", "host_program program_verifier"),
-    ("passes", "colocation infer lower names place prune resolve"),
+    ("passes", "colocation host_numbers infer lower names place prune resolve"),
     ("running", "running"),
     ("fronts", "__main__ api cli config config_schema config_sources difference discovery installed model "
                "plugin_module plugin_record program runtime session"),

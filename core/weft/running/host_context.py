@@ -12,6 +12,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -233,6 +234,17 @@ class HostContext:
             for record in [self._lost[id(device)] for device in devices if id(device) in self._lost]:
                 raise Unavailable(f"device {record.name} is unavailable: {record.reason}", device=record.name,
                                   hint=record.remedy or None)
+
+    def is_host_visible(self, name: str) -> bool:
+        """Whether this device works on host memory."""
+        records = self.records(name.partition(":")[0])
+        return any(r.name == name and r.attributes.get("host_visible") for r in records)
+
+    def host_device(self) -> str | None:
+        """The short name of a device that works on host memory: one that is open, or the first in order."""
+        ordered = (record for device_type in self.preference() for record in self.records(device_type))
+        return next((r.name for r in chain(self.opened(), ordered)
+                     if r.attributes.get("host_visible") and self._open(r)), None)
 
     def open(self, name: str) -> Device:
         """The device of this short name, opened and probed. Raises NotFound, Unavailable."""

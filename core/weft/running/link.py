@@ -278,9 +278,9 @@ class Linker:
             self._frozen.update(call.results)
         if not outputs or all(o.value is not None for o in outputs) or any(i.value is None for i in inputs):
             return outputs
-        binder = self._binder(call)
+        binder = self._folder(call, (*inputs, *outputs))
         sized = all(o.meta.is_static and o.dtype.itemsize for o in outputs)
-        if binder.op.stateful or not self._visible(call) or not sized:
+        if binder is None or binder.op.stateful or not sized:
             return outputs
         limit = max(FOLDED_BYTES, sum(i.meta.nbytes for i in inputs))
         if sum(o.meta.nbytes for o in outputs) > limit:
@@ -293,6 +293,22 @@ class Linker:
         if frozen:
             self._shared.folded[call.results] = values
         return tuple(map(constant_info, values))
+
+    def _folder(self, call: Call, infos: Sequence[ValueInfo]) -> Binder | None:
+        """Who can tell the results of a call now: its own kernels, if they work on host memory; for scalars and vectors
+        of whole numbers, which is what shapes are made of, those of a device that does."""
+        binder = self._binder(call)
+        if self._visible(call):
+            return binder
+        if not all(info.dtype.kind in "iub" and info.rank in (0, 1) for info in infos):
+            return None
+        name = self._host.host_device()
+        if name is None:
+            return None
+        device = self._host.open(name)
+        kernels = self._host.registries.kernels.candidates(call.op, device.type)
+        able = tuple(k for k in kernels if k.refuses(call.attrs) is None)
+        return replace(binder, candidates=able, device=device, device_name=name)
 
     def _bind_host(self, call: Call) -> BoundCall:
         kernel = self._host.registries.host_kernels.get(call.code)

@@ -1,0 +1,63 @@
+"""Whole numbers that are made of what the host has, and that only the host reads: shapes, axes, sizes.
+
+On a device outside host memory they would be copied there and back in every run, so they stay on the host.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+from .resolve import Resolved
+
+Reads = Mapping[str, Sequence[tuple[str, bool]]]  # node -> for each input the node it reads, whether on a device
+
+
+def is_of_numbers(entry: Resolved) -> bool:
+    """Whether a node makes whole numbers, or truth values, of such."""
+    tensors = (*entry.input_tensors, *entry.output_tensors)
+    return bool(entry.output_tensors) and all(tensor.dtype.kind in "iub" for tensor in tensors)
+
+
+def kept(candidates: Collection[str], on_host: Collection[str], reads: Reads) -> set[str]:
+    """Those candidates that are to be on the host: nobody reads them on a device, and all that they read is there.
+
+    The results of the nodes `on_host` are in host memory."""
+    return _made_of(_only_read(candidates, reads), on_host, reads)
+
+
+def _only_read(candidates: Collection[str], reads: Reads) -> set[str]:
+    """The candidates that are read, and on the host alone, where they are on it themselves."""
+    edges = [edge for edges in reads.values() for edge in edges]
+    elsewhere = Counter(source for source, at_device in edges if at_device)
+    ready = list({source for source, _ in edges if source in candidates and not elsewhere[source]})
+    found: set[str] = set()
+    while ready:
+        name = ready.pop()
+        found.add(name)
+        for source, at_device in reads[name]:
+            elsewhere[source] -= at_device
+            if at_device and not elsewhere[source] and source in candidates:
+                ready.append(source)
+    return found
+
+
+def _made_of(names: set[str], on_host: Collection[str], reads: Reads) -> set[str]:
+    """Those of these nodes that read nothing but what the host has, where they are on it themselves."""
+    users: dict[str, list[str]] = {}
+    missing = dict.fromkeys(names, 0)
+    for name in names:
+        for source, _ in reads[name]:
+            if source not in on_host:
+                users.setdefault(source, []).append(name)
+                missing[name] += 1
+    ready = [name for name, count in missing.items() if not count]
+    found: set[str] = set()
+    while ready:
+        name = ready.pop()
+        found.add(name)
+        for user in users.get(name, ()):
+            missing[user] -= 1
+            if not missing[user]:
+                ready.append(user)
+    return found
