@@ -20,10 +20,10 @@ X = np.float32([1, -2, 3])
 
 @on_pairs
 def test_a_target_runs_and_gives_nothing(first, second):
-    made = session(const("A", [[3, 2], [-1, 0]]), const("x", [[1], [1]]),
+    made = session(placeholder("A", (2, 2)), const("x", [[1], [1]]),
                    node("y", "MatMul", "A", "x", device=first, transpose_a=False, transpose_b=False),
                    node("neg", "Neg", "y", device=second))
-    results, trace = traced(made, ["y:0"], targets=["neg"])
+    results, trace = traced(made, ["y:0"], {"A": [[3, 2], [-1, 0]]}, targets=["neg"])
     assert [r.tolist() for r in results] == [[[5], [-1]]]
     assert [e.device for e in trace.events if e.call.node == "neg" and e.call.code != "weft.copy"] == [second]
 
@@ -154,3 +154,13 @@ def test_a_value_of_another_type_than_declared_does_not_cross(first, second, op)
         assert (caught.value.node, caught.value.device) == ("wrong", "CPU:0")
         assert [r.tolist() for r in made.run(["a", "b"], {"x": -X})] == [(-X).tolist(), [1, 0, 3]]
     assert faults(made) == []
+
+
+@on_pairs
+def test_what_is_made_of_constants_is_made_once_and_not_by_the_device(first, second):
+    made = session(placeholder("x", (2,)), const("v", [2, -15]), const("e", 1),
+                   node("s", "Mul", "v", "e", device=second), node("r", "Neg", "s", device=second),
+                   node("y", "Mul", "x", "r", device=second))
+    result, trace = traced(made, "y", {"x": np.float32([1, 1])})
+    assert result.tolist() == [-2, 15]
+    assert [e.call.node for e in trace.events if e.call.code != "weft.copy"] == ["y"]

@@ -122,12 +122,9 @@ class Linker:
     def link(self, arguments: Sequence[ValueInfo]) -> Executable:
         function = self._function
         for call in function.kernels:
-            if call.code == CONSTANT:
+            if call.code == CONSTANT or (call.args and not call.is_host_kernel and self._frozen.issuperset(call.args)):
                 self._frozen.update(call.results)
         known = infer_registers(function, arguments, self._program.constants, self._host.registries.ops, self._fold)
-        for call in function.kernels:
-            if call.code == COPY and call.args[0] in self._frozen:
-                self._frozen.update(call.results)
         values = {r: info.value for r, info in enumerate(known[len(function.arg_names):], len(function.arg_names))
                   if info.value is not None}
         bound_calls: list[BoundCall] = []
@@ -273,12 +270,11 @@ class Linker:
         self, call: Call, inputs: list[ValueInfo], outputs: tuple[ValueInfo, ...]
     ) -> tuple[ValueInfo, ...]:
         """Outputs with their values, where all inputs are known and running the kernel now is no waste."""
-        frozen = all(a in self._frozen for a in call.args)
-        if frozen:
-            self._frozen.update(call.results)
+        frozen = self._frozen.issuperset(call.args)
         if not outputs or all(o.value is not None for o in outputs) or any(i.value is None for i in inputs):
             return outputs
-        binder = self._folder(call, (*inputs, *outputs))
+        of_shapes = all(info.dtype.kind in "iub" and info.rank in (0, 1) for info in (*inputs, *outputs))
+        binder = self._folder(call) if frozen or of_shapes or self._visible(call) else None
         sized = all(o.meta.is_static and o.dtype.itemsize for o in outputs)
         if binder is None or binder.op.stateful or not sized:
             return outputs
@@ -294,14 +290,12 @@ class Linker:
             self._shared.folded[call.results] = values
         return tuple(map(constant_info, values))
 
-    def _folder(self, call: Call, infos: Sequence[ValueInfo]) -> Binder | None:
-        """Who can tell the results of a call now: its own kernels, if they work on host memory; for scalars and vectors
-        of whole numbers, which is what shapes are made of, those of a device that does."""
+    def _folder(self, call: Call) -> Binder | None:
+        """Who can tell the results of a call now: its own kernels, if they work on host memory, or those of a device
+        that does."""
         binder = self._binder(call)
         if self._visible(call):
             return binder
-        if not all(info.dtype.kind in "iub" and info.rank in (0, 1) for info in infos):
-            return None
         name = self._host.host_device()
         if name is None:
             return None
