@@ -44,7 +44,7 @@ class Device(Protocol):
         """A buffer, or None when there is no memory."""
 
     def free(self, buffer: Buffer) -> None:
-        """Stream-ordered: what is enqueued already may still use the buffer."""
+        """Stream-ordered: what is enqueued already may still use the buffer. Never called by a finalizer."""
 
     def copy_in(self, host: Any, buffer: Buffer, stream: Stream) -> None:
         """Enqueue a copy from a C-contiguous host array."""

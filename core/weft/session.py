@@ -119,6 +119,7 @@ class Session:
         self._closing.cancel()
         self._step.cancel(Cancelled("the session was closed while this ran"))
         self._prepared.clear()
+        self._runtime.host.device_memory.free_dropped()
 
     def forked(self) -> None:
         self._lock = threading.RLock()  # what was being prepared is not in the dict yet

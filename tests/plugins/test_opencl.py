@@ -269,8 +269,7 @@ def test_buffers_go_back_and_threads_end_with_the_host(run: Run) -> None:
         host = session._runtime.host
         memory = host.open("OPENCL:0")._memory
         held = memory.used
-        del session
-        gc.collect()
+        session.close()
         left = memory.used
         host.close()
         ending = [t for t in threading.enumerate() if t.name.startswith("weft-")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 from collections.abc import Iterator
 from contextlib import suppress
@@ -130,8 +129,7 @@ def test_graphs_split_between_devices_give_what_one_device_gives(plan):
         for a, b in zip(made.run(fetches, {"n0": X}), expected, strict=True):
             np.testing.assert_array_equal(a, b)
     drivers = [native(made, name) for name in ("SIM:0", "SIM:1")]
-    del made
-    gc.collect()
+    made.close()
     for driver in drivers:
         assert driver.report == []
         assert driver.memory.used == 0

@@ -18,6 +18,7 @@ from build import const, graph, node, placeholder
 from threads import in_threads
 from weft.errors import Aborted, Cancelled, DeadlineExceeded, InvalidArgument
 from weft.running.step import CancelToken, RunOptions
+from weft.runtime import runtime
 
 CONFIG = {"plugins": {"load": [str(Path(__file__).parent / "plugin_of_tests.py")]}}
 X, NEGATIVE = np.float32([1, 2, 3]), np.float32([-9, 2, 3])
@@ -230,3 +231,40 @@ def test_a_step_that_fails_on_a_device_leaves_nothing_on_its_stream(tmp_path):
         del feed
         gc.collect()
         assert gone() is None
+
+
+def test_what_is_collected_within_a_method_of_a_device_is_freed_later(monkeypatch):
+    """Under a lock of the device's own, for one."""
+    feeds = {"x": np.float32([1, 2])}
+    device, inside, freed = runtime().host.open("EXAMPLE:0"), [], []
+    free, synchronize = device.free, device.synchronize
+
+    def watched(buffer):
+        freed.append(bool(inside))
+        free(buffer)
+
+    def collecting(event):
+        inside.append(1)
+        gc.collect()
+        inside.pop()
+        synchronize(event)
+
+    def session(op):
+        return weft.Session(graph(placeholder("x", (2,)), node("n", op, "x", device="EXAMPLE:0"),
+                                  node("m", op, "n", device="EXAMPLE:0")))
+
+    monkeypatch.setattr(device, "free", watched, raising=False)
+    monkeypatch.setattr(device, "synchronize", collecting, raising=False)
+    other, circle = session("Neg"), []
+    gc.disable()
+    try:
+        garbage = session("Relu")
+        garbage.run("m", feeds)
+        circle.append((circle, garbage))
+        del circle, garbage
+        before = len(freed)
+        assert other.run("m", feeds).tolist() == [1, 2]
+    finally:
+        gc.enable()
+    assert len(freed) > before
+    assert not any(freed)

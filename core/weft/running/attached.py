@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..async_value import AsyncValue, available
 from ..device import STREAM, Device
-from ..errors import Internal, ResourceExhausted
+from ..errors import Internal
 from ..kernel import KernelDef
 from ..tensor import TensorMetadata
+from .device_memory import DeviceMemory
 from .host_array import returned, view
 
 if TYPE_CHECKING:
@@ -123,12 +124,10 @@ def run_event(registers: list[Any], result: int, reach: Callable[[], AsyncValue]
     registers[result] = reach()
 
 
-def device_maker(device: Device, nbytes: int, owner: Callable[[], Step]) -> Maker:
+def device_maker(memory: DeviceMemory, device: Device, nbytes: int, owner: Callable[[], Step]) -> Maker:
     """Makes buffers on a device that live as long as the step which runs. Raises ResourceExhausted."""
     def make() -> Any:
-        buffer = device.allocate(max(nbytes, 1))
-        if buffer is None:
-            raise ResourceExhausted(f"no memory for a buffer of {nbytes} bytes")
+        buffer = memory.allocate(device, nbytes)
         owner().own(device.free, buffer)
         return buffer
 

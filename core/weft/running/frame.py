@@ -16,7 +16,7 @@ import numpy as np
 
 from ..allocators.aligned import array_maker
 from ..device import STREAM
-from ..errors import ResourceExhausted, WeftError
+from ..errors import WeftError
 from ..host_program import COPY, EVENT, HOST, Function
 from ..kernel import run_of
 from ..tensor import TensorMetadata
@@ -39,6 +39,7 @@ from .attached import (
 )
 from .bound_call import BoundCall
 from .dead_memory import poisoned
+from .device_memory import Owned
 from .host_array import given, typed, view
 from .memory_plan import MemoryPlan, Use, plan_memory
 from .numpy_errors import quiet_context
@@ -53,7 +54,6 @@ FEED_USERS = 3  # from how many users on that pays: a copy costs about as much a
 BLOCK = 64  # calls between two looks at whether the step was cancelled
 
 FreshCall = Callable[[Step, list[Any]], list[Any]]  # arguments to results that are new, or views of them
-Owned = tuple[Callable[[Any], None], Any]  # a buffer, and what takes it back
 
 
 class Frame:
@@ -125,12 +125,13 @@ class FrameLayout:
         registers: list[Any] = [None] * (len(self._metas) + 1)
         for register, value in self._presets.items():
             registers[register] = value
-        buffers = self._allocate(plan)
+        owned: list[Owned] = []
+        buffers = self._allocate(plan, owned)
         arrays: dict[tuple[int, TensorMetadata], Any] = {}  # one object for each use of a slot: fewer cache lines
         for register, slot in plan.slot_of.items():
             key = slot, self._metas[register]
             if key not in arrays:
-                buffer = buffers[slot][1]
+                buffer = buffers[slot]
                 arrays[key] = typed(buffer, key[1]) if plan.slots[slot][0] == HOST else buffer
             registers[register] = arrays[key]
         copies = [(i, self._maker(i, registers)()) for i in self.copied_feeds]
@@ -142,9 +143,10 @@ class FrameLayout:
             flat = [partial(then_forget, call, registers, self._dying[n]) if n in self._dying else call
                     for n, call in zip(self.attached, flat, strict=True)]
         if self._host.debug.poison:
-            flat = self._poisoned(flat, [buffer for _, buffer in buffers], dict(copies))
+            flat = self._poisoned(flat, buffers, dict(copies))
         frame = Frame(registers, flat, copies)
-        weakref.finalize(frame, free, buffers, self._host)
+        if owned:
+            weakref.finalize(frame, self._host.device_memory.dropped.extend, owned)
         return frame
 
     def _poisoned(self, flat: list[Attached], buffers: list[Any], copies: dict[int, Any]) -> list[Attached]:
@@ -220,35 +222,35 @@ class FrameLayout:
         out, arg = self._metas[bound.call.results[output]], self._metas[bound.call.args[argument]]
         return out.is_static and out.shape == arg.shape and out.dtype.itemsize == arg.dtype.itemsize
 
-    def _allocate(self, plan: MemoryPlan) -> list[Owned]:
-        """A buffer for each slot. Host memory goes back when the last array over it is gone, which may be later than
-        the frame: a kernel of an abandoned step may still use it."""
-        buffers: list[Owned] = []
+    def _allocate(self, plan: MemoryPlan, owned: list[Owned]) -> list[Any]:
+        """A buffer for each slot; `owned` gets those on devices. Host memory goes back when the last array over it is
+        gone, which may be later than the frame: a kernel of an abandoned step may still use it."""
+        buffers = []
         try:
             for slot, (memory, nbytes) in enumerate(plan.slots):
                 user = next(self.producer[register] for register, s in plan.slot_of.items() if s == slot)
                 buffers.append(self._allocate_slot(memory, nbytes, user))
+                if memory != HOST:
+                    assert user.device is not None
+                    owned.append((user.device.free, buffers[-1]))
         except BaseException:
-            free(buffers)
+            self._host.device_memory.free(owned)
             raise
         return buffers
 
-    def _allocate_slot(self, memory: int, nbytes: int, user: BoundCall) -> Owned:
+    def _allocate_slot(self, memory: int, nbytes: int, user: BoundCall) -> Any:
+        device = user.device
         try:
             if memory == HOST:
-                return keep, self._host.allocator.allocate(nbytes)
-            assert user.device is not None
-            buffer = user.device.allocate(max(nbytes, 1))
-            if buffer is None:
-                raise ResourceExhausted(f"no memory for a buffer of {nbytes} bytes, of {self.plan.nbytes} bytes that a "
-                                        "run of this program takes")
+                return self._host.allocator.allocate(nbytes)
+            assert device is not None
+            what = f"of {self.plan.nbytes} bytes that a run of this program takes"
+            return self._host.device_memory.allocate(device, nbytes, what)
         except WeftError as error:
-            device = None
-            if user.device is not None:
-                self._host.failed(user.device, error)
-                device = self._host.name_of(user.device)
-            raise error.at(node=user.call.node, op=user.call.op, device=device)  # noqa: B904 - the same error
-        return user.device.free, buffer
+            if device is not None:
+                self._host.failed(device, error)
+            name = None if device is None else self._host.name_of(device)
+            raise error.at(node=user.call.node, op=user.call.op, device=name)  # noqa: B904 - the same error
 
     def _maker(self, register: int, registers: list[Any]) -> Maker:
         """Makes the register's arrays, or its buffers, which belong to the step that is in the last of `registers`."""
@@ -256,7 +258,7 @@ class FrameLayout:
         if self._memory[register] != HOST:
             device = self.producer[register].device
             assert device is not None
-            return device_maker(device, meta.nbytes, lambda: registers[-1])
+            return device_maker(self._host.device_memory, device, meta.nbytes, lambda: registers[-1])
         return array_maker(self._host.allocator, meta.dims, meta.dtype.numpy)
 
     def _attach(self, bound: BoundCall, registers: list[Any]) -> Attached | None:
@@ -403,14 +405,3 @@ def _roots(calls: Sequence[BoundCall], count: int) -> list[int]:
         for output, argument in bound.alias.items():
             root[bound.call.results[output]] = root[bound.call.args[argument]]
     return root
-
-
-def keep(_buffer: object) -> None:
-    """Host memory is given back by the last array over it."""
-
-
-def free(buffers: Sequence[Owned], host: HostContext | None = None) -> None:
-    """Give buffers back, unless their host was closed, and its devices with it. It is named, so it lives until then."""
-    if host is None or not host.is_closed:
-        for take_back, buffer in buffers:
-            take_back(buffer)

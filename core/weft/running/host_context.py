@@ -27,6 +27,7 @@ from ..placement_config import preference
 from ..registries import Registries
 from ..work_queue import ConcurrentWorkQueue, WorkQueueConfig
 from ..work_queues import make_work_queue
+from .device_memory import DeviceMemory
 from .resources import Resources
 from .step import CancelToken, Step
 
@@ -79,7 +80,7 @@ class HostContext:
         self.resources = Resources()
         self.cancellation = CancelToken()  # parent of every step on this host
         self._diagnostics = diagnostics
-        self.is_closed = False
+        self.device_memory = DeviceMemory()
         self._waiters: dict[int, Waiter] = {}
         self._lasting: weakref.WeakValueDictionary[int, Step] = weakref.WeakValueDictionary()
         self._order = order
@@ -92,7 +93,7 @@ class HostContext:
             self._queues.append(work_queue)
         self.offers: deque[None] = deque()  # of jobs, to whatever thread of the queue comes; nobody has come yet
         self._lock = threading.RLock()
-        weakref.finalize(self, _close, self._records, self._queues, self._waiters)
+        weakref.finalize(self, _close, self._records, self._queues, self._waiters, self.device_memory)
         inherited.add(self)
 
     @property
@@ -264,8 +265,7 @@ class HostContext:
         """End what runs, close the queue and every device that was opened."""
         self.cancel()
         with self._lock:
-            self.is_closed = True
-            _close(self._records, self._queues, self._waiters)
+            _close(self._records, self._queues, self._waiters, self.device_memory)
 
     def forked(self) -> None:
         self._lock = threading.RLock()  # a device that was being opened is still `found`, and is opened again
@@ -311,7 +311,8 @@ class HostContext:
 
 
 def _close(
-    records: dict[str, list[DeviceRecord]], queues: list[ConcurrentWorkQueue], waiters: dict[int, Waiter]
+    records: dict[str, list[DeviceRecord]], queues: list[ConcurrentWorkQueue], waiters: dict[int, Waiter],
+    memory: DeviceMemory,
 ) -> None:
     for waiter in waiters.values():
         waiter.close()
@@ -319,6 +320,7 @@ def _close(
     for queue in queues:
         queue.close()
     queues.clear()
+    memory.close()
     for record in [r for of_type in records.values() for r in of_type]:
         if record.is_open and record.device is not None:
             record.device.close()

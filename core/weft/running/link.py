@@ -16,21 +16,20 @@ import numpy as np
 from ..allocator import HostAllocator
 from ..allocators.aligned import array_maker
 from ..device import STREAM
-from ..errors import ResourceExhausted, Unimplemented, WeftError
+from ..errors import Unimplemented, WeftError
 from ..host_program import CONSTANT, COPY, EVENT, HOST, OWN, Call, Function, HostProgram
 from ..infer import infer_registers
 from ..kernel import Bind, Declined, FusionDef, KernelDef, run_of
 from ..tensor import TensorMetadata, ValueInfo, constant_info
 from .binder import Binder, LazyKernel, bind
 from .bound_call import BoundCall
+from .device_memory import Owned
 from .executor import Executable
-from .frame import Owned
 from .fusing import Group, fused_call, fused_ops, groups
 from .host_array import solid, view
 from .host_binding import bind_host_kernel
 
 if TYPE_CHECKING:
-    from ..device import Device
     from .host_context import HostContext
 
 FOLDED_BYTES = 64 << 10  # a folded value may be this large, or as large as what it was made from
@@ -229,7 +228,7 @@ class Linker:
             return self._shared.uploaded[register]
         device = self._devices[memory]
         try:
-            buffer = upload(device, solid(value))
+            buffer = self._host.device_memory.upload(device, solid(value))
         except WeftError as error:
             self._host.failed(device, error)
             raise error.at(device=self._program.requires[memory])  # noqa: B904 - the same error, with its place filled in
@@ -409,17 +408,3 @@ def _copied(allocator: HostAllocator, arrays: list[Any]) -> list[Any]:
     for copy, array in zip(copies, arrays, strict=True):
         copy[...] = array
     return copies
-
-
-def upload(device: Device, array: Any) -> Any:
-    """A buffer on the device with the array's elements."""
-    buffer = device.allocate(max(array.nbytes, 1))
-    if buffer is None:
-        raise ResourceExhausted(f"no memory for {array.nbytes} bytes of constants")
-    try:
-        device.copy_in(array, buffer, STREAM)
-        device.synchronize(device.record(STREAM))
-    except BaseException:
-        device.free(buffer)
-        raise
-    return buffer

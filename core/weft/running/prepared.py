@@ -19,7 +19,6 @@ from ..host_program import HostProgram
 from ..tensor import TensorMetadata
 from .executor import Executable
 from .feeds import convert, fits
-from .frame import free
 from .host_context import HostContext
 from .link import NodesDeclined, Shared, link
 from .step import CancelToken, RunOptions, Step
@@ -59,7 +58,7 @@ class Prepared:
         self._dtypes = [(i, meta.dtype.numpy) for i, meta in enumerate(metas)]
         self._linking = linking
         shared = Shared()
-        weakref.finalize(self, free, shared.buffers, host)
+        weakref.finalize(self, host.device_memory.dropped.extend, shared.buffers)
         self._latest = program, shared  # one object: registers of the one are numbers in the other
         self._variants: dict[tuple[tuple[int, ...], ...], Executable] = {}
         self._dynamic: Executable | None = None

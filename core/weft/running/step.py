@@ -200,9 +200,7 @@ class Step:
         self._is_over = True
         self._drivers.clear()
         while self._owned:
-            free, buffer = self._owned.pop()
-            if not self.host.is_closed:
-                free(buffer)
+            self.host.device_memory.free([self._owned.pop()])
 
     def _cancel_by_parent(self) -> None:
         self.cancel(Cancelled("the run was cancelled"))

@@ -6,7 +6,7 @@ That nothing is done before somebody waits is on purpose: it shows who reads a r
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -90,6 +90,22 @@ class Driver:
         def launch(stream: int, *buffers: Buffer) -> None:
             *inputs, output = (buffer.elements(dtype, count) for buffer in buffers)
             self._streams[stream].append(lambda: compute(*inputs, out=output))
+
+        return launch
+
+    def sequence(self, steps: Sequence[tuple[str, Sequence[int]]], dtype: np.dtype[Any], count: int) -> Launch:
+        """Instructions, each with its operands: values by number, the inputs first, then what the steps have made."""
+
+        def launch(stream: int, *buffers: Buffer) -> None:
+            *values, output = (buffer.elements(dtype, count) for buffer in buffers)
+
+            def compute() -> None:
+                for instruction, operands in steps:
+                    values.append(np.empty_like(output))
+                    INSTRUCTIONS[instruction](*(values[number] for number in operands), out=values[-1])
+                np.copyto(output, values[-1])
+
+            self._streams[stream].append(compute)
 
         return launch
 

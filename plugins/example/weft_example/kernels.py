@@ -23,6 +23,7 @@ ELEMENTWISE = {
 def register(kernels: Kernels) -> None:
     for op, instruction in ELEMENTWISE.items():
         kernels.kernel(op, dtypes={"T": FLOATS})(partial(elementwise, instruction))
+    kernels.fusion("Sequence", ops=ELEMENTWISE)(sequence)
     kernels.kernel("MatMul", dtypes={"T": FLOATS}, when=lambda attrs: not attrs["transpose_a"])(matmul)
     kernels.kernel("Identity", alias={0: 0})(alias)
     kernels.kernel("Reshape", alias={0: 0}, host=["shape"])(alias)
@@ -34,6 +35,15 @@ def elementwise(instruction: str, b: Bind) -> Callable[..., None] | Declined:
         return b.decline("shapes differ; broadcasting is not implemented")
     launch = b.device.native.elementwise(instruction, output.dtype.numpy, output.size)
     return partial(launch, b.stream)
+
+
+def sequence(b: Bind) -> Callable[..., None] | Declined:
+    """Several elementwise nodes in one launch."""
+    output = b.outputs[0]
+    if any(x.meta != output for x in b.inputs):
+        return b.decline("shapes differ; broadcasting is not implemented")
+    steps = [(ELEMENTWISE[each.op], each.args) for each in b.fused]
+    return partial(b.device.native.sequence(steps, output.dtype.numpy, output.size), b.stream)
 
 
 def matmul(b: Bind) -> Callable[..., None] | Declined:
