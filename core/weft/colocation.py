@@ -38,7 +38,7 @@ def groups(nodes: Iterable[Node]) -> list[list[str]]:
                 above[mine] = theirs
     found: dict[str, list[str]] = {}
     for name in names:
-        found.setdefault(root(name), []).append(name)
+        found.setdefault(root(name) if above else name, []).append(name)
     return list(found.values())
 
 

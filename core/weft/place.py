@@ -166,7 +166,7 @@ class Placer:
 
     def _meet(self, group: Group, request: DeviceName) -> None:
         """Place the group where it is asked to be or, as the fallback policy says, elsewhere."""
-        if self._try(group, request, _how(group, request)):
+        if self._try(group, request, self._how(group, request)):
             return
         missed = next((row for row, _ in group.members if row is group.asker), group.members[0].row).refused[-1][1]
         same = [DeviceName(type=request.type)] if self._usable(DeviceName(type=request.type)) else []
@@ -206,7 +206,7 @@ class Placer:
                 continue
             if request is None:
                 continue
-            both = merged(found, request)
+            both = request if group.asker is None else merged(found, request)
             if both is None:
                 self._differ(group, row, request, found)
             else:
@@ -221,6 +221,13 @@ class Placer:
             if old.type == wanted.type and old.index in (None, wanted.index):
                 return new
         return wanted if wanted.type is not None else None
+
+    def _how(self, group: Group, request: DeviceName) -> str:
+        """How a request came about that is met."""
+        if group.asker is None:
+            return "the session's device"
+        own = not self._remap or merged(DeviceName.parse(group.asker.requested), request) is not None
+        return "requested" if own else "requested, and remapped"
 
     def _first_that_can(self, group: Group, choices: Iterable[DeviceName], reason: str) -> bool:
         if any(self._try(group, choice, reason) for choice in choices):
@@ -358,13 +365,6 @@ def _lost_partner(entry: Resolved, nodes: Mapping[str, object]) -> WeftError | N
 def _host_inputs(row: Assignment) -> frozenset[str]:
     """The inputs that a node's kernel reads in host memory."""
     return row.kernel.host if row.kernel is not None else frozenset()
-
-
-def _how(group: Group, request: DeviceName) -> str:
-    """How a request came about that is met."""
-    if group.asker is None:
-        return "the session's device"
-    return "requested" if merged(DeviceName.parse(group.asker.requested), request) else "requested, and remapped"
 
 
 def _text(wanted: DeviceName) -> str:
