@@ -4,26 +4,42 @@ for a device of type OPENCL.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
-from weft.api import Bind, Declined, Kernels, errors
-from weft_kernel_text import ALIASES, INPUT, NODES, OPENCL_CPU, OPENCL_GPU, OUTPUT, SIZE, KernelText, NodeKernel, Plan
+from weft.api import Attrs, Bind, Declined, Kernels, errors
+from weft_kernel_text import (
+    ALIASES,
+    INPUT,
+    NODES,
+    OPENCL_CPU,
+    OPENCL_GPU,
+    OUTPUT,
+    SCRATCH,
+    SIZE,
+    Argument,
+    KernelText,
+    NodeKernel,
+    Plan,
+)
+
+from .native import Launch
 
 OPTIONS = "-cl-std=CL1.2"  # and none that lets the compiler change what numbers come out
 Run = Callable[..., None]
+Place = tuple[int | None, Any]  # an argument: which of a call's buffers it is; or None, and what it always is
 
 
 def register(kernels: Kernels) -> None:
     for op, row in NODES.items():
         kernels.kernel(op, dtypes=row.dtypes, host=row.host)(partial(bind, row))
     for op, host in ALIASES.items():
-        kernels.kernel(op, alias={0: 0}, host=host)(alias)
+        kernels.kernel(op, alias=own_inputs if op == "IdentityN" else {0: 0}, host=host)(alias)
 
 
-def bind(row: NodeKernel, b: Bind) -> Run | Declined:
+def bind(row: NodeKernel, b: Bind) -> Launches | Run | Declined:
     native = b.device.native
     types = {info.dtype.name for info in b.inputs} | {meta.dtype.name for meta in b.outputs}
     if "float64" in types and not native.device.double_fp_config:
@@ -32,42 +48,113 @@ def bind(row: NodeKernel, b: Bind) -> Run | Declined:
         plan = row.make(OPENCL_CPU if native.on_cpu else OPENCL_GPU, b)
     except errors.Unimplemented as error:
         return b.decline(error.message)
-    return _running(plan, b)
+    return _bound(plan, b)
 
 
 def alias(_b: Bind) -> None:
-    return None  # output 0 is the buffer of input 0: there is nothing to launch
+    return None  # the outputs are buffers of the inputs: there is nothing to launch
 
 
-def _running(plan: Plan, b: Bind) -> Run:
-    """Enqueues the plan's launches. Scratch is had for each run: what is freed serves what is enqueued already."""
-    device, count = b.device, len(b.inputs)
-    launches = [_launch(text, b) for text in plan.launches]
+def own_inputs(attrs: Attrs) -> Mapping[int, int]:
+    return {i: i for i in range(len(attrs["T"]))}
 
-    def run(*buffers: Any) -> None:
-        scratch = []
+
+class Launches:
+    """A bound node: its launches, each with the places of its arguments among inputs, outputs and scratch."""
+
+    def __init__(self, launches: Sequence[tuple[Launch, KernelText, Sequence[Place]]]) -> None:
+        self._launches = launches
+
+    def run(self, *buffers: Any) -> None:
+        for launch, text, places in self._launches:
+            launch(text.global_size, text.local_size, *_arguments(places, buffers))
+
+    def attach(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Callable[[], Any]:
+        buffers = inputs + outputs
+        calls = [launch.attached(text.global_size, text.local_size, *_arguments(places, buffers))
+                 for launch, text, places in self._launches]
+        return calls[0] if len(calls) == 1 else lambda: [call() for call in calls]
+
+
+def _arguments(places: Sequence[Place], buffers: Sequence[Any]) -> list[Any]:
+    return [always if number is None else buffers[number] for number, always in places]
+
+
+def _bound(plan: Plan, b: Bind) -> Launches | Run:
+    """What reads constants only, which packs them, is launched now, the rest in each run."""
+    once = [text for text in plan.launches if _reads_constants_only(text, b)]
+    made = _made(once, plan, b) if once else {}
+    left = [number for number in range(len(plan.scratch)) if number not in made]
+    first = {INPUT: 0, OUTPUT: len(b.inputs)}
+
+    def place(argument: Argument) -> Place:
+        kind, value = argument
+        if kind == SIZE:
+            return None, np.int64(value)
+        if kind == SCRATCH:
+            return (None, made[value]) if value in made else (len(b.inputs) + len(b.outputs) + left.index(value), None)
+        return first[kind] + value, None
+
+    launches = Launches([(b.device.native.kernel(text.source, text.name, OPTIONS), text,
+                          [place(argument) for argument in text.arguments])
+                         for text in plan.launches if text not in once])
+    return _with_scratch(launches.run, [plan.scratch[number] for number in left], b) if left else launches
+
+
+def _with_scratch(run: Run, sizes: Sequence[int], b: Bind) -> Run:
+    """Scratch is had for each run: what is freed serves what is enqueued already."""
+
+    def call(*buffers: Any) -> None:
+        scratch: list[Any] = []
         try:
-            for nbytes in plan.scratch:
-                buffer = device.allocate(nbytes)
-                if buffer is None:
-                    raise errors.ResourceExhausted(f"no memory for {nbytes} bytes between two kernels of {b.op}")
-                scratch.append(buffer)
-            for launch in launches:
-                launch(buffers[:count], buffers[count:], scratch)
+            for nbytes in sizes:
+                scratch.append(_allocate(b, nbytes))
+            run(*buffers, *scratch)
         finally:
             for buffer in scratch:
-                device.free(buffer)
-
-    return run
-
-
-def _launch(text: KernelText, b: Bind) -> Callable[[Any, Any, Any], None]:
-    launch = b.device.native.kernel(text.source, text.name, OPTIONS)
-    places = [(a.kind, np.int64(a.value) if a.kind == SIZE else a.value) for a in text.arguments]
-
-    def call(inputs: Any, outputs: Any, scratch: Any) -> None:
-        of = {INPUT: inputs, OUTPUT: outputs}
-        launch(text.global_size, text.local_size,
-               *[value if kind == SIZE else of.get(kind, scratch)[value] for kind, value in places])
+                b.device.free(buffer)
 
     return call
+
+
+def _reads_constants_only(text: KernelText, b: Bind) -> bool:
+    return not any(a.kind == OUTPUT or (a.kind == INPUT and b.inputs[a.value].value is None) for a in text.arguments)
+
+
+def _made(texts: Sequence[KernelText], plan: Plan, b: Bind) -> Mapping[int, Any]:
+    """Scratch by number, filled by these launches; once for all links of a program that know the same constants.
+
+    Nobody frees it: a buffer of the pool goes back when the last who has it is gone, a link or the program.
+    """
+    numbers = sorted({a.value for text in texts for a in text.arguments if a.kind == INPUT})
+    constants = [b.inputs[number].value for number in numbers]
+    launched = [(text.name, *(a.value for a in text.arguments)) for text in texts]
+    latest: list[Any] = b.prepared(f"opencl-1 {launched}", list)
+    if not latest or any(x is not y for x, y in zip(latest[0], constants, strict=True)):  # of another shape
+        latest[:] = constants, _make(texts, plan, b, dict(zip(numbers, constants, strict=True)))
+    return latest[1]  # type: ignore[no-any-return]
+
+
+def _make(texts: Sequence[KernelText], plan: Plan, b: Bind, constants: Mapping[int, Any]) -> Mapping[int, Any]:
+    numbers = {a.value for text in texts for a in text.arguments if a.kind == SCRATCH}
+    scratch = {number: _allocate(b, plan.scratch[number]) for number in numbers}
+    uploads = {number: _upload(b, value) for number, value in constants.items()}
+    buffers = {INPUT: uploads, SCRATCH: scratch}
+    for text in texts:
+        launch = b.device.native.kernel(text.source, text.name, OPTIONS)
+        launch(text.global_size, text.local_size,
+               *[np.int64(a.value) if a.kind == SIZE else buffers[a.kind][a.value] for a in text.arguments])
+    return scratch
+
+
+def _allocate(b: Bind, nbytes: int) -> Any:
+    buffer = b.device.allocate(nbytes)
+    if buffer is None:
+        raise errors.ResourceExhausted(f"no memory for {nbytes} bytes between two kernels of {b.op}")
+    return buffer
+
+
+def _upload(b: Bind, value: Any) -> Any:
+    buffer = _allocate(b, value.nbytes)
+    b.device.copy_in(np.ascontiguousarray(value), buffer, b.stream)
+    return buffer
