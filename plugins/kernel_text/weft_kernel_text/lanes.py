@@ -21,7 +21,7 @@ class Lanes:
     def grid(self, columns: int, rows: int) -> tuple[tuple[int, int], tuple[int, int]]:
         """Work-items, and the local size, for this many columns (divided into lanes) and rows."""
         items = (-(-columns // self.count), rows)
-        return items, (1, 64) if self.count > 1 else plane(*items)
+        return items, (1, 1) if self.count > 1 else plane(*items)
 
 
 def lanes_of(target: Target) -> Lanes:

@@ -33,6 +33,11 @@ class Window:
         return self.shape[0] * self.size[0] * self.size[1]
 
     @property
+    def rows(self) -> int:
+        """Of places."""
+        return self.shape[0] * self.size[0]
+
+    @property
     def sizes(self) -> dict[str, int]:
         """The parameters that the text uses."""
         names = {"H": self.shape[1], "W": self.shape[2], "C": self.shape[3], "OH": self.size[0], "OW": self.size[1]}
@@ -76,3 +81,16 @@ def pixel(i: int | str) -> str:
 
 
 TAPS = "for (i32 kh = 0; kh < (i32)(KH * DH); kh += (i32)DH) for (i32 kw = 0; kw < (i32)(KW * DW); kw += (i32)DW) {"
+
+# On a CPU a work-item goes along row <row> of the places: only w and m change, and no tap in the padding is visited.
+ROW = [
+    "const i32 h = (i32)(row % (size_t)OH * SH) - (i32)PH, kh0 = h < 0 ? (i32)((DH - 1 - h) / DH) : 0;",
+    "const size_t a = row / (size_t)OH * H * W * C;",
+]
+PLACES = """\
+i32 w = -(i32)PW;
+for (size_t m = row * OW; m < (row + 1) * OW; m++, w += (i32)SW) {"""
+INNER_TAPS = """\
+const i32 kw0 = w < 0 ? (i32)((DW - 1 - w) / DW) : 0;
+for (i32 kh = kh0; kh < KH && h + kh * DH < H; kh++) for (i32 kw = kw0; kw < KW && w + kw * DW < W; kw++) {
+  const size_t p = a + ((size_t)(h + kh * DH) * W + (w + kw * DW)) * C;"""
