@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from weft.api import DType, dtypes
+from weft.api import DType
 
 from .dialect import Target
 from .element import computed, load, stored
 from .epilogue import Epilogue, indented
-from .lanes import lanes_of, over_channels
+from .lanes import is_vector, lanes_of, over_channels
 from .plan import INPUT, OUTPUT, Plan, Pointer, kernel
-from .window import INNER_TAPS, PLACES, ROW, TAPS, Window, inside, pixel, place
+from .window import Window, items, over_places, over_taps
 
 
 def depthwise_conv2d(
@@ -22,32 +22,28 @@ def depthwise_conv2d(
         return Plan()
     lanes, c_type = lanes_of(target), computed(dtype)
     source = "c + j" if multiplier == 1 else "(c + j) / times"
+    x, w = load(dtype, "x0", f"p + {source}"), load(dtype, "x1", "tap * channels + c + j")
 
     def sums(width: int) -> list[str]:
         every = f"for (u32 j = 0; j < {width}; j++) "
-        x, w = load(dtype, "x0", f"p + {source}"), load(dtype, "x1", "tap * channels + c + j")
-        add = f"{every}acc[j] = FMA({x}, {w}, acc[j]);"
-        start, ready = [f"{c_type} acc[{width}];", f"{every}acc[j] = 0;"], []
-        if width == 16 and dtype is dtypes.float32 and multiplier == 1:  # compilers do not see the vector in that
+        start, add = [f"{c_type} acc[{width}];", f"{every}acc[j] = 0;"], f"{every}acc[j] = FMA({x}, {w}, acc[j]);"
+        ready = []
+        if is_vector(width, dtype) and multiplier == 1:
             start, ready = ["float16 sums = 0;"], ["const f32* acc = (const f32*)&sums;"]
             add = "sums = FMA(vload16(0, x0 + p + c), vload16(0, x1 + tap * channels + c), sums);"
-        end = [*ready, f"{every}{{", f"  const {c_type} v0 = acc[j];",
-               indented(ending.text(dtype, "c + j", "m * channels + c + j"), 2), "}"]
-        if target.cpu:
-            return [PLACES, *start, INNER_TAPS, "const size_t tap = kh * KW + kw;", add, "}", *end, "}"]
-        return [*start, "size_t tap = 0;", TAPS, f"  if {inside('')} {{", f"    const size_t p = {pixel('')};",
-                f"    {add}", "  }", "  tap++;", "}", *end]
+        return over_places(target, [
+            *start, *over_taps(target, [add]), *ready, f"{every}{{", f"  const {c_type} v0 = acc[j];",
+            indented(ending.text(dtype, "c + j", "m * channels + c + j"), 2), "}",
+        ])
 
-    number, count, where = ("row", window.rows, ROW) if target.cpu else ("m", window.places, place(""))
-    lines = [f"const size_t {number} = GLOBAL_ID(1);", f"if ({number} >= (size_t){number}s) return;", *where,
-             *over_channels("channels", lanes, sums)]
+    head, count = items(target, window)
+    lines = [*head, *over_channels("channels", lanes, sums)]
     c_stored = stored(dtype)
     reads = [Pointer("x0", INPUT, 0, c_stored), Pointer("x1", INPUT, 1, c_stored), *ending.pointers()]
-    sizes = window.sizes | {f"{number}s": count, "channels": channels}
+    sizes = window.sizes | count | {"channels": channels}
     if multiplier != 1:
         sizes["times"] = multiplier
-    items, local = lanes.grid(channels, count)
     return Plan((kernel(
         target, ending.name("DepthwiseConv2dNative"), indented(lines, 2), reads,
-        [Pointer("y0", OUTPUT, 0, stored(ending.result(dtype)))], sizes, items, local,
+        [Pointer("y0", OUTPUT, 0, stored(ending.result(dtype)))], sizes, *lanes.grid(channels, *count.values()),
     ),))

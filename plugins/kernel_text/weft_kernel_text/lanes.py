@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from weft.api import DType, dtypes
+
 from .dialect import Target
 from .plan import plane
 
@@ -26,6 +28,11 @@ class Lanes:
 
 def lanes_of(target: Target) -> Lanes:
     return Lanes(16 if target.cpu else 1)
+
+
+def is_vector(width: int, dtype: DType) -> bool:
+    """True where a CPU's lanes are best written as a vector: compilers do not see it in loops within loops."""
+    return width == 16 and dtype is dtypes.float32
 
 
 def over_channels(length: str, lanes: Lanes, body: Callable[[int], list[str]]) -> list[str]:
