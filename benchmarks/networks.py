@@ -1,10 +1,12 @@
 """Networks of keras.applications: made with TensorFlow, run with weft, checked on their logits, timed against both.
 
-    python benchmarks/networks.py [--folder DIR] [NAME ...]
+    python benchmarks/networks.py [--folder DIR] [--device DEVICE[,DEVICE ...]] [NAME ...]
 
 Making and timing need the package tensorflow-cpu (in an environment of its own: weft never needs it); networks that
-the folder has already are checked without it. Untrained networks give nearly the same output for every input, so that
-comparing outputs would prove nothing: the batch normalisations get the statistics of real activations first.
+the folder has already are checked without it. Other devices than CPU:0 are timed against that. Of several devices each
+layer gets the next one in turn: what is split between them is checked, and shows what that costs. Untrained networks
+give nearly the same output for every input, so that comparing outputs would prove nothing: the batch normalisations
+get the statistics of real activations first.
 A frozen GraphDef and NAME.npz (x0, x1: inputs; y0, y1: TensorFlow's logits) are kept for each.
 """
 
@@ -14,6 +16,8 @@ import argparse
 import importlib.util
 import os
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +83,24 @@ def make(name: str, folder: Path) -> None:
     (folder / f"{name}.pb").write_bytes(frozen.graph.as_graph_def().SerializeToString())
 
 
+def load(path: Path, devices: Sequence[str]) -> weft.Model:
+    """The network, each layer on the next of these devices in turn."""
+    graph = weft.graphdef.load(path)
+    layers: dict[str, int] = {}
+    nodes = []
+    for node in graph.nodes.values():
+        layer = layers.setdefault(node.name.rpartition("/")[0], len(layers))
+        nodes.append(node.replace(device=devices[layer % len(devices)]))
+    return weft.Model(weft.Session(graph.replace(nodes=nodes), {"placement": {"fallback": "allow"}}), None, None)
+
+
+def elsewhere(model: weft.Model) -> str:
+    """The nodes that are not where they asked to be, by op."""
+    rows = model.session.placement().table()
+    ops = Counter(row["op"] for row in rows if row["assigned"] not in (row["requested"], "host"))
+    return ", ".join(f"{count} {op}" for op, count in ops.most_common()) or "none"
+
+
 def check(model: weft.Model, known: Any) -> float:
     """The largest difference from TensorFlow's logits over both inputs, in standard deviations of the logits."""
     return max(float(np.abs(model(known[f"x{i}"]) - known[f"y{i}"]).max() / known[f"y{i}"].std()) for i in range(2))
@@ -99,6 +121,14 @@ def against_tensorflow(path: Path, model: weft.Model, x: np.ndarray) -> list[str
     return [f"{ours * 1e3:.1f} ms", f"{theirs * 1e3:.1f} ms", f"{ratio:.2f}"]
 
 
+def against_cpu(path: Path, model: weft.Model, x: np.ndarray) -> list[str]:
+    """Median times of one image, there and on CPU:0, and their ratio."""
+    reference = load(path, ["CPU:0"])
+    reference(x)
+    ours, theirs, ratio = paired(lambda: model(x), lambda: reference(x), 1, 11)
+    return [f"{ours * 1e3:.1f} ms", f"{theirs * 1e3:.1f} ms", f"{ratio:.2f}"]
+
+
 def alone(_: Path, model: weft.Model, x: np.ndarray) -> list[str]:
     times = sorted(seconds(lambda: model(x), 1) for _ in range(11))
     return [f"{times[5] * 1e3:.1f} ms", "not installed", ""]
@@ -108,12 +138,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NETWORKS)}; all by default")
     parser.add_argument("--folder", type=Path, default=Path(__file__).parent / "networks")
+    parser.add_argument("--device", default="CPU:0", help="one, or several with commas between them; CPU:0 by default")
     options = parser.parse_args()
     for name in options.names:
         if name not in NETWORKS:
             parser.error(f"no network is called {name}; there are {', '.join(NETWORKS)}")
     options.folder.mkdir(parents=True, exist_ok=True)
     have_tensorflow = importlib.util.find_spec("tensorflow") is not None
+    devices = options.device.split(",")
+    on_cpu = devices == ["CPU:0"]
+    timed = against_cpu if not on_cpu else against_tensorflow if have_tensorflow else alone
     rows, failed = [], False
     for name in options.names or NETWORKS:
         path = options.folder / f"{name}.pb"
@@ -125,14 +159,15 @@ def main() -> int:
                 continue
             make(name, options.folder)
         known = np.load(path.with_suffix(".npz"))
-        model = weft.load(path, device="CPU:0")
+        model = load(path, devices)
         difference = check(model, known)
         failed |= difference > TOLERANCE
-        times = (against_tensorflow if have_tensorflow else alone)(path, model, known["x0"])
         verdict = "ok" if difference <= TOLERANCE else "WRONG"
-        rows.append([name, len(model.session.graph.nodes), f"{difference:.1e}", verdict, *times])
-    print(tabulate(rows, headers=["network", "nodes", "difference / std", "", "weft", "TensorFlow", "ratio"],
-                   disable_numparse=True))
+        rows.append([name, len(model.session.graph.nodes), elsewhere(model), f"{difference:.1e}", verdict,
+                     *timed(path, model, known["x0"])])
+    print(tabulate(rows, disable_numparse=True, headers=[
+        "network", "nodes", f"not on {options.device}", "difference / std", "",
+        *(["weft", "TensorFlow"] if on_cpu else [options.device, "CPU:0"]), "ratio"]))
     return int(failed)
 
 

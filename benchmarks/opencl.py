@@ -1,107 +1,193 @@
-"""What OPENCL:0 costs beside NumPy: a launch, a copy, a small run.
+"""What OPENCL:0 does beside NumPy, or weft's CPU:0: launches, copies, kernels, small runs, a network.
 
-    python benchmarks/opencl.py     (make opencl-cpu prints the environment for PoCL)
+    python benchmarks/opencl.py [--folder DIR]    (make opencl-cpu prints the environment for PoCL)
 
-`launch`: an AddV2 of 256 elements, enqueued 100 times and then waited for. `run`: a session's whole step of n such.
+`launch`: an AddV2 of 256 elements, enqueued 100 times and then waited for. `run`: a session's whole step of n such, and
+what each of them adds to it. `chain`: five elementwise ops over 1M elements. Products have 512 in every dimension, and
+their right operand is packed in each run or was before. The networks in DIR are benchmarks/networks.py's.
+
+Both sides run in turns, and the least of each counts. A ratio below 1 says that OPENCL:0 is faster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import argparse
+from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import weft
+from networks import load
 from tabulate import tabulate
 from weft import dtypes
 from weft.attr_value import ShapeAttr
 from weft.graph import Graph, Node
 from weft.running.attached import STREAM
 from weft.runtime import runtime
+from weft_kernel_text import (
+    INPUT,
+    OPENCL_CPU,
+    OPENCL_GPU,
+    OUTPUT,
+    SCRATCH,
+    SIZE,
+    Literal,
+    Plan,
+    Step,
+    elementwise,
+    matmul,
+)
 
+Work = Callable[[], Any]
 COUNT = 256
 LAUNCHES = 100
+SIDE = 512
+TURN = 6
 SIZES = (4 << 10, 1 << 20, 64 << 20)
 SOURCE = """kernel void add(global const float *x, global const float *y, global float *out, const ulong n) {
     size_t i = get_global_id(0); if (i < n) out[i] = x[i] + y[i]; }"""
 
 
-def seconds(work: Callable[[], Any], repeat: int = 20) -> float:
-    """The least of some times, after one that does not count."""
-    work()
-    times = []
-    for _ in range(repeat):
-        start = perf_counter()
-        work()
-        times.append(perf_counter() - start)
-    return min(times)
+def least(*works: Work, turns: int = 8) -> list[float]:
+    """The least seconds of each, in turns of some calls: threads of the one that spin slow down the other at first."""
+    times: list[list[float]] = [[] for _ in works]
+    for _ in range(turns):
+        for work, found in zip(works, times, strict=True):
+            for _ in range(TURN):
+                start = perf_counter()
+                work()
+                found.append(perf_counter() - start)
+    return [min(found) for found in times]
 
 
-def launches(device: Any) -> list[list[object]]:
+def row(name: str, ours: float, theirs: float, note: Callable[[float], str] = lambda _: "") -> list[str]:
+    return [name, *(f"{time * 1e6:,.1f} us{note(time)}" for time in (ours, theirs)), f"{ours / theirs:.2f}"]
+
+
+def wait(device: Any) -> None:
+    device.synchronize(device.record(STREAM))
+
+
+def launches(device: Any) -> list[list[str]]:
     x, y, out = (device.allocate(COUNT * 4) for _ in range(3))
-    launch = partial(device.native.kernel(SOURCE, "add"), (COUNT,), (64,), x, y, out, np.uint64(COUNT))
-
-    def wait() -> None:
-        device.synchronize(device.record(STREAM))
-
-    def many() -> None:
-        for _ in range(LAUNCHES):
-            launch()
-        wait()
-
-    def one() -> None:
-        launch()
-        wait()
-
+    launch = device.native.kernel(SOURCE, "add").attached((COUNT,), (64,), x, y, out, np.uint64(COUNT))
     a, b = np.ones(COUNT, "f4"), np.ones(COUNT, "f4")
-    plain = seconds(lambda: np.add(a, b, out=a))
-    return [["launch", f"{seconds(many) / LAUNCHES * 1e6:.2f} us", f"{plain * 1e6:.2f} us"],
-            ["launch and wait", f"{seconds(one) * 1e6:.1f} us", ""]]
+
+    def enqueue(count: int) -> None:
+        for _ in range(count):
+            launch()
+        wait(device)
+
+    many, one, plain = least(partial(enqueue, LAUNCHES), partial(enqueue, 1), lambda: np.add(a, b, out=a))
+    return [row("launch", many / LAUNCHES, plain), row("launch and wait", one, plain)]
 
 
-def copies(device: Any, nbytes: int) -> list[list[object]]:
+def copies(device: Any, nbytes: int) -> list[list[str]]:
     host, other, buffer = np.ones(nbytes, "u1"), np.empty(nbytes, "u1"), device.allocate(nbytes)
 
     def there() -> None:
         device.copy_in(host, buffer, STREAM)
-        device.synchronize(device.record(STREAM))
+        wait(device)
 
     def back() -> None:
         device.copy_out(buffer, other, STREAM)
-        device.synchronize(device.record(STREAM))
+        wait(device)
 
-    plain = seconds(lambda: np.copyto(other, host))
+    copied_in, copied_out, plain = least(there, back, lambda: np.copyto(other, host))
     device.free(buffer)
-    return [[f"{name} {nbytes >> 10:,} KiB", speed(nbytes, seconds(copy)), speed(nbytes, plain)]
-            for name, copy in (("copy in", there), ("copy out", back))]
+    return [row(f"{name} {nbytes >> 10:,} KiB", time, plain, lambda t: f", {nbytes / t / 1e9:.1f} GB/s")
+            for name, time in (("copy in", copied_in), ("copy out", copied_out))]
 
 
-def speed(nbytes: int, time: float) -> str:
-    return f"{time * 1e6:,.1f} us, {nbytes / time / 1e9:.2f} GB/s"
+def attached(device: Any, plan: Plan, inputs: Sequence[np.ndarray], nbytes: int) -> list[Work]:
+    """The plan's launches over these inputs and an output of so many bytes."""
+    buffers = {INPUT: [device.allocate(x.nbytes) for x in inputs], OUTPUT: [device.allocate(nbytes)],
+               SCRATCH: [device.allocate(n) for n in plan.scratch]}
+    for x, buffer in zip(inputs, buffers[INPUT], strict=True):
+        device.copy_in(x, buffer, STREAM)
+    return [device.native.kernel(text.source, text.name, "-cl-std=CL1.2").attached(
+        text.global_size, text.local_size,
+        *[np.int64(a.value) if a.kind == SIZE else buffers[a.kind][a.value] for a in text.arguments])
+        for text in plan.launches]
 
 
-def run(count: int) -> list[object]:
+def call(device: Any, works: Sequence[Work]) -> None:
+    for work in works:
+        work()
+    wait(device)
+
+
+def chain(device: Any) -> list[str]:
+    x, y = np.random.default_rng(0).random((2, 1 << 20), np.float32)
+    out = np.empty_like(x)
+    steps = (Step("AddV2", (0, 1)), Step("Mul", (2, 1)), Step("Sub", (3, 0)), Step("Maximum", (4, Literal(0.5))),
+             Step("Square", (5,)))
+    works = attached(device, elementwise(target(device), steps, [(dtypes.float32, x.shape)] * 2), [x, y], x.nbytes)
+
+    def plain() -> None:
+        np.add(x, y, out=out)
+        np.multiply(out, y, out=out)
+        np.subtract(out, x, out=out)
+        np.maximum(out, 0.5, out=out)
+        np.square(out, out=out)
+
+    return row("chain of five", *least(partial(call, device, works), plain))
+
+
+def products(device: Any) -> list[list[str]]:
+    """One more launch than the product's own packs the right operand."""
+    a, b = np.random.default_rng(0).random((2, SIDE, SIDE), np.float32)
+    out = np.empty_like(a)
+    works = attached(device, matmul(target(device), dtypes.float32, a.shape, b.shape), [a, b], a.nbytes)
+    whole, packed, plain = least(partial(call, device, works), partial(call, device, works[-1:]),
+                                 lambda: np.matmul(a, b, out=out))
+    return [row(name, time, plain, lambda t: f", {2 * SIDE**3 / t / 1e9:.0f} GFLOP/s")
+            for name, time in ((f"product of {SIDE}", whole), ("the same, packed before", packed))]
+
+
+def target(device: Any) -> Any:
+    return OPENCL_CPU if device.native.on_cpu else OPENCL_GPU
+
+
+def runs(counts: Sequence[int]) -> list[list[str]]:
     attrs = {"T": dtypes.float32}
 
-    def step(device: str) -> Callable[[], Any]:
+    def step(count: int, device: str) -> Work:
         nodes = [Node("n0", "Placeholder", attrs={"dtype": dtypes.float32, "shape": ShapeAttr((COUNT,))})]
         nodes += [Node(f"n{i}", "AddV2", [f"n{i - 1}", "n0"], attrs=attrs, device=device) for i in range(1, count + 1)]
         return partial(weft.Session(Graph(nodes)).make_callable(f"n{count}", ["n0"]), np.ones(COUNT, "f4"))
 
-    return [f"run of {count}", f"{seconds(step('OPENCL:0')) * 1e6:,.1f} us", f"{seconds(step('CPU:0')) * 1e6:,.1f} us"]
+    times = {n: least(step(n, "OPENCL:0"), step(n, "CPU:0"), turns=40) for n in counts}
+    some, most = counts[-2:]
+    each = [(more - less) / (most - some) for less, more in zip(times[some], times[most], strict=True)]
+    return [*(row(f"run of {n}", *times[n]) for n in counts), row("each launch of a run", *each)]
+
+
+def networks(folder: Path) -> list[list[str]]:
+    found = []
+    for path in sorted(folder.glob("*.pb")):
+        x = np.load(path.with_suffix(".npz"))["x0"]
+        works = [partial(load(path, [device]), x) for device in ("OPENCL:0", "CPU:0")]
+        found.append(row(path.stem, *least(*works, turns=3)))
+    return found
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, help="of networks; none are timed without it")
+    options = parser.parse_args()
     try:
         device = runtime().host.open("OPENCL:0")
     except weft.errors.WeftError as error:
         print(f"left out: {error}")
         return
     print(f"OPENCL:0 is {device.attributes['model']}, {device.attributes['platform']}")
-    rows = [*launches(device), *(row for nbytes in SIZES for row in copies(device, nbytes)), *map(run, (1, 10, 100))]
-    print(tabulate(rows, ["", "OPENCL:0", "NumPy, or CPU:0"], disable_numparse=True))
+    rows = [*launches(device), *(r for nbytes in SIZES for r in copies(device, nbytes)), chain(device),
+            *products(device), *runs((1, 10, 100)), *(networks(options.folder) if options.folder else [])]
+    print(tabulate(rows, ["", "OPENCL:0", "NumPy, or CPU:0", "ratio"], disable_numparse=True))
 
 
 if __name__ == "__main__":

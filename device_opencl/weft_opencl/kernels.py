@@ -4,29 +4,13 @@ for a device of type OPENCL.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
-import numpy as np
-from weft.api import Bind, Declined, Kernels, errors
-from weft_kernel_text import (
-    ALIASES,
-    FUSIONS,
-    INPUT,
-    NODES,
-    OPENCL_CPU,
-    OPENCL_GPU,
-    OUTPUT,
-    SIZE,
-    FusedKernel,
-    KernelText,
-    NodeKernel,
-    Plan,
-)
+from weft.api import Attrs, Bind, Declined, Kernels, errors
+from weft_kernel_text import ALIASES, FUSIONS, NODES, OPENCL_CPU, OPENCL_GPU, FusedKernel, NodeKernel
 
-OPTIONS = "-cl-std=CL1.2"  # and none that lets the compiler change what numbers come out
-Run = Callable[..., None]
+from .launches import Launches, Run, launches
 
 
 def register(kernels: Kernels) -> None:
@@ -35,10 +19,10 @@ def register(kernels: Kernels) -> None:
     for name, fused in FUSIONS.items():
         kernels.fusion(name, ops=fused.ops, heads=fused.heads, priority=fused.priority)(partial(bind, fused))
     for op, host in ALIASES.items():
-        kernels.kernel(op, alias={0: 0}, host=host)(alias)
+        kernels.kernel(op, alias=own_inputs if op == "IdentityN" else {0: 0}, host=host)(alias)
 
 
-def bind(row: NodeKernel | FusedKernel, b: Bind) -> Run | Declined:
+def bind(row: NodeKernel | FusedKernel, b: Bind) -> Launches | Run | Declined:
     native = b.device.native
     types = {info.dtype.name for info in b.inputs} | {meta.dtype.name for meta in b.outputs}
     if "float64" in types and not native.device.double_fp_config:
@@ -47,42 +31,12 @@ def bind(row: NodeKernel | FusedKernel, b: Bind) -> Run | Declined:
         plan = row.make(OPENCL_CPU if native.on_cpu else OPENCL_GPU, b)
     except errors.Unimplemented as error:
         return b.decline(error.message)
-    return _running(plan, b)
+    return launches(plan, b)
 
 
 def alias(_b: Bind) -> None:
-    return None  # output 0 is the buffer of input 0: there is nothing to launch
+    return None  # the outputs are buffers of the inputs: there is nothing to launch
 
 
-def _running(plan: Plan, b: Bind) -> Run:
-    """Enqueues the plan's launches. Scratch is had for each run: what is freed serves what is enqueued already."""
-    device, count = b.device, len(b.inputs)
-    launches = [_launch(text, b) for text in plan.launches]
-
-    def run(*buffers: Any) -> None:
-        scratch = []
-        try:
-            for nbytes in plan.scratch:
-                buffer = device.allocate(nbytes)
-                if buffer is None:
-                    raise errors.ResourceExhausted(f"no memory for {nbytes} bytes between two kernels of {b.op}")
-                scratch.append(buffer)
-            for launch in launches:
-                launch(buffers[:count], buffers[count:], scratch)
-        finally:
-            for buffer in scratch:
-                device.free(buffer)
-
-    return run
-
-
-def _launch(text: KernelText, b: Bind) -> Callable[[Any, Any, Any], None]:
-    launch = b.device.native.kernel(text.source, text.name, OPTIONS)
-    places = [(a.kind, np.int64(a.value) if a.kind == SIZE else a.value) for a in text.arguments]
-
-    def call(inputs: Any, outputs: Any, scratch: Any) -> None:
-        of = {INPUT: inputs, OUTPUT: outputs}
-        launch(text.global_size, text.local_size,
-               *[value if kind == SIZE else of.get(kind, scratch)[value] for kind, value in places])
-
-    return call
+def own_inputs(attrs: Attrs) -> Mapping[int, int]:
+    return {i: i for i in range(len(attrs["T"]))}

@@ -4,10 +4,14 @@
         scale = b.device.native.kernel(SOURCE, "scale")
         count, factor = np.uint64(b.outputs[0].size), np.float32(2)
         return lambda x, out: scale((b.outputs[0].size,), None, x, out, count, factor)
+
+What returns an object with `attach` may use `Launch.attached` there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -65,6 +69,15 @@ class Launch:
     def __call__(self, global_size: Size, local_size: Size | None, *arguments: Any) -> None:
         if 0 not in global_size:
             self._commands.enqueue(self._enqueue, global_size, local_size, arguments)
+
+    def attached(self, global_size: Size, local_size: Size | None, *arguments: Any) -> Callable[[], None]:
+        """The same launch as a call without arguments. It has a kernel object of its own: what is set stays set."""
+        if 0 in global_size:
+            return lambda: None
+        kernel = cl.Kernel(self._kernel.program, self._kernel.function_name)
+        for number, argument in enumerate(arguments):
+            kernel.set_arg(number, argument)
+        return partial(self._commands.enqueue, cl.enqueue_nd_range_kernel, kernel, global_size, local_size)
 
     def _enqueue(
         self, queue: cl.CommandQueue, global_size: Size, local_size: Size | None, arguments: tuple[Any, ...]

@@ -256,6 +256,8 @@ def test_gathering_and_filling(target, indices):
     check(target, "Fill", [i32([2, 3]), np.float16(1.5)], T=dtypes.float16)
     check(target, "ZerosLike", [x])
     check(target, "OnesLike", [x.astype(ml_dtypes.bfloat16)])
+    for x in (np.zeros((3, 0, 5), np.float32), np.float32(1)):
+        check(target, "Shape", [x], out_type=dtypes.named(np.dtype(indices).name))
 
 
 @both

@@ -13,6 +13,7 @@ import opencl_runtime
 import pytest
 
 Run = Callable[..., Any]
+DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 OPEN = "native = runtime().host.open('OPENCL:0').native\n"
 
 
@@ -136,6 +137,79 @@ def test_what_it_cannot_do_falls_back_visibly(run: Run) -> None:
     """)
     assert facts["result"] == 12
     assert facts["texts"] == ["Size does not run on OPENCL:0: no kernel for Size; nodes s"]
+
+
+def test_a_network_split_between_it_and_the_cpu_gives_what_the_cpu_gives(run: Run) -> None:
+    facts = run(f"""
+        import warnings
+        warnings.simplefilter("ignore", weft.errors.WeftWarning)  # ops that it has no kernel for
+        whole = weft.graphdef.load("{DIGITS / 'frozen.pb'}")
+        x = np.load("{DIGITS / 'test.npz'}")["image"][:20]
+        def logits(odd, even):
+            nodes = [n.replace(device=(odd, even)[i % 2]) for i, n in enumerate(whole.nodes.values())]
+            with weft.Session(whole.replace(nodes=nodes)) as session:
+                result = session.run("logits", {{"image": x}})
+                return result, len({{r["assigned"] for r in session.placement().table()}} - {{"host"}})
+        want, _ = logits("CPU:0", "CPU:0")
+        found = [logits(*devices) for devices in (["OPENCL:0"] * 2, ["OPENCL:0", "CPU:0"], ["CPU:0", "OPENCL:0"])]
+        tell(apart=[float(abs(got - want).max() / want.std()) for got, _ in found], devices=[n for _, n in found])
+    """)
+    assert max(facts["apart"]) < 1e-4
+    assert facts["devices"] == [1, 2, 2]
+
+
+COUNTING = OPEN + """
+commands = []
+enqueue = native.commands.enqueue
+native.commands.enqueue = lambda command, *arguments: (commands.append(command), enqueue(command, *arguments))
+def counted(step, x):
+    before = len(commands)
+    return step(x).tolist(), len(commands) - before
+"""
+
+
+def test_constant_weights_are_packed_once_and_let_go_with_the_session(run: Run) -> None:
+    facts = run(COUNTING + """
+weights = np.random.default_rng(0).normal(size=(3, 40)).astype("f4")
+session = weft.Session(graph(placeholder("x", (None, 3)), const("w", weights),
+                             node("m", "MatMul", "x", "w", device="OPENCL:0")))
+step = session.make_callable("m", ["x"])
+found = [counted(step, np.ones((n, 3), "f4")) for n in (2, 2, 5)]
+right = all(np.allclose(result, weights.sum(0), rtol=1e-5) for result, _ in found)
+memory = runtime().host.open("OPENCL:0")._memory
+held = memory.used
+del session, step
+gc.collect()
+tell(right=right, commands=[n for _, n in found], held=held, left=memory.used)
+""")
+    assert facts["right"]
+    assert facts["commands"][1:] == [3, 3]  # a copy in, the product, a copy out; for another shape of the feed as well
+    assert facts["held"] > 0
+    assert facts["left"] == 0
+
+
+def test_what_is_constant_for_one_shape_of_the_feeds_is_packed_for_that(run: Run) -> None:
+    facts = run("""
+        from weft.graph import Node
+        I = dtypes.int32
+        g = graph(placeholder("x", (None, 2)), node("s", "Shape", "x", device="CPU:0", out_type=I),
+                  Node("f", "Cast", ["s"], attrs={"SrcT": I, "DstT": FLOAT}, device="CPU:0"),
+                  const("d", [2, 1], np.int32), node("c", "Reshape", "f", "d", device="CPU:0", Tshape=I),
+                  node("m", "MatMul", "x", "c", device="OPENCL:0"))
+        with weft.Session(g) as session:
+            tell(found=[session.run("m", {"x": np.ones((n, 2))})[0].tolist() for n in (3, 4, 3)])
+    """)
+    assert facts["found"] == [[5], [6], [5]]
+
+
+def test_an_alias_of_several_inputs_launches_nothing(run: Run) -> None:
+    facts = run("""
+        g = graph(placeholder("x", (3,)), node("n", "Neg", "x", device="OPENCL:0"),
+                  node("i", "IdentityN", "x", "n", device="OPENCL:0", T=[FLOAT, FLOAT]))
+        with weft.Session(g, {"placement": {"fallback": "error"}}) as session:
+            tell(found=[y.tolist() for y in session.run(["i:0", "i:1"], {"x": np.arange(3, dtype="f4")})])
+    """)
+    assert facts["found"] == [[0, 1, 2], [0, -1, -2]]
 
 
 @pytest.mark.usefixtures("real_driver")

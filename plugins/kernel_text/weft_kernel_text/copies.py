@@ -56,6 +56,16 @@ def fill(target: Target, dtype: DType, size: int, value: float) -> Plan:
                         {"size": size}, (size,), LINE),))
 
 
+def integers(target: Target, dtype: DType, values: Sequence[int]) -> Plan:
+    """Output 0 becomes these, which are parameters of the kernel. No inputs."""
+    if not values:
+        return Plan()
+    sizes = {f"n{d}": value for d, value in enumerate(values)}
+    lines = [f"if (GLOBAL_ID(0) == {d}) {store(dtype, 'y0', str(d), f'n{d}')}" for d in range(len(values))]
+    return Plan((kernel(target, "integers", indented(lines, 2), [], [Pointer("y0", OUTPUT, 0, stored(dtype))], sizes,
+                        (len(values),), LINE),))
+
+
 def transpose(target: Target, itemsize: int, shape: Dims, axes: Sequence[int]) -> Plan:
     source = whole(shape).permuted(axes)
     return Plan(tuple(copy(target, itemsize, source, whole(source.dims))))

@@ -7,9 +7,9 @@ from weft.api import DType
 from .dialect import Target
 from .element import computed, load, stored
 from .epilogue import Epilogue, indented
-from .lanes import lanes_of, over_channels
+from .lanes import is_vector, lanes_of, over_channels
 from .plan import INPUT, OUTPUT, Plan, Pointer, kernel
-from .window import TAPS, Window, inside, pixel, place
+from .window import Window, items, over_places, over_taps
 
 
 def depthwise_conv2d(
@@ -26,23 +26,24 @@ def depthwise_conv2d(
 
     def sums(width: int) -> list[str]:
         every = f"for (u32 j = 0; j < {width}; j++) "
-        return [
-            f"{c_type} acc[{width}];", f"{every}acc[j] = 0;", "size_t tap = 0;",
-            TAPS, f"  if {inside('')} {{", f"    const size_t p = {pixel('')};",
-            f"    {every}acc[j] = FMA({x}, {w}, acc[j]);", "  }", "  tap++;", "}",
-            f"{every}{{", f"  const {c_type} v0 = acc[j];",
+        start, add = [f"{c_type} acc[{width}];", f"{every}acc[j] = 0;"], f"{every}acc[j] = FMA({x}, {w}, acc[j]);"
+        ready = []
+        if is_vector(width, dtype) and multiplier == 1:
+            start, ready = ["float16 sums = 0;"], ["const f32* acc = (const f32*)&sums;"]
+            add = "sums = FMA(vload16(0, x0 + p + c), vload16(0, x1 + tap * channels + c), sums);"
+        return over_places(target, [
+            *start, *over_taps(target, [add]), *ready, f"{every}{{", f"  const {c_type} v0 = acc[j];",
             indented(ending.text(dtype, "c + j", "m * channels + c + j"), 2), "}",
-        ]
+        ])
 
-    lines = ["const size_t m = GLOBAL_ID(1);", "if (m >= (size_t)places) return;", *place(""),
-             *over_channels("channels", lanes, sums)]
+    head, count = items(target, window)
+    lines = [*head, *over_channels("channels", lanes, sums)]
     c_stored = stored(dtype)
     reads = [Pointer("x0", INPUT, 0, c_stored), Pointer("x1", INPUT, 1, c_stored), *ending.pointers()]
-    sizes = window.sizes | {"places": window.places, "channels": channels}
+    sizes = window.sizes | count | {"channels": channels}
     if multiplier != 1:
         sizes["times"] = multiplier
-    items, local = lanes.grid(channels, window.places)
     return Plan((kernel(
         target, ending.name("DepthwiseConv2dNative"), indented(lines, 2), reads,
-        [Pointer("y0", OUTPUT, 0, stored(ending.result(dtype)))], sizes, items, local,
+        [Pointer("y0", OUTPUT, 0, stored(ending.result(dtype)))], sizes, *lanes.grid(channels, *count.values()),
     ),))

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from weft.api import DType, dtypes
+
 from .dialect import Target
 from .plan import plane
 
@@ -21,11 +23,16 @@ class Lanes:
     def grid(self, columns: int, rows: int) -> tuple[tuple[int, int], tuple[int, int]]:
         """Work-items, and the local size, for this many columns (divided into lanes) and rows."""
         items = (-(-columns // self.count), rows)
-        return items, (1, 64) if self.count > 1 else plane(*items)
+        return items, (1, 1) if self.count > 1 else plane(*items)
 
 
 def lanes_of(target: Target) -> Lanes:
     return Lanes(16 if target.cpu else 1)
+
+
+def is_vector(width: int, dtype: DType) -> bool:
+    """True where a CPU's lanes are best written as a vector: compilers do not see it in loops within loops."""
+    return width == 16 and dtype is dtypes.float32
 
 
 def over_channels(length: str, lanes: Lanes, body: Callable[[int], list[str]]) -> list[str]:

@@ -80,6 +80,7 @@ def _rows() -> Iterator[tuple[str, NodeKernel]]:
     yield "Fill", NodeKernel(of_arrays.filling, {"T": (*NUMBERS, "bool")}, ("dims",))
     for op in ("OnesLike", "ZerosLike"):
         yield op, NodeKernel(of_arrays.filling_like, {"T": (*NUMBERS, "bool")})
+    yield "Shape", NodeKernel(of_arrays.shape, {"T": FIXED, "out_type": ("int32", "int64")})
 
 
 NODES: dict[str, NodeKernel] = dict(_rows())
@@ -89,8 +90,8 @@ FUSIONS: dict[str, FusedKernel] = {
     "Product": FusedKernel(of_fused.product, of_fused.OPS, of_fused.HEADS, priority=1),
 }
 
-# Ops that launch nothing: output 0 is the buffer of input 0. Op: inputs in host memory.
+# Ops that launch nothing: each output is the buffer of the input of its number. Op: inputs in host memory.
 ALIASES: dict[str, tuple[str, ...]] = {
-    "ExpandDims": ("dim",), "Identity": (), "PlaceholderWithDefault": (), "PreventGradient": (), "Reshape": ("shape",),
-    "Snapshot": (), "Squeeze": (), "StopGradient": (),
+    "ExpandDims": ("dim",), "Identity": (), "IdentityN": (), "PlaceholderWithDefault": (), "PreventGradient": (),
+    "Reshape": ("shape",), "Snapshot": (), "Squeeze": (), "StopGradient": (),
 }

@@ -6,7 +6,7 @@ from math import prod
 
 from weft.api import Bind, geometry
 
-from .copies import concat, copy, fill, mirror_pad, pad, padded, part, split, tile, transpose
+from .copies import concat, copy, fill, integers, mirror_pad, pad, padded, part, split, tile, transpose
 from .dialect import Target
 from .elementwise import elementwise
 from .gather import gather
@@ -110,3 +110,7 @@ def filling(target: Target, b: Bind) -> Plan:
 def filling_like(target: Target, b: Bind) -> Plan:
     output = b.outputs[0]
     return fill(target, output.dtype, output.size, 1 if b.op == "OnesLike" else 0)
+
+
+def shape(target: Target, b: Bind) -> Plan:
+    return integers(target, b.outputs[0].dtype, b.inputs[0].meta.dims)

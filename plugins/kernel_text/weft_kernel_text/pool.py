@@ -7,12 +7,12 @@ from weft.api import DType
 from .dialect import Target
 from .element import computed, literal, load, lowest, store, stored
 from .epilogue import indented
-from .lanes import lanes_of, over_channels
+from .lanes import is_vector, lanes_of, over_channels
 from .plan import INPUT, OUTPUT, Plan, Pointer, kernel
-from .window import TAPS, Window, inside, pixel, place
+from .window import Window, items, over_places, over_taps
 
-# op: how an element v joins acc[j], what is written. NaN never wins a maximum; padding does not count for a mean.
-POOLS = {"MaxPool": ("acc[j] = v > acc[j] ? v : acc[j];", "acc[j]"), "AvgPool": ("acc[j] += v;", "acc[j] / count")}
+# op: how an element v joins the others, what is written. NaN never wins a maximum; padding does not count for a mean.
+POOLS = {"MaxPool": ("{0} = v > {0} ? v : {0};", "{0}"), "AvgPool": ("{0} += v;", "{0} / count")}
 
 
 def pool(target: Target, op: str, dtype: DType, window: Window) -> Plan:
@@ -26,17 +26,20 @@ def pool(target: Target, op: str, dtype: DType, window: Window) -> Plan:
 
     def sums(width: int) -> list[str]:
         every = f"for (u32 j = 0; j < {width}; j++) "
-        return [
-            f"{c_type} acc[{width}], count = 0;", f"{every}acc[j] = {start};",
-            TAPS, f"  if {inside('')} {{", f"    const size_t p = {pixel('')} + c;",
-            f"    {every}{{ const {c_type} v = {load(dtype, 'x0', 'p + j')}; {join} }}", "    count += 1;", "  }", "}",
-            f"{every}{store(dtype, 'y0', 'm * C + c + j', result)}",
-        ]
+        begin = [f"{c_type} acc[{width}];", f"{every}acc[j] = {start};"]
+        add = f"{every}{{ const {c_type} v = {load(dtype, 'x0', 'p + c + j')}; {join.format('acc[j]')} }}"
+        write = f"{every}{store(dtype, 'y0', 'm * C + c + j', result.format('acc[j]'))}"
+        if is_vector(width, dtype):
+            begin = [f"float16 acc = {start};"]
+            add = f"const float16 v = vload16(0, x0 + p + c); {join.format('acc')}"
+            write = f"vstore16({result.format('acc')}, 0, y0 + m * C + c);"
+        return over_places(target, [
+            *begin, f"{c_type} count = 0;", *over_taps(target, [add, "count += 1;"]), write,
+        ])
 
-    lines = ["const size_t m = GLOBAL_ID(1);", "if (m >= (size_t)places) return;", *place(""),
-             *over_channels("C", lanes, sums)]
-    items, local = lanes.grid(channels, window.places)
+    head, count = items(target, window)
+    lines = [*head, *over_channels("C", lanes, sums)]
     return Plan((kernel(
         target, op, indented(lines, 2), [Pointer("x0", INPUT, 0, stored(dtype))],
-        [Pointer("y0", OUTPUT, 0, stored(dtype))], window.sizes | {"places": window.places}, items, local,
+        [Pointer("y0", OUTPUT, 0, stored(dtype))], window.sizes | count, *lanes.grid(channels, *count.values()),
     ),))

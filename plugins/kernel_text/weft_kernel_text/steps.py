@@ -54,17 +54,22 @@ def _operand_type(op: str, args: tuple[int | Literal, ...], types: Sequence[DTyp
     return next(types[a] for a in args[typed_by:] if isinstance(a, int))
 
 
-def statements(steps: Sequence[Step], types: Sequence[DType], first: int) -> Iterator[str]:
-    """Definitions of v<first>, v<first + 1>, ..., the steps' values, from v0 ... of the inputs."""
+def statements(steps: Sequence[Step], types: Sequence[DType], first: int, *, vector: bool = False) -> Iterator[str]:
+    """Definitions of v<first>, v<first + 1>, ..., the steps' values, from v0 ... of the inputs. `vector`: all values
+    are 16 of float32."""
     for number, (this, dtype) in enumerate(zip(steps, types[first:], strict=True), first):
-        yield f"const {computed(dtype)} v{number} = {_expression(this, types, dtype)};"
+        yield f"const {_register(dtype, vector)} v{number} = {_expression(this, types, dtype, vector)};"
 
 
-def _expression(this: Step, types: Sequence[DType], result: DType) -> str:
+def _register(dtype: DType, vector: bool) -> str:
+    return "float16" if vector else computed(dtype)
+
+
+def _expression(this: Step, types: Sequence[DType], result: DType, vector: bool) -> str:
     dtype = _operand_type(this.op, this.args, types)
-    words = {"T": computed(dtype), "U": ELEMENTS[dtype].unsigned, "D": computed(result)}
+    words = {"T": _register(dtype, vector), "U": ELEMENTS[dtype].unsigned, "D": _register(result, vector)}
     for name, arg in zip("xyz", this.args, strict=False):
-        words[name] = f"v{arg}" if isinstance(arg, int) else literal(arg.value, dtype)
+        words[name] = f"v{arg}" if isinstance(arg, int) else f"({words['T']}){literal(arg.value, dtype)}"
     text = _cast(dtype, result) if this.op == "Cast" else _of_class(this.op, dtype)
     return re.sub(r"\b[TUDxyz]\b", lambda word: words[word[0]], text)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from weft.api import Attrs, errors, geometry
 
 from .broadcast import Dims
+from .dialect import Target
 
 Pair = tuple[int, int]  # height, width
 
@@ -76,3 +77,36 @@ def pixel(i: int | str) -> str:
 
 
 TAPS = "for (i32 kh = 0; kh < (i32)(KH * DH); kh += (i32)DH) for (i32 kw = 0; kw < (i32)(KW * DW); kw += (i32)DW) {"
+
+# On a CPU a work-item goes along a row of places: only w and m change, and no tap in the padding is visited.
+_ROW = [
+    "const size_t row = GLOBAL_ID(1);", "if (row >= (size_t)rows) return;",
+    "const i32 h = (i32)(row % (size_t)OH * SH) - (i32)PH, kh0 = h < 0 ? (i32)((DH - 1 - h) / DH) : 0;",
+    "const size_t a = row / (size_t)OH * H * W * C;",
+]
+_ALONG_ROW = ["i32 w = -(i32)PW;", "for (size_t m = row * OW; m < (row + 1) * OW; m++, w += (i32)SW) {"]
+_INNER_TAPS = [
+    "const i32 kw0 = w < 0 ? (i32)((DW - 1 - w) / DW) : 0;",
+    "for (i32 kh = kh0; kh < KH && h + kh * DH < H; kh++) for (i32 kw = kw0; kw < KW && w + kw * DW < W; kw++) {",
+    "const size_t tap = kh * KW + kw, p = a + ((size_t)(h + kh * DH) * W + (w + kw * DW)) * C;",
+]
+
+
+def items(target: Target, window: Window) -> tuple[list[str], dict[str, int]]:
+    """What a work-item begins with, and how many there are: a place each, on a CPU a row of places."""
+    if target.cpu:
+        return _ROW, {"rows": window.shape[0] * window.size[0]}
+    head = ["const size_t m = GLOBAL_ID(1);", "if (m >= (size_t)places) return;", *place("")]
+    return head, {"places": window.places}
+
+
+def over_places(target: Target, body: Sequence[str]) -> list[str]:
+    """`body` for each place m of a work-item."""
+    return [*_ALONG_ROW, *body, "}"] if target.cpu else [*body]
+
+
+def over_taps(target: Target, body: Sequence[str]) -> list[str]:
+    """`body` for each tap of a place that is no padding: `tap` is its number, `p` the first channel under it."""
+    if target.cpu:
+        return [*_INNER_TAPS, *body, "}"]
+    return ["size_t tap = 0;", TAPS, f"if {inside('')} {{", f"const size_t p = {pixel('')};", *body, "}", "tap++;", "}"]
