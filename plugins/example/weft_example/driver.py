@@ -46,19 +46,31 @@ class Event:
 class Driver:
     def __init__(self, memory: int) -> None:
         self._available = memory
+        self._freed: deque[int] = deque()
         self._streams: defaultdict[int, deque[Callable[[], object]]] = defaultdict(deque)
         self._lock = Lock()
 
+    @property
+    def available(self) -> int:
+        """Bytes that can be had."""
+        with self._lock:
+            self._take_back()
+            return self._available
+
     def allocate(self, nbytes: int) -> Buffer | None:
         with self._lock:
+            self._take_back()
             if nbytes > self._available:
                 return None
             self._available -= nbytes
         return Buffer(nbytes)
 
     def free(self, buffer: Buffer) -> None:
-        with self._lock:
-            self._available += buffer.nbytes
+        self._freed.append(buffer.nbytes)  # without the lock: a finaliser may free on a thread that has it
+
+    def _take_back(self) -> None:
+        while self._freed:
+            self._available += self._freed.popleft()
 
     def write(self, stream: int, host: Array, buffer: Buffer) -> None:
         device = buffer.elements(host.dtype, host.size)
