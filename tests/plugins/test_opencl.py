@@ -265,6 +265,35 @@ def test_the_probe_and_the_binaries_are_kept_for_the_next_process(run: Run, tmp_
     assert run(step, env=env) == {"result": [-1, -1, -1], "built": 1}
 
 
+def test_feeds_and_constants_are_read_where_they_are_on_a_cpu(run: Run) -> None:
+    """Those that the driver may use: their addresses are multiples of 16."""
+    facts = run("""
+        n = 1 << 18
+        def aligned(number):
+            raw = np.empty(4 * n + 64, "u1")
+            array = raw[-raw.ctypes.data % 64:][:4 * n].view("f4")
+            array[:] = number
+            return array
+        x, c = aligned(3), aligned(4)
+        g = graph(placeholder("x", (n,)), const("c", c), node("y", "Mul", "x", "c", device="OPENCL:0"))
+        session = weft.Session(g)
+        step = session.make_callable("y", ["x"])
+        first = float(step(x)[-1])
+        device, copied = session._runtime.host.open("OPENCL:0"), []
+        device.copy_in = lambda host, buffer, stream: copied.append(host.nbytes)
+        x[:] = 5
+        again, references = float(step(x)[-1]), sys.getrefcount(x)
+        tell(results=[first, again], copied=copied, used=device._memory.used / x.nbytes, cpu=device.native.on_cpu,
+             references=references - sys.getrefcount(c))
+    """)
+    if not facts["cpu"]:
+        pytest.skip("not a CPU")
+    assert facts["results"] == [12, 20]
+    assert facts["copied"] == []
+    assert facts["used"] == 1  # the result
+    assert facts["references"] <= 0  # nobody has the feed any more
+
+
 COPIES = """
 import weakref
 import pyopencl as cl

@@ -119,6 +119,30 @@ def run_leaving(
     registers[result] = leave(registers[source], make())
 
 
+def run_wrapping(
+    registers: list[Any], source: int, result: int, device: Device, lent: list[tuple[Callable[[Any], None], Any]]
+) -> None:
+    """A feed enters a device that may read it where it is; what is made for that goes to `lent`, with what frees it."""
+    registers[result] = buffer = entered(device, registers[source])
+    lent.append((device.free, buffer))
+
+
+def entered(device: Device, host: Any) -> Any:
+    """A buffer over an array's own memory, or with a copy that is enqueued. Raises ResourceExhausted."""
+    wrap = getattr(device, "wrap", None)
+    buffer = None if wrap is None else wrap(host)
+    if buffer is None:
+        buffer = device.allocate(max(host.nbytes, 1))
+        if buffer is None:
+            raise ResourceExhausted(f"no memory for a buffer of {host.nbytes} bytes")
+        try:
+            device.copy_in(host, buffer, STREAM)
+        except BaseException:
+            device.free(buffer)
+            raise
+    return buffer
+
+
 def device_maker(device: Device, nbytes: int, owner: Callable[[], Step]) -> Maker:
     """Makes buffers on a device that live as long as the step which runs. Raises ResourceExhausted."""
     def make() -> Any:

@@ -99,6 +99,9 @@ class Executable:
         values = self._finish(frame, step, left) if self.is_asynchronous else registers
         if self._asynchronous:
             frame.context.run(self._synchronize, frame)
+            while frame.lent:
+                free, buffer = frame.lent.pop()
+                free(buffer)
         results = self._pick(values)
         if self._copied:
             for i in self._copied:

@@ -21,6 +21,7 @@ from ..host_program import CONSTANT, COPY, HOST, Call, Function, HostProgram
 from ..infer import infer_registers
 from ..kernel import KernelDef, run_of
 from ..tensor import TensorMetadata, ValueInfo, constant_info
+from .attached import entered
 from .binder import Binder, LazyKernel
 from .bound_call import BoundCall
 from .executor import Executable
@@ -260,7 +261,10 @@ class Linker:
             raise Unimplemented(f"copying a value of {meta} to or from {name}", node=call.node, device=name,
                                 hint="feed static shapes, or run on a host device such as CPU:0")
         if call.attrs["to"] == "device":
-            return BoundCall(call, self._devices[call.stream], call.stream)
+            device = self._devices[call.stream]
+            # Who does not wait for the devices may write a feed while they still read it.
+            wraps = self._waits and call.args[0] < len(self._function.arg_names) and hasattr(device, "wrap")
+            return BoundCall(call, device, call.stream, wraps=wraps)
         awaited = not self._waits or any(call.results[0] in other.args for other in self._function.kernels)
         return BoundCall(call, self._devices[call.stream], HOST, awaited=awaited)
 
@@ -321,12 +325,12 @@ def _copied(allocator: HostAllocator, arrays: list[Any]) -> list[Any]:
 
 
 def upload(device: Device, array: Any) -> Any:
-    """A buffer on the device with the array's elements."""
-    buffer = device.allocate(max(array.nbytes, 1))
-    if buffer is None:
-        raise ResourceExhausted(f"no memory for {array.nbytes} bytes of constants on {device.type}")
+    """A buffer on the device with the array's elements, or over its memory."""
     try:
-        device.copy_in(array, buffer, STREAM)
+        buffer = entered(device, array)
+    except ResourceExhausted as error:
+        raise ResourceExhausted(f"no memory for {array.nbytes} bytes of constants on {device.type}") from error
+    try:
         device.synchronize(device.record(STREAM))
     except BaseException:
         device.free(buffer)
