@@ -1,4 +1,4 @@
-"""What OPENCL:0 costs beside NumPy: a launch, a copy, a small run.
+"""What OPENCL:0 costs beside NumPy: a launch, a copy, an array that it reads where it is, a small run.
 
     python benchmarks/opencl.py     (make opencl-cpu prints the environment for PoCL)
 
@@ -73,9 +73,13 @@ def copies(device: Any, nbytes: int) -> list[list[object]]:
         device.synchronize(device.record(STREAM))
 
     plain = seconds(lambda: np.copyto(other, host))
-    device.free(buffer)
-    return [[f"{name} {nbytes >> 10:,} KiB", speed(nbytes, seconds(copy)), speed(nbytes, plain)]
+    rows = [[f"{name} {nbytes >> 10:,} KiB", speed(nbytes, seconds(copy)), speed(nbytes, plain)]
             for name, copy in (("copy in", there), ("copy out", back))]
+    device.free(buffer)
+    if device.wrap(host) is not None:
+        taken = seconds(lambda: device.free(device.wrap(host)))
+        rows.append([f"wrap {nbytes >> 10:,} KiB instead", f"{taken * 1e6:.2f} us", ""])
+    return rows
 
 
 def speed(nbytes: int, time: float) -> str:
