@@ -1,4 +1,5 @@
-"""What OPENCL:0 does beside NumPy, or weft's CPU:0: launches, copies, kernels, small runs, a network.
+"""What OPENCL:0 does beside NumPy, or weft's CPU:0: launches, copies, arrays that it reads where they are, kernels,
+small runs, a network.
 
     python benchmarks/opencl.py [--folder DIR]    (make opencl-cpu prints the environment for PoCL)
 
@@ -97,9 +98,13 @@ def copies(device: Any, nbytes: int) -> list[list[str]]:
         wait(device)
 
     copied_in, copied_out, plain = least(there, back, lambda: np.copyto(other, host))
-    device.free(buffer)
-    return [row(f"{name} {nbytes >> 10:,} KiB", time, plain, lambda t: f", {nbytes / t / 1e9:.1f} GB/s")
+    rows = [row(f"{name} {nbytes >> 10:,} KiB", time, plain, lambda t: f", {nbytes / t / 1e9:.1f} GB/s")
             for name, time in (("copy in", copied_in), ("copy out", copied_out))]
+    device.free(buffer)
+    if device.wrap(host) is not None:
+        (wrapped,) = least(lambda: device.free(device.wrap(host)))
+        rows.append(row(f"wrap {nbytes >> 10:,} KiB instead", wrapped, plain))
+    return rows
 
 
 def attached(device: Any, plan: Plan, inputs: Sequence[np.ndarray], nbytes: int) -> list[Work]:

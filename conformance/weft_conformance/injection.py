@@ -33,10 +33,11 @@ def failing_node(on: Subject, name: str, source: str) -> Node:
 
 @contextmanager
 def failing(on: Subject, method: str, instead: Callable[..., Any]) -> Iterator[None]:
-    """The device with another method. Raises NotApplicable where the runtime would not call it."""
+    """The device with another method, and without `wrap`, by which the runtime would go round some. Raises
+    NotApplicable where the runtime would not call it."""
     if on.host_visible:
         raise NotApplicable("the runtime works on its memory without asking it")
-    with replaced(on, {method: instead}):
+    with replaced(on, {"wrap": nothing, method: instead}):
         yield
 
 
@@ -51,6 +52,10 @@ def replaced(on: Subject, methods: dict[str, Callable[..., Any]]) -> Iterator[No
     finally:
         for method in methods:
             del vars(on.device)[method]
+
+
+def nothing(_host: Any) -> None:
+    return None
 
 
 def raising(*_arguments: Any) -> Any:

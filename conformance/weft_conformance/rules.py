@@ -4,7 +4,7 @@ PROTOCOL = "weft.device.Device"
 
 RULES = {
     "Device": f"{PROTOCOL} has type, uid, attributes and open, close, allocate, free, copy_in, copy_out, record, "
-              "synchronize; copy_peer and wait_event are optional",
+              "synchronize; copy_peer, wait_event and wrap are optional",
     "Device.uid": "`uid` tells a device of its type from all others and is stable across processes: serial number, "
                   "bus address, ...",
     "Device.attributes": "`memory` (bytes, an int), `model`, `driver` (text), `host_visible` (True when its buffers "
@@ -18,6 +18,8 @@ RULES = {
     "Device.allocate": "allocate(nbytes) gives a buffer of its own, or None when there is no memory; it raises nothing",
     "Device.free": "free gives the memory back; it is stream-ordered: what is enqueued already may still use the "
                    "buffer",
+    "Device.wrap": "wrap(host) gives a buffer over the host array's own memory, as it is now, which nobody writes; or "
+                   "None where that memory is unfit",
     "Device.copy_in": "copy_in(host, buffer, stream) enqueues a copy of the host array's bytes, all of them and no "
                       "more, to the start of the buffer; the host array is only read",
     "Device.copy_out": "copy_out(buffer, host, stream) enqueues a copy from the start of the buffer to the host "

@@ -57,8 +57,14 @@ class Device(Protocol):
 
     def synchronize(self, event: Event) -> None:
         """Block until the event; raises the device's error. Unavailable, from here or any other method while a step
-        runs, says that the device is lost: its HostContext does not use it again. Optional methods are copy_peer and
-        wait_event."""
+        runs, says that the device is lost: its HostContext does not use it again."""
+
+    # Optional methods are copy_peer, wait_event, and for a device that can read the host's memory as its own:
+    #
+    #     def wrap(self, host) -> Buffer | None:
+    #         """A buffer over a C-contiguous host array's memory, which it holds; None where that memory is unfit, for
+    #         its alignment perhaps. Kernels and copies only read it, and the array may be read-only. To be freed, as
+    #         others are: what is enqueued already may still use it."""
 
 
 class DeviceName(NamedTuple):

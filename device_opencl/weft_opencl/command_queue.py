@@ -35,6 +35,12 @@ class Queue:
         self._fault = ""
         _queues.add(self)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that was enqueued is known to be done. Takes no lock."""
+        newest = self._newest
+        return not self._fault and (newest is None or newest.command_execution_status == DONE)
+
     def check(self) -> None:
         """Raise Unavailable when the device was lost."""
         if self._fault:

@@ -76,6 +76,9 @@ class OpenCL:
     def allocate(self, nbytes: int) -> Any:
         return self._memory.allocate(nbytes)
 
+    def wrap(self, host: Any) -> Any:
+        return self._memory.wrap(host)
+
     def free(self, buffer: Any) -> None:
         self._memory.free(buffer)
 

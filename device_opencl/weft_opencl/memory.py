@@ -1,15 +1,18 @@
-"""Memory of a device: a pool of buffers, within what config allows."""
+"""Memory of a device: a pool of buffers, within what config allows, and on a CPU also that of the host's arrays."""
 
 from __future__ import annotations
 
-from collections import deque
 from threading import Lock
+from typing import Any
 
 import pyopencl as cl
 from pyopencl.tools import ImmediateAllocator, MemoryPool, PooledBuffer
 from weft.api import errors
 
 from .command_queue import Queue
+
+ALIGNMENT = 16  # of host memory that is used as it is: NumPy's, and that of the widest type that kernels load at once
+READ_HOST = cl.mem_flags.READ_ONLY | cl.mem_flags.USE_HOST_PTR
 
 
 class Memory:
@@ -21,15 +24,13 @@ class Memory:
         self._limit = limit
         self._largest = queue.handle.device.max_mem_alloc_size
         self._pool = MemoryPool(ImmediateAllocator(queue.handle))
-        self._freed: deque[PooledBuffer] = deque()  # finalizers free at any moment, under the lock too
+        self._wrapped: list[cl.Buffer] = []  # freed, and perhaps still read
         self._lock = Lock()
 
     @property
     def used(self) -> int:
         """Bytes that are lent."""
-        with self._lock:
-            self._take_back()
-            return int(self._pool.active_bytes)
+        return int(self._pool.active_bytes)
 
     def allocate(self, nbytes: int) -> PooledBuffer | None:
         self._queue.check()
@@ -48,8 +49,28 @@ class Memory:
             except cl.Error as error:
                 raise self._queue.lose(error) from error
 
-    def free(self, buffer: PooledBuffer) -> None:
-        self._freed.append(buffer)
+    def wrap(self, host: Any) -> cl.Buffer | None:
+        """A buffer over a host array, which it holds; it takes nothing of what config allows. None on all devices but
+        CPUs: the others' drivers would copy."""
+        self._queue.check()
+        if self._wrapped:
+            with self._lock:
+                self._take_back()
+        device = self._queue.handle.device
+        address = host.__array_interface__["data"][0]
+        if not device.type & cl.device_type.CPU or not host.nbytes or address % ALIGNMENT:
+            return None
+        try:
+            return cl.Buffer(self._queue.handle.context, READ_HOST, hostbuf=host)
+        except cl.Error:
+            return None
+
+    def free(self, buffer: cl.Buffer | PooledBuffer) -> None:
+        with self._lock:
+            if isinstance(buffer, PooledBuffer):
+                buffer.release()
+            elif not self._queue.is_idle:
+                self._wrapped.append(buffer)
 
     def close(self) -> None:
         with self._lock:
@@ -57,8 +78,8 @@ class Memory:
             self._pool.stop_holding()
 
     def _take_back(self) -> None:
-        while self._freed:
-            self._freed.popleft().release()
+        if self._wrapped and self._queue.is_idle:
+            self._wrapped.clear()
 
 
 def allowance(memory: int | str, device: cl.Device) -> int:

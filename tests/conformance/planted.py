@@ -107,8 +107,45 @@ class OpensWhenScanned(Example):
         self.open()
 
 
+class WrapsFromMemory(Example):
+    type = "FORGETFUL"
+
+    def wrap(self, host):
+        """The buffer that this address had before."""
+        wrapped = self.__dict__.setdefault("wrapped", {})
+        if host.nbytes <= 2 * LARGE:
+            return None
+        if host.ctypes.data not in wrapped:
+            buffer = super().allocate(host.nbytes)
+            super().copy_in(host, buffer, 0)
+            wrapped[host.ctypes.data] = host, buffer
+        return wrapped[host.ctypes.data][1]
+
+    def free(self, buffer):
+        if all(buffer is not kept for _, kept in self.__dict__.get("wrapped", {}).values()):
+            super().free(buffer)
+
+
+class WritesWrapped(Example):
+    type = "WRITING"
+
+    def wrap(self, host):
+        if host.nbytes <= 2 * LARGE:
+            return None
+        buffer = super().allocate(host.nbytes)
+        super().copy_in(host, buffer, 0)
+        buffer.host = host
+        return buffer
+
+    def free(self, buffer):
+        if hasattr(buffer, "host"):
+            buffer.host.reshape(-1).view(np.uint8)[0] ^= 1
+        super().free(buffer)
+
+
 DEVICES = (LosesLastByte, WritesWholeWords, ReturnsTooEarly, IsOutOfOrder, ComputesWrongly, DeclinesTooLittle,
-           NeverFrees, KeepsBuffers, FreesAtOnce, RaisesWithoutMemory, ChangesItsName, OpensWhenScanned)
+           NeverFrees, KeepsBuffers, FreesAtOnce, RaisesWithoutMemory, ChangesItsName, OpensWhenScanned,
+           WrapsFromMemory, WritesWrapped)
 
 
 def scan_of(kind):

@@ -28,7 +28,8 @@ FOUND = {  # device -> the cases that must fail, and no others; without their pa
                 "ordering.an_event_comes_after_all_that_was_enqueued_before_it"},
     "SPILLING:0": {"memory.copies_of_any_number_of_bytes_touch_no_others"},
     "EAGER:0": {"memory.copies_in_and_out_are_bit_exact", "memory.copies_of_any_number_of_bytes_touch_no_others",
-                "memory.a_large_copy_is_bit_exact", "ordering.a_buffer_that_is_freed_serves_what_was_enqueued",
+                "memory.a_large_copy_is_bit_exact", "memory.a_feed_that_has_changed_is_read_anew",
+                "ordering.a_buffer_that_is_freed_serves_what_was_enqueued",
                 "ordering.an_event_comes_after_all_that_was_enqueued_before_it",
                 "ordering.a_kernel_sees_the_copy_before_it_and_is_seen_by_the_one_after",
                 "kernels.agrees_with_the_cpu",
@@ -43,6 +44,8 @@ FOUND = {  # device -> the cases that must fail, and no others; without their pa
     "RAISING:0": {"memory.no_memory_is_none_and_no_exception"},
     "RENAMED:0": {"discovery.scanning_again_finds_the_same_devices_in_the_same_order"},
     "OPENED:0": {"discovery.scanning_opens_nothing"},
+    "FORGETFUL:0": {"memory.a_feed_that_has_changed_is_read_anew"},
+    "WRITING:0": {"memory.a_wrapped_array_is_read_and_not_written", "memory.a_feed_that_has_changed_is_read_anew"},
 }
 
 

@@ -178,12 +178,14 @@ found = [counted(step, np.ones((n, 3), "f4")) for n in (2, 2, 5)]
 right = all(np.allclose(result, weights.sum(0), rtol=1e-5) for result, _ in found)
 memory = runtime().host.open("OPENCL:0")._memory
 held = memory.used
-del session, step
+session.close()
+del step
 gc.collect()
 tell(right=right, commands=[n for _, n in found], held=held, left=memory.used)
 """)
     assert facts["right"]
-    assert facts["commands"][1:] == [3, 3]  # a copy in, the product, a copy out; for another shape of the feed as well
+    # The product, a copy out, and where the device does not read the feed in its place a copy in; for both shapes.
+    assert facts["commands"][1:] in ([2, 2], [3, 3])
     assert facts["held"] > 0
     assert facts["left"] == 0
 
@@ -332,7 +334,7 @@ def test_out_of_memory_is_an_error_of_the_node_and_memory_comes_back(run: Run) -
         tell(text=text, place=place, sum=float(result.sum()))
     """)
     assert "no memory for a buffer of 4194304 bytes" in facts["text"]
-    assert facts["place"] == ["a", "copy", "OPENCL:0"]  # the first buffer is for its argument
+    assert facts["place"][::2] in (["a", "OPENCL:0"], ["b", "OPENCL:0"])  # for its argument, or the result of both
     assert facts["sum"] == 1024
 
 
@@ -374,6 +376,35 @@ def test_the_probe_and_the_binaries_are_kept_for_the_next_process(run: Run, tmp_
     for binary in kept.iterdir():
         binary.write_bytes(b"damaged")
     assert run(step, env=env) == {"result": [-1, -1, -1], "built": 1}
+
+
+def test_feeds_and_constants_are_read_where_they_are_on_a_cpu(run: Run) -> None:
+    """Those that the driver may use: their addresses are multiples of 16."""
+    facts = run("""
+        n = 1 << 18
+        def aligned(number):
+            raw = np.empty(4 * n + 64, "u1")
+            array = raw[-raw.ctypes.data % 64:][:4 * n].view("f4")
+            array[:] = number
+            return array
+        x, c = aligned(3), aligned(4)
+        g = graph(placeholder("x", (n,)), const("c", c), node("y", "Mul", "x", "c", device="OPENCL:0"))
+        session = weft.Session(g)
+        step = session.make_callable("y", ["x"])
+        first = float(step(x)[-1])
+        device, copied = session._runtime.host.open("OPENCL:0"), []
+        device.copy_in = lambda host, buffer, stream: copied.append(host.nbytes)
+        x[:] = 5
+        again, references = float(step(x)[-1]), sys.getrefcount(x)
+        tell(results=[first, again], copied=copied, used=device._memory.used / x.nbytes, cpu=device.native.on_cpu,
+             references=references - sys.getrefcount(c))
+    """)
+    if not facts["cpu"]:
+        pytest.skip("not a CPU")
+    assert facts["results"] == [12, 20]
+    assert facts["copied"] == []
+    assert facts["used"] == 1  # the result
+    assert facts["references"] <= 0  # nobody has the feed any more
 
 
 COPIES = """

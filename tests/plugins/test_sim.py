@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Iterator
 from contextlib import suppress
@@ -112,9 +113,9 @@ def test_nobody_comes_here_who_does_not_ask():
 
 
 @given(st.lists(st.tuples(st.sampled_from(["AddV2", "Sub", "Mul", "Maximum"]), st.integers(0, 99), st.integers(0, 99),
-                          st.sampled_from(["SIM:0", "SIM:1", "CPU:0"])), min_size=1, max_size=12))
+                          st.sampled_from(["SIM:0", "SIM:1", "CPU:0"])), min_size=1, max_size=12), st.booleans())
 @settings(max_examples=40)
-def test_graphs_split_between_devices_give_what_one_device_gives(plan):
+def test_graphs_split_between_devices_give_what_one_device_gives(plan, wraps):
     """Programs of the runtime do nothing wrong on the devices, and free their memory."""
     def nodes(place: bool) -> list[Any]:
         made = [placeholder("n0", (3,)), const("n1", [2, 0.5, -1])]
@@ -123,7 +124,7 @@ def test_graphs_split_between_devices_give_what_one_device_gives(plan):
         return made
 
     fetches = [f"n{i}" for i in range(2, len(plan) + 2)]
-    made = session(nodes(True), devices=2)
+    made = session(nodes(True), devices=2, wraps=wraps)
     expected, _ = run_on("", nodes(False), fetches, {"n0": X})
     for _ in range(2):
         for a, b in zip(made.run(fetches, {"n0": X}), expected, strict=True):
@@ -248,6 +249,61 @@ def test_a_step_that_no_memory_is_left_for_is_an_error_with_its_node():
 
 
 # What programs do wrong
+
+
+def test_feeds_and_constants_are_not_copied_where_the_device_reads_the_hosts_memory():
+    nodes = [placeholder("x", (3,)), const("c", [2, 0.5, -1]), node("m", "Mul", "x", "c"), node("i", "Identity", "x"),
+             node("h", "Log", "m", device="CPU:0"), node("y", "AddV2", "h", "x")]
+    copied = {}
+    with np.errstate(invalid="ignore"):
+        want = [np.log(X * np.float32([2, 0.5, -1])) + X, X]
+    for wraps in (False, True):
+        made = session(nodes, "SIM:0", wraps=wraps)
+        for _ in range(2):
+            for got, expected in zip(made.run(["y", "i"], {"x": X}), want, strict=True):
+                np.testing.assert_array_equal(got, expected)
+        driver = native(made)
+        assert driver.report == []
+        copied[wraps] = [what for _, what, _, _ in driver.spans].count("copy in on stream 0")
+    probes = copied[True] - 2  # what the host computes is copied in each run
+    assert copied[False] - probes == 5  # and so are c, once, and x
+
+
+def test_a_step_that_fails_gives_back_what_it_wrapped():
+    nodes = [placeholder("x", (3,)), node("n", "Neg", "x"), node("m", "Neg", "n")]
+    made = session(nodes, "SIM:0", wraps=True)
+    made.run("m", {"x": X})
+    driver, wrapped = native(made), []
+    wrap = driver.memory.wrap
+    driver.memory.wrap = lambda host: wrapped.append(wrap(host)) or wrapped[-1]
+    driver.fail("launch:1")
+    with pytest.raises(Internal, match="planted fault"):
+        made.run("m", {"x": X})
+    gc.collect()  # the error holds the run
+    assert made.run("m", {"x": X}).tolist() == X.tolist()
+    assert [buffer.state for buffer in wrapped] == ["freed", "freed"]
+    assert driver.report == []
+
+
+def test_a_write_into_the_hosts_memory_is_found():
+    (device,) = devices(wraps=True)
+    host = np.float32([1, 2, 3])
+    out, own = device.wrap(host), upload(device, X)
+    negate(device, own, out)
+    with pytest.raises(Internal, match="write to the host"):
+        sync(device)
+    assert host.tolist() == [1, 2, 3]
+
+
+def test_a_copy_into_an_array_that_a_kernel_may_still_read_is_a_race():
+    first, second = devices(devices=2, wraps=True)
+    host = np.float32([1, 2, 3])
+    negate(first, first.wrap(host), first.allocate(12))
+    second.copy_out(upload(second, X), host, 0)
+    for device in (second, first):
+        with suppress(Internal):
+            sync(device)
+    assert kinds(first) + kinds(second) == ["race"]
 
 
 def test_a_missing_wait_is_found(device):

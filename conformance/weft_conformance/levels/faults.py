@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def a_kernel_that_raises_is_an_error_with_its_node_and_device(on: Subject) -> No
         works(on, chain, session)
 
 
-@sentence(over=lambda _: ["copy_in", "copy_out", "record", "synchronize"])
+@sentence(over=lambda on: ["copy_in", "copy_out", "record", "synchronize", *(["wrap"] if can_wrap(on) else [])])
 def a_device_that_fails_gives_one_of_wefts_errors(on: Subject, method: str) -> None:
     chain = Chain(on, 3)
     with on.session(chain.nodes) as session:
@@ -104,22 +105,29 @@ def sessions_leave_nothing_behind(on: Subject) -> None:
            expected=f"at most {before}", got=after, rule="leaks")
 
 
+def can_wrap(on: Subject) -> bool:
+    return hasattr(on.device, "wrap")
+
+
 class Taken:
-    """Buffers that are allocated and freed while the device has these methods."""
+    """Buffers that are had and freed while the device has these methods."""
 
     def __init__(self, on: Subject) -> None:
         self.balance = 0
-        self._allocate, self._free = on.device.allocate, on.device.free
+        self._free = on.device.free
+        self._had_by = {"allocate": on.device.allocate}
+        if can_wrap(on):
+            self._had_by["wrap"] = on.device.wrap  # type: ignore[attr-defined]
         self._buffers: list[weakref.ref[Any]] = []
 
     def methods(self) -> dict[str, Callable[..., Any]]:
-        return {"allocate": self._counted, "free": self._uncounted}
+        return {"free": self._uncounted} | {name: partial(self._counted, had) for name, had in self._had_by.items()}
 
     def alive(self) -> int:
         return sum(ref() is not None for ref in self._buffers)
 
-    def _counted(self, nbytes: int) -> Any:
-        buffer = self._allocate(nbytes)
+    def _counted(self, had: Callable[[Any], Any], wanted: Any) -> Any:
+        buffer = had(wanted)
         self.balance += buffer is not None
         with suppress(TypeError):  # a number, say
             self._buffers.append(weakref.ref(buffer))

@@ -33,6 +33,15 @@ def _unaligned(x: Array) -> Array:
     return shifted
 
 
+def _aligned(x: Array) -> Array:
+    """A copy that a device may well wrap."""
+    raw = np.zeros(x.nbytes + 4096, np.uint8)
+    start = -raw.ctypes.data % 4096
+    copy: Array = raw[start : start + x.nbytes].view(x.dtype).reshape(x.shape)
+    copy[...] = x
+    return copy
+
+
 LAYOUTS: dict[str, Callable[[Array], Array]] = {
     "transposed": lambda x: x.T,
     "every_second": lambda x: x[:, ::2],
@@ -156,6 +165,38 @@ def buffers_of_a_host_visible_device_are_aligned_arrays(on: Subject) -> None:
         expect(buffer.ctypes.data % 64 == 0, f"allocate({nbytes})", expected="an address that 64 divides",
                got=hex(buffer.ctypes.data), rule="Device.host_visible")
         on.device.free(buffer)
+
+
+@sentence(over=lambda _: ["1", "64", "4097", "1000003"])
+def a_wrapped_array_is_read_and_not_written(on: Subject, nbytes: str) -> None:
+    wrap = getattr(on.device, "wrap", None)
+    if wrap is None:
+        raise NotApplicable("it cannot read the host's memory as its own")
+    content = generator("wrapped", nbytes).integers(0, 256, int(nbytes), np.uint8)
+    host = _locked(_aligned(content))
+    buffer = wrap(host)
+    if buffer is None:
+        raise NotApplicable("it has no use for this memory")
+    expect_same_bits(on.read(buffer, host.nbytes), content, "a wrapped array, copied out", "Device.wrap")
+    on.device.free(buffer)
+    expect_same_bits(host, content, "an array that was wrapped", "Device.wrap")
+
+
+@sentence()
+def a_feed_that_has_changed_is_read_anew(on: Subject) -> None:
+    """A device may read a feed where it is, which is the user's before and after the run."""
+    op = ops_of(on)[0]
+    x = _aligned(generator("feed").normal(size=100_003).astype(np.float32))
+    nodes = [placeholder("x"), Node("y", op.name, ["x"] * op.arity, attrs={"T": dtypes.float32}, device=on.name)]
+    with on.session(nodes) as session:
+        step = session.make_callable("y", ["x"])
+        for turn in range(3):
+            x += turn
+            before = x.copy()
+            got = step(x)
+            expect_same_bits(x, before, "a feed after the run", "feeds")
+            expect_close(got, op.compute(*[before] * op.arity), (0.0, 0.0), f"{op.name} of a feed in run {turn + 1}",
+                         "feeds")
 
 
 @sentence(over=lambda _: list(LAYOUTS))

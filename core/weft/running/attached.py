@@ -10,7 +10,7 @@ from ..device import STREAM, Device
 from ..errors import Internal
 from ..kernel import KernelDef
 from ..tensor import TensorMetadata
-from .device_memory import DeviceMemory
+from .device_memory import DeviceMemory, Owned
 from .host_array import returned, view
 
 if TYPE_CHECKING:
@@ -122,6 +122,14 @@ def run_leaving(
 
 def run_event(registers: list[Any], result: int, reach: Callable[[], AsyncValue]) -> None:
     registers[result] = reach()
+
+
+def run_wrapping(
+    registers: list[Any], source: int, result: int, memory: DeviceMemory, device: Device, lent: list[Owned]
+) -> None:
+    """A feed enters a device that may read it where it is; what is made for that goes to `lent`."""
+    registers[result] = buffer = memory.enter(device, registers[source])
+    lent.append((device.free, buffer))
 
 
 def device_maker(memory: DeviceMemory, device: Device, nbytes: int, owner: Callable[[], Step]) -> Maker:

@@ -29,6 +29,7 @@ class BoundCall:
     alias: Mapping[int, int] = field(default_factory=dict)
     retained: frozenset[int] = frozenset()
     stateful: bool = False
+    wraps: bool = False  # a copy of a feed to a device, which may read it where it is instead
     awaited: bool = False  # a copy to the host that is waited for by itself: others need it while the step goes on
 
     @property

@@ -33,11 +33,24 @@ class DeviceMemory:
             raise ResourceExhausted(f"no memory for a buffer of {nbytes} bytes{what and ', '}{what}")
         return buffer
 
+    def enter(self, device: Device, array: Any, what: str = "") -> Any:
+        """A buffer over the array's own memory where the device can read that, else with a copy that is enqueued. The
+        array must stay as it is until the buffer is freed. Raises ResourceExhausted."""
+        wrap = getattr(device, "wrap", None)
+        buffer = None if wrap is None else wrap(array)
+        if buffer is None:
+            buffer = self.allocate(device, array.nbytes, what)
+            try:
+                device.copy_in(array, buffer, STREAM)
+            except BaseException:
+                device.free(buffer)
+                raise
+        return buffer
+
     def upload(self, device: Device, array: Any) -> Any:
-        """A buffer with the array's elements, for a constant: they are there. Raises ResourceExhausted."""
-        buffer = self.allocate(device, array.nbytes, "a constant")
+        """A buffer for a constant, which is there. Raises ResourceExhausted."""
+        buffer = self.enter(device, array, "a constant")
         try:
-            device.copy_in(array, buffer, STREAM)
             device.synchronize(device.record(STREAM))
         except BaseException:
             device.free(buffer)

@@ -33,6 +33,7 @@ from .attached import (
     run_leaving,
     run_returning,
     run_view,
+    run_wrapping,
     then_forget,
     with_step,
     with_values,
@@ -57,18 +58,22 @@ FreshCall = Callable[[Step, list[Any]], list[Any]]  # arguments to results that 
 
 
 class Frame:
-    """Registers, the calls attached to them in blocks, and the arrays that feeds are copied into.
+    """Registers, the calls attached to them in blocks, and the arrays that feeds are copied into. `lent`: buffers of
+    the run that is on, and what frees them.
 
     The last register holds the Step that runs in the frame, one at a time. `cursor` is the block that is being run.
     `pieces`: the blocks of each piece, in frames that are run in pieces.
     """
 
-    __slots__ = ("__weakref__", "blocks", "context", "copies", "cursor", "pieces", "registers")
+    __slots__ = ("__weakref__", "blocks", "context", "copies", "cursor", "lent", "pieces", "registers")
 
-    def __init__(self, registers: list[Any], calls: list[Attached], copies: list[tuple[int, Any]]) -> None:
+    def __init__(
+        self, registers: list[Any], calls: list[Attached], copies: list[tuple[int, Any]], lent: list[Owned]
+    ) -> None:
         self.registers = registers
         self.blocks = [(i, calls[i : i + BLOCK]) for i in range(0, len(calls), BLOCK)]
         self.copies = copies
+        self.lent = lent
         self.pieces: list[list[tuple[int, list[Attached]]]] = []
         self.cursor: tuple[int, int, Iterator[Attached]] = (0, 0, iter(()))
         self.context = quiet_context()
@@ -137,16 +142,19 @@ class FrameLayout:
         copies = [(i, self._maker(i, registers)()) for i in self.copied_feeds]
         for i, copy in copies:
             registers[i] = copy
-        attached = [self._attach(self.calls[n], registers) for n in range(len(self.calls)) if n not in self.late]
+        lent: list[Owned] = []
+        attached = [self._attach(self.calls[n], registers, lent) for n in range(len(self.calls)) if n not in self.late]
         flat = [call for call in attached if call is not None]
         if plan is self.plan:  # pieces have another order
             flat = [partial(then_forget, call, registers, self._dying[n]) if n in self._dying else call
                     for n, call in zip(self.attached, flat, strict=True)]
         if self._host.debug.poison:
             flat = self._poisoned(flat, buffers, dict(copies))
-        frame = Frame(registers, flat, copies)
+        frame = Frame(registers, flat, copies, lent)
         if owned:
             weakref.finalize(frame, self._host.device_memory.dropped.extend, owned)
+        if any(bound.wraps for bound in self.calls):
+            weakref.finalize(frame, self._host.device_memory.dropped.extend, lent)  # of a run that failed
         return frame
 
     def _poisoned(self, flat: list[Attached], buffers: list[Any], copies: dict[int, Any]) -> list[Attached]:
@@ -158,12 +166,13 @@ class FrameLayout:
 
     def _lent(self, results: Sequence[int]) -> frozenset[int]:
         """Registers whose arrays others read later: the user, a device that works through its queue, a kernel that
-        has returned, a call that waits for one."""
+        has returned, a call that waits for one; and those that may hold such an array in a device's form."""
         read_later = [a for bound in self.calls if not bound.sees_host
                       for a in bound.call.args if self._memory[a] == HOST]
         read_later += [a for n, bound in enumerate(self.calls) if bound.lends or n in self.late
                        for a in bound.call.args]
         read_later += [r for n in self.late for r in self.calls[n].call.results]
+        read_later += [r for bound in self.calls if bound.wraps for r in bound.call.results]
         return frozenset(self._root[r] for r in (*results, *read_later)) | self._retained()
 
     def _retained(self) -> frozenset[int]:
@@ -261,7 +270,7 @@ class FrameLayout:
             return device_maker(self._host.device_memory, device, meta.nbytes, lambda: registers[-1])
         return array_maker(self._host.allocator, meta.dims, meta.dtype.numpy)
 
-    def _attach(self, bound: BoundCall, registers: list[Any]) -> Attached | None:
+    def _attach(self, bound: BoundCall, registers: list[Any], lent: list[Owned]) -> Attached | None:
         """The call without arguments over these registers; None where nothing is left to run."""
         args, results = bound.call.args, bound.call.results
         if bound.is_view:
@@ -276,6 +285,9 @@ class FrameLayout:
         if bound.awaited:
             leave = self._host.waiter(bound.device).leave
             return partial(run_leaving, registers, args[0], results[0], self._maker(results[0], registers), leave)
+        if bound.wraps:
+            memory = self._host.device_memory
+            return partial(run_wrapping, registers, args[0], results[0], memory, bound.device, lent)
         if bound.call.code == COPY:
             copy = bound.device.copy_in if bound.memory != HOST else bound.device.copy_out
             return open_call(registers, args, results, self._fresh(bound, registers), partial(on_stream, copy))

@@ -320,7 +320,10 @@ class Linker:
         if not _has_size(known[call.args[0]].meta):
             return None  # the node on the device, whether it takes the value or gives it, is refused
         if call.attrs["to"] == "device":
-            return BoundCall(call, self._devices[call.stream], call.stream)
+            device = self._devices[call.stream]
+            # Who does not wait for the devices may write a feed while they still read it.
+            wraps = self._waits and call.args[0] < len(self._function.arg_names) and hasattr(device, "wrap")
+            return BoundCall(call, device, call.stream, wraps=wraps)
         awaited = not self._waits or any(call.results[0] in other.args for other in self._function.kernels)
         return BoundCall(call, self._devices[call.stream], HOST, awaited=awaited)
 

@@ -45,6 +45,9 @@ class Sim:
     def allocate(self, nbytes: int) -> Buffer | None:
         return self.native.allocate(nbytes)
 
+    def wrap(self, host: Array) -> Buffer | None:
+        return self.native.wrap(host)
+
     def free(self, buffer: Buffer) -> None:
         self.native.free(buffer)
 

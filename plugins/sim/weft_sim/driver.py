@@ -27,7 +27,8 @@ SPANS = 1 << 16  # that the trace keeps
 
 
 class Fault(NamedTuple):
-    """`kind`: race, use after free, double free, use after reset, wrong device, overrun, deadlock."""
+    """`kind`: race, use after free, double free, use after reset, wrong device, overrun, write to the host,
+    deadlock."""
 
     kind: str
     message: str
@@ -87,6 +88,13 @@ class Driver:
                 self._catch_up()
                 buffer = self.memory.allocate(nbytes)
             return buffer
+
+    def wrap(self, host: Array) -> Buffer | None:
+        """A buffer over a host array, if the config lets the device read those. Raises Unavailable as allocate does."""
+        with self.machine.lock:
+            if self.lost is not None:
+                raise copy(self.lost)
+            return self.memory.wrap(host) if self._config.wraps else None
 
     def free(self, buffer: Buffer) -> None:
         with self.machine.lock:
@@ -222,6 +230,9 @@ class Driver:
 
     def _misuse(self, operation: Operation, needs: list[tuple[Buffer, int]]) -> errors.WeftError | None:
         what = operation.what
+        for buffer in operation.writes:
+            if buffer.host is not None:
+                return self.found("write to the host", f"{what} writes {buffer}, which is memory of the host")
         for buffer, nbytes in needs:
             if buffer.state == "freed":
                 return self.found("use after free", f"{what} uses {buffer}, which was freed")

@@ -16,11 +16,14 @@ POISON = 0xFF  # NaN in every float type, -1 in every signed one
 
 
 class Buffer:
-    """Device memory. `uses`: enqueued operations that have not run; `failure`: why there is no value in it."""
+    """Device memory, or that of the array `host`, which is only read. `uses`: enqueued operations that have not run;
+    `failure`: why there is no value in it."""
 
-    __slots__ = ("_bytes", "address", "failure", "history", "memory", "nbytes", "number", "state", "uses")
+    __slots__ = ("_bytes", "address", "failure", "history", "host", "memory", "nbytes", "number", "state", "uses")
 
-    def __init__(self, memory: Memory, number: int, address: int, nbytes: int) -> None:
+    def __init__(
+        self, memory: Memory, number: int, address: int, nbytes: int, host: np.ndarray[Any, Any] | None = None
+    ) -> None:
         self.memory = memory
         self.number = number
         self.address = address
@@ -29,7 +32,9 @@ class Buffer:
         self.uses = 0
         self.failure: Exception | None = None
         self.history = History()
-        self._bytes = np.full(nbytes, POISON, np.uint8)
+        self.host = host
+        self._bytes = np.full(nbytes, POISON, np.uint8) if host is None else host.reshape(-1).view(np.uint8)
+        self._bytes.flags.writeable = host is None
 
     @property
     def device(self) -> str:
@@ -82,6 +87,10 @@ class Memory:
                 return buffer
         return None
 
+    def wrap(self, host: np.ndarray[Any, Any]) -> Buffer:
+        self._count += 1
+        return Buffer(self, self._count, host.__array_interface__["data"][0], host.nbytes, host)
+
     def free(self, buffer: Buffer) -> None:
         buffer.state = "freed"
         self.late += 1
@@ -90,10 +99,11 @@ class Memory:
     def release(self, buffer: Buffer) -> None:
         """Take a freed buffer's memory back if nothing that is enqueued uses it."""
         if buffer.state == "freed" and not buffer.uses:
-            buffer.poison()
-            self._taken.remove(buffer)
-            self.used -= buffer.extent
             self.late -= 1
+            if buffer.host is None:
+                buffer.poison()
+                self._taken.remove(buffer)
+                self.used -= buffer.extent
 
     def lose(self) -> None:
         """A device that begins anew has none of its buffers."""

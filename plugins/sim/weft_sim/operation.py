@@ -6,7 +6,7 @@ whoever gets a value from there is told, even where another thread was told befo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -73,11 +73,11 @@ class Operation(Item):
             buffer.history.note(access, writes=False)
         for buffer in self.writes:
             buffer.history.note(access, writes=True)
-        if self.host is not None:
-            memory = self.driver.machine.host_memory
-            if earlier := memory.unordered(self.host, stream.clock, writes=self.writes_host):
-                raced.append((earlier, f"the same host memory ({self.host.nbytes} bytes)"))
-            memory.note(self.host, access, writes=self.writes_host)
+        memory = self.driver.machine.host_memory
+        for host, writes in self._host_memory():
+            if earlier := memory.unordered(host, stream.clock, writes=writes):
+                raced.append((earlier, f"the same host memory ({host.nbytes} bytes)"))
+            memory.note(host, access, writes=writes)
         for earlier, _ in raced:  # one missing wait is one fault: what follows counts as ordered
             stream.learn({earlier.actor: earlier.tick})
         if not raced:
@@ -87,6 +87,14 @@ class Operation(Item):
         return self.driver.found("race", f"{self.what} on {stream} and {earlier.what} on {device} stream {number} use "
                                          f"{where}, and nothing orders them",
                                  "let one wait for an event that is recorded after the other")
+
+    def _host_memory(self) -> Iterator[tuple[np.ndarray[Any, Any], bool]]:
+        """Arrays of the host that it uses, and whether it writes them."""
+        if self.host is not None:
+            yield self.host, self.writes_host
+        for buffer in self.reads:
+            if buffer.host is not None:
+                yield buffer.host, False
 
     def _tainted(self) -> Exception | None:
         return next((buffer.failure for buffer in self.reads if buffer.failure is not None), None)

@@ -15,7 +15,8 @@ class Config:
     `ops`, `dtypes`: what there are kernels for, none for all that the CPU plugin has. `faults`: calls that fail,
     `"launch:7"` the seventh, `"copy:0.01"` one in a hundred; of `allocate`, `copy`, `launch`, and `lost`, for a
     copy or launch that the device does not survive. `queue`: how many operations a stream holds; who enqueues more
-    waits. Speeds are per second, times in seconds of the virtual clock.
+    waits. `wraps`: it can read the host's memory as its own. Speeds are per second, times in seconds of the virtual
+    clock.
     """
 
     devices: int = 1
@@ -25,6 +26,7 @@ class Config:
     faults: tuple[str, ...] = ()
     seed: int = 0
     queue: int = 1024
+    wraps: bool = False
     flops: float = 1e13
     bandwidth: float = 1e12  # bytes, of the device's own memory
     link_bandwidth: float = 2e10  # bytes, between host and device
