@@ -3,9 +3,10 @@ small runs, a network.
 
     python benchmarks/opencl.py [--folder DIR]    (make opencl-cpu prints the environment for PoCL)
 
-`launch`: an AddV2 of 256 elements, enqueued 100 times and then waited for. `run`: a session's whole step of n such, and
-what each of them adds to it. `chain`: five elementwise ops over 1M elements. Products have 512 in every dimension, and
-their right operand is packed in each run or was before. The networks in DIR are benchmarks/networks.py's.
+`launch`: an AddV2 of 256 elements, enqueued 100 times and then waited for. `run`: a session's whole step of n such,
+none fused, and what each of them adds to it. `chain`: five elementwise ops over 1M elements. Products have 512 in
+every dimension, and their right operand is packed in each run or was before. The networks in DIR are those of
+benchmarks/networks.py.
 
 Both sides run in turns, and the least of each counts. A ratio below 1 says that OPENCL:0 is faster.
 """
@@ -125,7 +126,8 @@ def call(device: Any, works: Sequence[Work]) -> None:
     wait(device)
 
 
-def chain(device: Any) -> list[str]:
+def chain(device: Any) -> list[list[str]]:
+    """The kernel alone, over buffers; and a session's step, which fuses the nodes, with feeds and result."""
     x, y = np.random.default_rng(0).random((2, 1 << 20), np.float32)
     out = np.empty_like(x)
     steps = (Step("AddV2", (0, 1)), Step("Mul", (2, 1)), Step("Sub", (3, 0)), Step("Maximum", (4, Literal(0.5))),
@@ -139,7 +141,17 @@ def chain(device: Any) -> list[str]:
         np.maximum(out, 0.5, out=out)
         np.square(out, out=out)
 
-    return row("chain of five", *least(partial(call, device, works), plain))
+    floats = {"T": dtypes.float32}
+    nodes = [Node(name, "Placeholder", attrs={"dtype": dtypes.float32, "shape": ShapeAttr(x.shape)}) for name in "xy"]
+    nodes.append(Node("half", "Const", attrs={"dtype": dtypes.float32, "value": np.array(0.5, np.float32)}))
+    nodes += [Node(name, op, inputs, attrs=floats, device="OPENCL:0") for name, op, inputs in (
+        ("a", "AddV2", "xy"), ("b", "Mul", "ay"), ("c", "Sub", "bx"), ("d", "Maximum", ["c", "half"]),
+        ("e", "Square", "d"))]
+    step = partial(weft.Session(Graph(nodes)).make_callable("e", ["x", "y"]), x, y)
+    plain()
+    assert np.allclose(step(), out)
+    kernel, run, numpy = least(partial(call, device, works), step, plain)
+    return [row("chain of five", kernel, numpy), row("run of a chain of five", run, numpy)]
 
 
 def products(device: Any) -> list[list[str]]:
@@ -163,7 +175,8 @@ def runs(counts: Sequence[int]) -> list[list[str]]:
     def step(count: int, device: str) -> Work:
         nodes = [Node("n0", "Placeholder", attrs={"dtype": dtypes.float32, "shape": ShapeAttr((COUNT,))})]
         nodes += [Node(f"n{i}", "AddV2", [f"n{i - 1}", "n0"], attrs=attrs, device=device) for i in range(1, count + 1)]
-        return partial(weft.Session(Graph(nodes)).make_callable(f"n{count}", ["n0"]), np.ones(COUNT, "f4"))
+        session = weft.Session(Graph(nodes), {"passes": {"disable": ["fusion"]}})
+        return partial(session.make_callable(f"n{count}", ["n0"]), np.ones(COUNT, "f4"))
 
     times = {n: least(step(n, "OPENCL:0"), step(n, "CPU:0"), turns=40) for n in counts}
     some, most = counts[-2:]
@@ -190,7 +203,7 @@ def main() -> None:
         print(f"left out: {error}")
         return
     print(f"OPENCL:0 is {device.attributes['model']}, {device.attributes['platform']}")
-    rows = [*launches(device), *(r for nbytes in SIZES for r in copies(device, nbytes)), chain(device),
+    rows = [*launches(device), *(r for nbytes in SIZES for r in copies(device, nbytes)), *chain(device),
             *products(device), *runs((1, 10, 100)), *(networks(options.folder) if options.folder else [])]
     print(tabulate(rows, ["", "OPENCL:0", "NumPy, or CPU:0", "ratio"], disable_numparse=True))
 

@@ -57,7 +57,8 @@ class Report:
         command = [sys.executable, "-m", "pytest", "--pyargs", "weft_conformance", "--conformance-quick", "-q",
                    f"--junitxml={xml}", "-p", "no:cacheprovider", "-p", "no:xdist", *arguments]
         environ = os.environ | {"WEFT_PLUGINS__LOAD": plugins, "OPENBLAS_NUM_THREADS": "1"}
-        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environ, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environ, check=False,
+                              timeout=300)
         self.status, self.output = done.returncode, done.stdout + done.stderr
         self.failures: dict[tuple[str, str], str] = {}
         self.skipped: dict[tuple[str, str], str] = {}

@@ -178,9 +178,8 @@ found = [counted(step, np.ones((n, 3), "f4")) for n in (2, 2, 5)]
 right = all(np.allclose(result, weights.sum(0), rtol=1e-5) for result, _ in found)
 memory = runtime().host.open("OPENCL:0")._memory
 held = memory.used
-session.close()
 del step
-gc.collect()
+session.close()
 tell(right=right, commands=[n for _, n in found], held=held, left=memory.used)
 """)
     assert facts["right"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from ..device import STREAM, Device
@@ -64,13 +65,14 @@ class DeviceMemory:
                 take_back(buffer)
 
     def free_dropped(self) -> None:
-        """Give back what those had who have been collected."""
+        """Give back what those had who have been collected. What a device says to that is no error of who asks."""
         while self.dropped:
             try:
                 owned = self.dropped.popleft()
             except IndexError:  # another thread was faster
                 return
-            self.free([owned])
+            with suppress(Exception):
+                self.free([owned])
 
     def close(self) -> None:
         """Before the devices are closed."""
