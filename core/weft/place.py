@@ -34,8 +34,8 @@ class DeviceView(Protocol):
     def choices(self) -> Iterator[DeviceName]:
         """Types or single devices to ask, in turn, for a node that asks for none."""
 
-    def names(self, device_type: str) -> list[str]:
-        """Short names of the usable devices of a type."""
+    def first(self, device_type: str, index: int | None = None) -> str | None:
+        """The short name of the first usable device of a type, or of the one of this index."""
 
     def why_not(self, device_type: str, index: int | None) -> str:
         """Why a device of this type, or the one of this index, cannot be used."""
@@ -244,11 +244,11 @@ class Placer:
         assert wanted.type is not None
         if wanted.type in group.lacking:
             return False
-        names = self._usable(wanted)
-        if not names:
+        device = self._usable(wanted)
+        if device is None:
             why = self._devices.why_not(wanted.type, wanted.index) if wanted.is_local else "it is not in this process"
             for row, _ in group.members:
-                if not any(told == why and device.partition(":")[0] == wanted.type for device, told in row.refused):
+                if not any(told == why and other.partition(":")[0] == wanted.type for other, told in row.refused):
                     _refuse(row, _text(wanted), why)
             return False
         candidate = wanted.type if wanted.index is None else wanted.short
@@ -263,15 +263,13 @@ class Placer:
                 return False
             found.append(kernel)
         for (row, _), kernel in zip(group.members, found, strict=True):
-            row.device, row.kernel = names[0], kernel
+            row.device, row.kernel = device, kernel
             row.reason = reason if row is group.first else f"colocated with '{group.first.node}'"
         return True
 
-    def _usable(self, wanted: DeviceName) -> list[str]:
-        """The devices that meet a request, usable ones only."""
-        if wanted.type is None or not wanted.is_local:
-            return []
-        return [n for n in self._devices.names(wanted.type) if wanted.index is None or n == wanted.short]
+    def _usable(self, wanted: DeviceName) -> str | None:
+        """The first usable device that meets a request."""
+        return self._devices.first(wanted.type, wanted.index) if wanted.type is not None and wanted.is_local else None
 
     def _kernel(self, row: Assignment, entry: Resolved, device_type: str, candidate: str) -> KernelDef | None:
         """The kernel that serves a node on devices of this type, or None, with the reasons noted."""

@@ -282,7 +282,7 @@ def test_a_graph_saved_for_gpus_runs_on_it_from_the_shell(run: Run, tmp_path: Pa
              opened=[r.name for r in runtime().host.opened()])
     """, env={"MODELS": str(tmp_path), "WEFT_PLACEMENT__REMAP": '{"GPU:*" = "OPENCL:0"}',
               "WEFT_PLACEMENT__FALLBACK": "error"})
-    assert facts == {"status": [0, 0], "y": [0, 2, 0], "opened": ["OPENCL:0"]}
+    assert facts == {"status": [0, 0], "y": [0, 2, 0], "opened": ["OPENCL:0"]}  # and no other
 
 
 PACK = '''

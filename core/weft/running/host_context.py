@@ -185,13 +185,18 @@ class HostContext:
         """Short names of the usable devices of a type: opened and probed when first asked for."""
         return [r.name for r in self.records(device_type) if self._open(r)]
 
+    def first(self, device_type: str, index: int | None = None) -> str | None:
+        """The short name of the first usable device of a type, or of the one of this index: no other is opened."""
+        return next((r.name for r in self.records(device_type)
+                     if index in (None, DeviceName.parse(r.name).index) and self._open(r)), None)
+
     def why_not(self, device_type: str, index: int | None) -> str:
         """Why there is no usable device of this type, or none of this index."""
         wanted = DeviceName(type=device_type, index=index).short
         for record in self.records(device_type):
             if record.status == "unavailable" and (index is None or record.name in (wanted, f"{device_type}:*")):
                 return f"unavailable: {record.reason}" + (f"; {record.remedy}" if record.remedy else "")
-        have = [r.name for t in self.preference() for r in self._records.get(t, ()) if r.status == "ok"]
+        have = [r.name for t in self.preference() for r in self._records.get(t, ()) if r.status != "unavailable"]
         if self.registries.device_types.get(device_type) is None:
             known = ", ".join(self.preference()) or "none"
             return "; ".join((f"no plugin brings the device type {device_type}", f"device types: {known}",
