@@ -64,7 +64,8 @@ def window(
     length: int | None, kernel: int | None, stride: int, dilation: int = 1, padding: str = "VALID",
     explicit: tuple[int, int] = (0, 0),
 ) -> Window:
-    """`kernel` taps, `dilation` apart, every `stride` along `length` elements. Raises InvalidArgument."""
+    """`kernel` taps, `dilation` apart, every `stride` along `length` elements; no place for a kernel that is a little
+    longer, as TensorFlow has it. Raises InvalidArgument."""
     if stride < 1 or dilation < 1:
         raise InvalidArgument(f"stride {stride} and dilation {dilation} must be greater than 0")
     if padding == "SAME":
@@ -78,10 +79,10 @@ def window(
     if length is None or kernel is None:
         return Window(None, before, after)
     room = length + before + after - ((kernel - 1) * dilation + 1)
-    if room < 0:
+    if room <= -2 * stride:
         raise InvalidArgument(f"a window of {kernel} with dilation {dilation} does not fit into {length} elements"
                               f" padded with {before} and {after}: negative output size")
-    return Window(room // stride + 1, before, after)
+    return Window(max(room // stride + 1, 0), before, after)
 
 
 def spatial_windows(

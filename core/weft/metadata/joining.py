@@ -12,7 +12,7 @@ from ..geometry import broadcast_shapes
 from ..op import Attrs
 from ..tensor import Shape, TensorMetadata, ValueInfo, info, shape_text
 from .rules import rule
-from .shapes import Dims, axis_in, ranked, same_dim, same_shape, single, vector
+from .shapes import Dims, axis_in, check_single, ranked, same_dim, same_shape, single, vector
 from .values import MOST, move
 
 
@@ -144,7 +144,7 @@ def fill(_: Attrs, dims: ValueInfo, value: ValueInfo) -> ValueInfo:
 @rule("Range", values=("start", "limit", "delta"))
 def range_(_: Attrs, start: ValueInfo, limit: ValueInfo, delta: ValueInfo) -> ValueInfo:
     for x, name in ((start, "start"), (limit, "limit"), (delta, "delta")):
-        single(x, name, most_rank=1)
+        check_single(x, name, most_rank=1)
     if start.value is None or limit.value is None or delta.value is None:
         return info(start.dtype, (None,))
     first, last, step = (value.reshape(())[()] for value in (start.value, limit.value, delta.value))

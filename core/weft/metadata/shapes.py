@@ -20,10 +20,15 @@ def ranked(x: ValueInfo, rank: int, name: str) -> Dims:
     return x.shape
 
 
-def single(x: ValueInfo, name: str, *, most_rank: int = 0) -> int | None:
-    """The element of an input that must hold just one integer; None while it is unknown."""
+def check_single(x: ValueInfo, name: str, *, most_rank: int = 0) -> None:
+    """Raises InvalidArgument for an input of more than one element, or of none."""
     if x.rank is not None and (x.rank > most_rank or (x.meta.is_static and x.size != 1)):
         raise InvalidArgument(f"{name} must be a scalar, given shape {shape_text(x.shape)}")
+
+
+def single(x: ValueInfo, name: str, *, most_rank: int = 0) -> int | None:
+    """The element of an input that must hold just one integer; None while it is unknown."""
+    check_single(x, name, most_rank=most_rank)
     known = x.vector()
     return known[0] if known else None
 
