@@ -2,9 +2,29 @@
 
 from weft.api import Kernels
 
-from . import array, cast, conv, elementwise, joining, linear, nn, pool, reduction, slicing
+from . import (
+    array,
+    cast,
+    conv,
+    elementwise,
+    hashing,
+    joining,
+    linear,
+    nn,
+    pool,
+    reduction,
+    regex,
+    slicing,
+    string_formatting,
+    string_joining,
+    string_splitting,
+    strings,
+)
 
 
 def register(kernels: Kernels) -> None:
-    for family in (array, cast, conv, elementwise, joining, linear, nn, pool, reduction, slicing):
+    for family in (
+        array, cast, conv, elementwise, hashing, joining, linear, nn, pool, reduction, regex, slicing,
+        string_formatting, string_joining, string_splitting, strings,
+    ):
         family.register(kernels)
