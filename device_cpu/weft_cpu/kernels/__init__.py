@@ -7,10 +7,12 @@ from . import (
     cast,
     conv,
     elementwise,
+    examples,
     hashing,
     joining,
     linear,
     nn,
+    parsing,
     pool,
     reduction,
     regex,
@@ -19,12 +21,13 @@ from . import (
     string_joining,
     string_splitting,
     strings,
+    unicode,
 )
 
 
 def register(kernels: Kernels) -> None:
     for family in (
-        array, cast, conv, elementwise, hashing, joining, linear, nn, pool, reduction, regex, slicing,
-        string_formatting, string_joining, string_splitting, strings,
+        array, cast, conv, elementwise, examples, hashing, joining, linear, nn, parsing, pool, reduction, regex,
+        slicing, string_formatting, string_joining, string_splitting, strings, unicode,
     ):
         family.register(kernels)

@@ -52,9 +52,12 @@ BY_ELEMENT: tuple[tuple[str, str, dict[Any, Callable[[bytes], Any]]], ...] = (
 
 
 def encoded(b: Bind, attr: str) -> bytes:
+    return encode(b.attrs[attr])
+
+
+def encode(attr: str) -> bytes:
     """A string attribute as it stands in the graph, which need not be UTF-8."""
-    found: bytes = b.attrs[attr].encode("utf-8", "surrogateescape")
-    return found
+    return attr.encode("utf-8", "surrogateescape")
 
 
 def by_element(attr: str, functions: dict[Any, Callable[[bytes], Any]]) -> Callable[[Bind], Run]:
