@@ -80,7 +80,7 @@ def _values(buf: bytes, span: Span, key: bytes, dtype: DType) -> Sequence[Any] |
 
 
 def flat(rows: Rows, dtype: DType) -> Any:
-    return np.array([*chain.from_iterable(row or () for row in rows)], dtype.numpy)
+    return np.array([*chain.from_iterable(row for row in rows if row is not None)], dtype.numpy)
 
 
 def counts(rows: Rows) -> Any:
@@ -96,7 +96,7 @@ class Dense(NamedTuple):
     def read(self, examples: Sequence[Example], *, single: bool) -> Any:
         rows = rows_of(examples, self.key, self.dtype)
         values = self._padded(rows, single=single) if self.shape[:1] == (None,) else self._fixed(rows)
-        return values[0] if single else values
+        return values[0, ...] if single else values
 
     def _fixed(self, rows: Rows) -> Any:
         size = prod(d or 0 for d in self.shape)

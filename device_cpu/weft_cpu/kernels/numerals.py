@@ -37,10 +37,10 @@ def _integer(dtype: DType) -> Parse:
 
 def float64(text: bytes) -> float:
     """Python's float, and C's hexadecimal floats and nan(...)."""
-    if b"_" in text:
-        raise ValueError(text)
     try:
-        return float(text)
+        if b"_" not in text:  # which Python allows between digits
+            return float(text)
+        raise ValueError(text)
     except ValueError:
         if NAN_OF_KIND.fullmatch(text):
             return nan

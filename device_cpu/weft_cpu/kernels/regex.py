@@ -9,7 +9,7 @@ from typing import Any
 
 from weft.api import Bind, Declined, Kernels, errors
 
-from .strings import CHARACTER, each, encoded
+from .strings import each, encoded
 
 try:
     import re2
@@ -19,6 +19,10 @@ except ImportError:
 Run = Callable[..., Any]
 Rewrite = Callable[[bytes], bytes]
 
+# a character of valid UTF-8, surrogates included, or else a byte
+CHARACTER = re.compile(rb"""(?xs)
+    [\x00-\x7f] | [\xc2-\xdf][\x80-\xbf] | (?:\xe0[\xa0-\xbf] | [\xe1-\xef][\x80-\xbf])[\x80-\xbf]
+    | (?:\xf0[\x90-\xbf] | [\xf1-\xf3][\x80-\xbf] | \xf4[\x80-\x8f])[\x80-\xbf]{2} | .""")
 GROUP = re.compile(rb"\\(.?)", re.DOTALL)
 
 

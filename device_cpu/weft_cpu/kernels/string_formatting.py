@@ -28,18 +28,23 @@ def as_string(b: Bind) -> Run:
 
 
 def _text_of_elements(b: Bind) -> Text:
-    """Flags and width as in `%-8d`. TensorFlow gives none of them to bools."""
+    """Flag, width and precision as in `%-8.3s`. TensorFlow has none of them for bools."""
     attrs, dtype = b.attrs, b.attrs["T"]
     width = max(0, attrs["width"])
     if dtype is dtypes.bool_:
         return lambda x: b"true" if x else b"false"
     if dtype is dtypes.string:
-        return (lambda x: x.ljust(width)) if attrs["fill"] == "-" else lambda x: x.rjust(width)
+        adjust, most = _adjustment(attrs["fill"]), attrs["precision"]
+        return (lambda x: adjust(x[:most], width)) if width and most > -1 else lambda x: adjust(x, width)
     if dtype.kind in "iu":
         flag = attrs["fill"] if dtype.kind == "i" else attrs["fill"].strip(" +")
         return (f"%{flag}{width or ''}d".encode()).__mod__
     number = _float_text(attrs["fill"], width, _conversion(attrs))
     return (lambda x: b"(%s,%s)" % (number(x.real), number(x.imag))) if dtype.kind == "c" else number
+
+
+def _adjustment(flag: str) -> Callable[[bytes, int], bytes]:
+    return bytes.ljust if flag == "-" else bytes.rjust
 
 
 def _conversion(attrs: Any) -> str:
@@ -51,7 +56,7 @@ def _float_text(flag: str, width: int, conversion: str) -> Text:
     """As C writes floats: NaN has a sign, and zeros fill up no infinity."""
     template = f"%{flag}{width or ''}{conversion}".encode()
     sign = {"+": b"+", " ": b" "}.get(flag, b"")
-    adjust = bytes.ljust if flag == "-" else bytes.rjust
+    adjust = _adjustment(flag)
 
     def text(x: float) -> bytes:
         if isfinite(x):
@@ -93,12 +98,16 @@ def element_text(dtype: DType, quote: bytes = b"") -> Text:
 
 def _shortest32(x: Any) -> bytes:
     short = b"%.6g" % x
-    return short if np.float32(short) == x or x != x else b"%.9g" % x
+    return short if np.float32(short) == x else _not_shortened(x, b"%.9g")
 
 
 def _shortest64(x: Any) -> bytes:
     short = b"%.15g" % x
-    return short if float(short) == x or x != x else b"%.17g" % x
+    return short if float(short) == x else _not_shortened(x, b"%.17g")
+
+
+def _not_shortened(x: Any, template: bytes) -> bytes:
+    return template % x if x == x else b"-nan" if np.signbit(x) else b"nan"
 
 
 def summary(x: Array, text: Text, most: int) -> bytes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from math import prod
+from operator import not_
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ def reduce_join(b: Bind) -> Run:
 
 
 def unsorted_segment_join(b: Bind) -> Run:
+    """As TensorFlow does, without the empty strings that a segment starts with."""
     separator, segments, inner = encoded(b, "separator"), b.outputs[0].dims[0], b.outputs[0].dims[1:]
     width = prod(inner)
 
@@ -52,7 +54,7 @@ def unsorted_segment_join(b: Bind) -> Run:
         bounds = np.searchsorted(ids.reshape(-1)[order], np.arange(segments + 1))
         rows = x.reshape(ids.size, width)[order]
         for target, (first, last) in zip(out.reshape(segments, width), pairwise(bounds), strict=True):
-            target[:] = [separator.join(column) for column in rows[first:last].T]
+            target[:] = [separator.join(dropwhile(not_, column)) for column in rows[first:last].T]
 
     return run
 

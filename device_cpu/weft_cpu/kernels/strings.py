@@ -84,8 +84,11 @@ def _bytes_from(x: bytes, pos: int, length: int) -> bytes:
 
 
 def _characters_from(x: bytes, pos: int, length: int) -> bytes:
+    """A negative length is none, and refused where the position counts from the end."""
     found = CHARACTER.findall(x)
     start = _start(x, pos, len(found))
+    if pos < 0 and length < 0:
+        raise errors.InvalidArgument(f"len {length} out of range for string {x!r} from {pos} on")
     return b"".join(found[start : start + max(0, length)])
 
 
