@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from fractions import Fraction
+from decimal import Decimal
 from math import inf, isfinite, nan, nextafter
 
 import numpy as np
@@ -57,11 +57,7 @@ def float32(text: bytes) -> float:
     the number itself does not: then the next one in its direction is taken."""
     number = float64(text)
     if isfinite(number) and number and not int(np.float64(number).view(np.int64)) & LOW_BITS:
-        exact = _exactly(text)
+        exact = number if HEXADECIMAL.fullmatch(text) else Decimal(text.decode())
         if exact != number:
             return nextafter(number, inf if exact > number else -inf)
     return number
-
-
-def _exactly(text: bytes) -> Fraction:
-    return Fraction(float64(text)) if HEXADECIMAL.fullmatch(text) else Fraction(text.decode())
