@@ -19,7 +19,7 @@ def scalar(x: ValueInfo, name: str) -> None:
         raise InvalidArgument(f"{name} must be a scalar, given shape {shape_text(x.shape)}")
 
 
-@rule("DecodeBase64", "EncodeBase64", "StaticRegexReplace", "StringStrip", "UnicodeTranscode")
+@rule("DecodeBase64", "EncodeBase64", "StaticRegexReplace", "StringStrip")
 def text(_: Attrs, x: ValueInfo) -> ValueInfo:
     return info(dtypes.string, x.shape)
 
@@ -28,6 +28,13 @@ def text(_: Attrs, x: ValueInfo) -> ValueInfo:
 def letter_case(attrs: Attrs, x: ValueInfo) -> ValueInfo:
     if attrs["encoding"] not in ("", "utf-8"):
         raise InvalidArgument(f"encoding must be utf-8 or '', given '{attrs['encoding']}'")
+    return info(dtypes.string, x.shape)
+
+
+@rule("UnicodeTranscode")
+def transcode(attrs: Attrs, x: ValueInfo) -> ValueInfo:
+    if not 0 <= attrs["replacement_char"] < 0x110000:
+        raise InvalidArgument(f"replacement_char {attrs['replacement_char']} is no code point of Unicode")
     return info(dtypes.string, x.shape)
 
 
@@ -165,7 +172,10 @@ def ngrams(attrs: Attrs, data: ValueInfo, splits: ValueInfo) -> tuple[ValueInfo,
 
 @rule("StringFormat")
 def format_(attrs: Attrs, *xs: ValueInfo) -> ValueInfo:
-    if attrs["placeholder"] and (found := attrs["template"].count(attrs["placeholder"])) != len(xs):
+    template, placeholder = attrs["template"], attrs["placeholder"]
+    between = len(template.encode("utf-8", "surrogateescape")) - 1  # where an empty placeholder stands
+    found = template.count(placeholder) if placeholder else max(0, between)
+    if found != len(xs):
         raise InvalidArgument(f"num placeholders in template and num inputs must match: {found} vs. {len(xs)}")
     return info(dtypes.string, ())
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from weft.api import Bind, Kernels, dtypes, errors
+from weft.api import Bind, Kernels, dtypes
 
 from .hash_functions import Hash, farmhash64, murmur64a, siphash
 
@@ -40,10 +40,8 @@ def fingerprint(b: Bind) -> Run:
     """Of each row the fingerprint of its bytes; of several strings a row, that of their fingerprints."""
     take = _string_rows if b.attrs["T"] is dtypes.string else _rows
 
-    def run(data: Any, method: Any) -> Any:
-        if method[()] != b"farmhash64":
-            raise errors.InvalidArgument(f"Unsupported fingerprint method: {method[()]!r}")
-        return take(data).astype("<u8").view(np.uint8).reshape(len(data), 8)
+    def run(data: Any, _method: Any, out: Any) -> None:
+        out[...] = _bytes(take(data))
 
     return run
 
@@ -57,7 +55,11 @@ def _string_rows(data: Any) -> Any:
     each = hashes(farmhash64, data.reshape(-1))
     if data.size == len(data):
         return each
-    return farmhash64(each.astype("<u8").view(np.uint8).reshape(len(data), -1 if len(data) else 0))
+    return farmhash64(_bytes(each).reshape(len(data), -1 if len(data) else 0))
+
+
+def _bytes(words: Any) -> Any:
+    return words.astype("<u8").view(np.uint8).reshape(-1, 8)
 
 
 def register(kernels: Kernels) -> None:
@@ -66,4 +68,4 @@ def register(kernels: Kernels) -> None:
         "StringToHashBucketStrong": lambda b: siphash(*b.attrs["key"]),
     }.items():
         kernels.kernel(op)(bucket(choose))
-    kernels.kernel("Fingerprint", allocates=True)(fingerprint)
+    kernels.kernel("Fingerprint")(fingerprint)

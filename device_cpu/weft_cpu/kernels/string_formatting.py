@@ -67,11 +67,8 @@ def _float_text(flag: str, width: int, conversion: str) -> Text:
 
 
 def format_(b: Bind) -> Run:
-    template, most = encoded(b, "template"), b.attrs["summarize"]
-    placeholder = encoded(b, "placeholder")
-    texts = [element_text(x.dtype, quote=b'"') for x in b.inputs]
-    count = len(b.inputs)
-    between = template.split(placeholder) if placeholder else _every_byte(template, count)
+    between = _between(encoded(b, "template"), encoded(b, "placeholder"))
+    texts, most, count = [element_text(x.dtype, quote=b'"') for x in b.inputs], b.attrs["summarize"], len(b.inputs)
 
     def run(*arrays: Any) -> None:
         parts = [between[0]]
@@ -82,9 +79,9 @@ def format_(b: Bind) -> Run:
     return run
 
 
-def _every_byte(template: bytes, count: int) -> list[bytes]:
-    """An empty placeholder stands behind each byte of the template."""
-    return [template[i : i + 1] for i in range(count)] + [template[count:]]
+def _between(template: bytes, placeholder: bytes) -> list[bytes]:
+    """The parts of a template; an empty placeholder stands between any two bytes of it."""
+    return template.split(placeholder) if placeholder else [template[i : i + 1] for i in range(len(template))] or [b""]
 
 
 def element_text(dtype: DType, quote: bytes = b"") -> Text:

@@ -54,8 +54,6 @@ def transcode(b: Bind) -> Callable[..., Any]:
 
 def _replacement(b: Bind) -> str:
     number = b.attrs["replacement_char"]
-    if not 0 <= number < 0x110000:
-        raise errors.InvalidArgument(f"replacement_char {number} is no code point of Unicode")
     if b.attrs["errors"] == "ignore":
         return ""
     return "\ufffd" if 0xD800 <= number < 0xE000 else chr(number)
