@@ -79,8 +79,7 @@ def rewriting(pattern: bytes, rewrite: bytes, *, everywhere: bool) -> Rewrite:
     if max((p for p in parts if isinstance(p, int)), default=0) > expression.groups or not (whole or everywhere):
         return bytes
 
-    def replacement(match: Any) -> bytes:
-        return b"".join(match.group(p) or b"" if isinstance(p, int) else p for p in parts)
+    replacement = _replacement(parts)
 
     def once(x: bytes) -> bytes:
         match = expression.search(x)
@@ -102,6 +101,14 @@ def _parts(rewrite: bytes) -> tuple[list[bytes | int], bool]:
     return [*parts, rewrite[at:]], True
 
 
+def _replacement(parts: list[bytes | int]) -> Callable[[Any], bytes]:
+    texts = [p for p in parts if isinstance(p, bytes)]
+    if len(texts) == len(parts):
+        constant = b"".join(texts)
+        return lambda _: constant
+    return lambda match: b"".join([match.group(p) or b"" if isinstance(p, int) else p for p in parts])
+
+
 def _replaced(expression: Any, replacement: Callable[[Any], bytes], x: bytes) -> bytes:
     """No match is empty where the one before ended; where one would be, a character is passed over instead."""
     pieces: list[bytes] = []
@@ -110,8 +117,9 @@ def _replaced(expression: Any, replacement: Callable[[Any], bytes], x: bytes) ->
         match = expression.search(x, at)
         if match is None:
             break
-        pieces.append(x[at : match.start()])
-        if match.start() == match.end() == last:
+        start, end = match.span()
+        pieces.append(x[at:start])
+        if start == end == last:
             character = CHARACTER.match(x, at)
             if character is None:
                 break
@@ -119,7 +127,7 @@ def _replaced(expression: Any, replacement: Callable[[Any], bytes], x: bytes) ->
             at = character.end()
             continue
         pieces.append(replacement(match))
-        at = last = match.end()
+        at = last = end
     return b"".join((*pieces, x[at:]))
 
 
