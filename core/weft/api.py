@@ -1,6 +1,6 @@
 """The versioned public contract of plugins, re-exports only: a plugin imports this module and nothing else of weft."""
 
-from . import dtypes, errors, geometry
+from . import dtypes, errors, geometry, wire
 from .allocator import AllocatorStats, HostAllocator, PlainAllocator
 from .async_value import DEAD, AsyncValue, available, failed
 from .device import STREAM, Device
@@ -15,6 +15,7 @@ from .op import Attrs
 from .op_spec import OpSpec
 from .running.step import Step
 from .tensor import TensorMetadata, ValueInfo, info
+from .tensor_proto import TensorValue
 from .work_queue import ConcurrentWorkQueue, WorkQueueConfig
 
 API = (1, 0)  # major: what breaks plugins; minor: what adds to them
@@ -54,6 +55,7 @@ __all__ = [
     "String",
     "Tensor",
     "TensorMetadata",
+    "TensorValue",
     "Unavailable",
     "ValueInfo",
     "WorkQueueConfig",
@@ -64,4 +66,5 @@ __all__ = [
     "geometry",
     "hookimpl",
     "info",
+    "wire",
 ]

@@ -2,9 +2,32 @@
 
 from weft.api import Kernels
 
-from . import array, cast, conv, elementwise, joining, linear, nn, pool, reduction, slicing
+from . import (
+    array,
+    cast,
+    conv,
+    elementwise,
+    examples,
+    hashing,
+    joining,
+    linear,
+    nn,
+    parsing,
+    pool,
+    reduction,
+    regex,
+    slicing,
+    string_formatting,
+    string_joining,
+    string_splitting,
+    strings,
+    unicode,
+)
 
 
 def register(kernels: Kernels) -> None:
-    for family in (array, cast, conv, elementwise, joining, linear, nn, pool, reduction, slicing):
+    for family in (
+        array, cast, conv, elementwise, examples, hashing, joining, linear, nn, parsing, pool, reduction, regex,
+        slicing, string_formatting, string_joining, string_splitting, strings, unicode,
+    ):
         family.register(kernels)
