@@ -2,9 +2,49 @@
 
 from weft.api import Kernels
 
-from . import array, cast, conv, elementwise, joining, linear, nn, pool, reduction, slicing
+from . import (
+    activations,
+    arithmetic,
+    array,
+    bitwise,
+    cast,
+    checks,
+    complex_numbers,
+    conv,
+    elementwise,
+    erf,
+    gradients,
+    joining,
+    linear,
+    nn,
+    pool,
+    reduction,
+    slicing,
+    special,
+)
+
+FAMILIES = (
+    activations,
+    arithmetic,
+    array,
+    bitwise,
+    cast,
+    checks,
+    complex_numbers,
+    conv,
+    elementwise,
+    erf,
+    gradients,
+    joining,
+    linear,
+    nn,
+    pool,
+    reduction,
+    slicing,
+    special,
+)
 
 
 def register(kernels: Kernels) -> None:
-    for family in (array, cast, conv, elementwise, joining, linear, nn, pool, reduction, slicing):
+    for family in FAMILIES:
         family.register(kernels)

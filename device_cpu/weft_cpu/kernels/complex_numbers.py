@@ -1,0 +1,37 @@
+"""Complex numbers: made of two real ones, and what is real of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from weft.api import Kernels
+
+from .element_types import COMPLEX, Array
+
+PARTS = {"complex64": "float32", "complex128": "float64"}
+
+
+def complex_(real: Array, imag: Array, out: Array) -> None:
+    out.real[...] = real
+    out.imag[...] = imag
+
+
+def angle(x: Array, out: Array) -> None:
+    np.arctan2(x.imag, x.real, out)
+
+
+OF_COMPLEX: dict[str, Callable[..., object]] = {
+    "Angle": angle,
+    "ComplexAbs": np.absolute,
+    "Imag": lambda x, out: np.copyto(out, x.imag),
+    "Real": lambda x, out: np.copyto(out, x.real),
+}
+
+
+def register(kernels: Kernels) -> None:
+    for whole, part in PARTS.items():
+        kernels.kernel("Complex", dtypes={"T": part, "Tout": whole})(lambda _: complex_)
+        for op, function in OF_COMPLEX.items():
+            kernels.kernel(op, dtypes={"T": whole, "Tout": part})(lambda _, function=function: function)
+    kernels.kernel("Conj", dtypes={"T": COMPLEX}, inplace={0: 0})(lambda _: np.conjugate)
