@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from weft.api import Bind, Kernels, errors
 
+from .complex_numbers import log1p as complex_log1p
 from .element_types import COMPLEX, FLOATS, INTEGERS, SIGNED, UNSIGNED, Array
 from .staging import nothing
 
@@ -18,8 +19,8 @@ def register(kernels: Kernels) -> None:
         kernels.kernel(op, dtypes={"T": types}, inplace={0: 0})(lambda _, function=function: function)
     for op, function, types in OF_INTEGERS:
         kernels.kernel(op, dtypes={"T": types}, inplace={0: 0})(unless_empty(divided(function)))
-    for op, (function, position) in ZERO_DECIDES.items():
-        kernels.kernel(op, dtypes={"T": FLOATS + COMPLEX}, inplace={0: 0})(zeroed(function, position))
+    for op, function, position, types in ZERO_DECIDES:
+        kernels.kernel(op, dtypes={"T": types}, inplace={0: 0})(zeroed(function, position))
     kernels.kernel("Pow", dtypes={"T": SIGNED}, inplace={0: 0})(unless_empty(integer_power))
 
 
@@ -84,6 +85,12 @@ def xlog1py(x: Array, y: Array, out: Array) -> None:
     np.multiply(x, np.log1p(y), out)
 
 
+def complex_xlog1py(x: Array, y: Array, out: Array) -> None:
+    logarithm = np.empty_like(y)
+    complex_log1p(y, logarithm)
+    np.multiply(x, logarithm, out)
+
+
 # op, function(x, y, out), types
 OF_FLOATS: tuple[tuple[str, Run, tuple[str, ...]], ...] = (
     ("Div", np.divide, FLOATS + COMPLEX),
@@ -104,7 +111,12 @@ OF_INTEGERS: tuple[tuple[str, Run, tuple[str, ...]], ...] = (
     ("TruncateDiv", np.floor_divide, UNSIGNED),
     ("TruncateMod", np.fmod, INTEGERS),
 )
-ZERO_DECIDES: dict[str, tuple[Run, int]] = {
-    "DivNoNan": (np.divide, 1), "MulNoNan": (np.multiply, 1), "Xdivy": (np.divide, 0), "Xlog1py": (xlog1py, 0),
-    "Xlogy": (xlogy, 0),
-}
+# op, function(x, y, out), the input that decides, types
+ZERO_DECIDES: tuple[tuple[str, Run, int, tuple[str, ...]], ...] = (
+    ("DivNoNan", np.divide, 1, FLOATS + COMPLEX),
+    ("MulNoNan", np.multiply, 1, FLOATS + COMPLEX),
+    ("Xdivy", np.divide, 0, FLOATS + COMPLEX),
+    ("Xlog1py", xlog1py, 0, FLOATS),
+    ("Xlog1py", complex_xlog1py, 0, COMPLEX),
+    ("Xlogy", xlogy, 0, FLOATS + COMPLEX),
+)

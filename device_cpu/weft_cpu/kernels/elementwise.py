@@ -50,7 +50,7 @@ SAME_TYPE: tuple[tuple[str, Function, tuple[str, ...]], ...] = (
     ("Expm1", np.expm1, FLOATS + COMPLEX),
     ("Floor", np.floor, FLOATS),
     ("Log", np.log, FLOATS + COMPLEX),
-    ("Log1p", np.log1p, FLOATS + COMPLEX),
+    ("Log1p", np.log1p, FLOATS),
     ("Maximum", maximum, REAL),
     ("Minimum", minimum, REAL),
     ("Mul", np.multiply, NUMBERS),
