@@ -16,6 +16,7 @@ from weft.kernel import Bind
 from weft.metadata import RULES
 from weft.tensor import TensorMetadata, ValueInfo, constant_info, info
 from weft_cpu.device import Cpu
+from weft_cpu.kernels import activations, arithmetic, gradients
 from weft_cpu.kernels.elementwise import IN_STEPS, LOGICAL, SAME_TYPE, UPPER_BOUND
 
 INF, NAN = np.inf, np.nan
@@ -167,7 +168,11 @@ def test_shapes_fit_when_numpy_broadcasts_them(a, b):
     assert geometry.shapes_fit(a, b) == all(x == y or 1 in (x, y) for x, y in pairs)
 
 
-IN_PLACE = {row[0] for row in (*SAME_TYPE, *IN_STEPS)} | {*LOGICAL, *UPPER_BOUND, "LogSoftmax", "Softmax"}
+TABLES = (SAME_TYPE, IN_STEPS, arithmetic.OF_FLOATS, arithmetic.ZERO_DECIDES)
+IN_PLACE = {row[0] for table in TABLES for row in table} | {
+    *LOGICAL, *UPPER_BOUND, *activations.IN_STEPS, *gradients.OF_INTEGERS_TOO, *gradients.OF_ACTIVATIONS,
+    *gradients.BY_OUTPUT, *gradients.BY_CONJUGATE, "AddN", "Erf", "Erfc", "LogSoftmax", "Softmax",
+}
 
 
 @pytest.mark.parametrize("op", sorted(IN_PLACE))
@@ -177,6 +182,7 @@ def test_the_output_may_be_written_over_the_input(op):
     attrs, meta = {"T": dtype}, TensorMetadata(dtype, (2, 2))
     x, y = np.array([[0.5, 0], [7, 3]]).astype(dtype.numpy), np.array([[2, 5], [0, 1]]).astype(dtype.numpy)
     inputs = [x, y][: len(spec.inputs)]
+    attrs |= {"N": 1} if op == "AddN" else {}
     want = run_op(op, inputs, attrs)[0]
     kernel = next(k for k in REGISTRIES.kernels.candidates(op, "CPU") if k.refuses(attrs) is None)
     bound = kernel.bind(Bind("node", op, attrs, (ValueInfo(meta),) * len(inputs), (meta,), Cpu(0), None, {}))
