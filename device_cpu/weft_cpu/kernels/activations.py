@@ -27,7 +27,9 @@ def selu(x: Array, out: Array) -> None:
 
 
 def softplus(x: Array, out: Array) -> None:
-    np.logaddexp(x, 0, out)
+    """As np.logaddexp(x, 0), which takes ten times as long."""
+    beyond = np.log1p(np.exp(-np.absolute(x)))
+    np.add(np.maximum(x, 0), beyond, out)
 
 
 def softsign(x: Array, out: Array) -> None:

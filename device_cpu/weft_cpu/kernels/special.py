@@ -20,12 +20,13 @@ def by_name(name: str) -> Callable[[Any], Function]:
 
 
 def zeta(special: Any) -> Function:
-    """The Hurwitz zeta function. Where `q` is an integer below 1, a term is infinite: NaN unless `x` is even. Where `x`
-    is so large that SciPy gives NaN, only the first term is left."""
+    """The Hurwitz zeta function. Where `q` is an integer below 1, a term is infinite: NaN unless `x` is even or 1.
+    Where `x` is so large that SciPy gives NaN, only the first term is left.
+    """
 
     def run(x: Array, q: Array, out: Array) -> None:
         np.copyto(out, np.where(x > 1e30, np.power(q, -x), special.zeta(x, q)))
-        out[(q <= 0) & (q == np.floor(q)) & (x % 2 != 0)] = np.nan
+        out[(q <= 0) & (q == np.floor(q)) & (x % 2 != 0) & (x != 1)] = np.nan
 
     return run
 
