@@ -106,6 +106,7 @@ def test_known_elements_are_divided_as_long_as_no_divisor_is_zero():
 
     same(divided("FloorDiv", constant_info(np.int32([7, -7])), 2).value, np.int32([3, -4]))
     same(divided("Div", constant_info(np.int32([7, -7])), 2).value, np.int32([3, -3]))
+    same(divided("FloorDiv", constant_info(np.int32([-(2**31)])), -1).value, np.int32([-(2**31)]))
     assert divided("FloorMod", constant_info(np.int32([7])), 0).value is None
     batch = ValueInfo(TensorMetadata(dtypes.int32, (2,)), dims=(None, 7))
     assert divided("FloorDiv", batch, 2).dims == (None, 3)

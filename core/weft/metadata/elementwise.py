@@ -58,7 +58,8 @@ def dividing(ufunc: Callable[..., Array]) -> MetadataFunction:
     """As `folding`, of a division. One by zero is left to the kernel, which refuses it."""
 
     def quotient(x: Array, y: Array) -> Array:
-        return ufunc(x, np.where(y == 0, 1, y).astype(y.dtype))
+        with np.errstate(over="ignore"):  # the least integer by -1
+            return ufunc(x, np.where(y == 0, 1, y).astype(y.dtype))
 
     def metadata(attrs: Attrs, x: ValueInfo, y: ValueInfo) -> ValueInfo:
         meta = binary(attrs, x, y).meta
