@@ -45,6 +45,7 @@ BY_OP["FusedBatchNormV2"] = BY_OP["FusedBatchNormV3"] = BY_OP["FusedBatchNorm"]
 ATTRS: dict[str, tuple[Any, ...]] = {  # attributes that have no default, or whose values are worth trying
     "N": (3,), "num": (3,), "num_split": (2,), "axis": (0, 1, -1), "batch_dims": (0,), "ksize": ((1, 2, 2, 1),),
     "strides": ((1, 1, 1, 1), (1, 2, 2, 1)), "squeeze_dims": ((),), "shape": (None,), "padding": ("SAME", "VALID"),
+    "message": (b"sampled",),
 }
 TYPES = ("float32", "int32", "int64", "bool")  # of attributes beside the one that is varied
 

@@ -1,6 +1,27 @@
 """Metadata functions of TensorFlow's ops, a family a module; RULES has them by op."""
 
-from . import array, elementwise, joining, linear, nn, parsing, reduction, slicing, strings
+from . import (
+    array,
+    elementwise,
+    joining,
+    linear,
+    nn,
+    parsing,
+    reduction,
+    slicing,
+    strings,
+)
 from .rules import RULES
 
-__all__ = ["RULES", "array", "elementwise", "joining", "linear", "nn", "parsing", "reduction", "slicing", "strings"]
+__all__ = [
+    "RULES",
+    "array",
+    "elementwise",
+    "joining",
+    "linear",
+    "nn",
+    "parsing",
+    "reduction",
+    "slicing",
+    "strings",
+]

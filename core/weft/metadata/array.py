@@ -31,9 +31,30 @@ def placeholder_with_default(attrs: Attrs, x: ValueInfo) -> ValueInfo:
     return info(x.dtype, same_shape((attrs["shape"], x.shape), "the default does not fit the placeholder"))
 
 
-@rule("OnesLike", "ZerosLike")
-def filled_like(_: Attrs, x: ValueInfo) -> ValueInfo:
+@rule("DeepCopy", "OnesLike", "ZerosLike")
+def like(_: Attrs, x: ValueInfo) -> ValueInfo:
     return ValueInfo(x.meta)
+
+
+@rule("EnsureShape")
+def ensure_shape(attrs: Attrs, x: ValueInfo) -> ValueInfo:
+    shape = same_shape((attrs["shape"], x.shape), "the tensor does not have the expected shape")
+    return ValueInfo(TensorMetadata(x.dtype, shape), x.value, x.dims, x.handle)
+
+
+@rule("Bitcast")
+def bitcast(attrs: Attrs, x: ValueInfo) -> ValueInfo:
+    """Between types of different sizes the last dimension comes or goes."""
+    source, target = x.dtype, attrs["type"]
+    if source.itemsize == target.itemsize or x.shape is None:
+        return info(target, x.shape)
+    if source.itemsize > target.itemsize:
+        return info(target, (*x.shape, source.itemsize // target.itemsize))
+    count = target.itemsize // source.itemsize
+    if not x.shape or x.shape[-1] not in (count, None):
+        raise InvalidArgument(f"Cannot bitcast {shape_text(x.shape)} from {source} to {target}: the last dimension "
+                              f"must be {count}")
+    return info(target, x.shape[:-1])
 
 
 @rule("Reshape", values=("shape",))

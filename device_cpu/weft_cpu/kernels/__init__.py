@@ -3,11 +3,18 @@
 from weft.api import Kernels
 
 from . import (
+    activations,
+    arithmetic,
     array,
+    bitwise,
     cast,
+    checks,
+    complex_numbers,
     conv,
     elementwise,
+    erf,
     examples,
+    gradients,
     hashing,
     joining,
     linear,
@@ -17,6 +24,37 @@ from . import (
     reduction,
     regex,
     slicing,
+    special,
+    string_formatting,
+    string_joining,
+    string_splitting,
+    strings,
+    unicode,
+)
+
+FAMILIES = (
+    activations,
+    arithmetic,
+    array,
+    bitwise,
+    cast,
+    checks,
+    complex_numbers,
+    conv,
+    elementwise,
+    erf,
+    examples,
+    gradients,
+    hashing,
+    joining,
+    linear,
+    nn,
+    parsing,
+    pool,
+    reduction,
+    regex,
+    slicing,
+    special,
     string_formatting,
     string_joining,
     string_splitting,
@@ -26,8 +64,5 @@ from . import (
 
 
 def register(kernels: Kernels) -> None:
-    for family in (
-        array, cast, conv, elementwise, examples, hashing, joining, linear, nn, parsing, pool, reduction, regex,
-        slicing, string_formatting, string_joining, string_splitting, strings, unicode,
-    ):
+    for family in FAMILIES:
         family.register(kernels)
