@@ -2,9 +2,9 @@
 
 from weft.api import Kernels
 
-from . import array, cast, conv, elementwise, joining, linear, nn, pool, reduction, scan, slicing
+from . import array, cast, conv, elementwise, joining, linear, nn, pool, reduction, scan, segment, slicing
 
 
 def register(kernels: Kernels) -> None:
-    for family in (array, cast, conv, elementwise, joining, linear, nn, pool, reduction, scan, slicing):
+    for family in (array, cast, conv, elementwise, joining, linear, nn, pool, reduction, scan, segment, slicing):
         family.register(kernels)

@@ -88,7 +88,7 @@ def _truncating_divide(x: Array, y: Array) -> Any:
 
 
 def euclidean_norm(b: Bind) -> Function:
-    """Integers are squared and summed with wrap-around; the root of a sum that is negative then is nothing to rely on."""
+    """Integers are squared and summed with wrap-around."""
     dtype = b.outputs[0].dtype
     axes, keep, within = _axes(b), b.attrs["keep_dims"], _at_least_float32(dtype)
     square = _squared_magnitude if dtype.kind == "c" else np.square
