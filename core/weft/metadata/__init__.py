@@ -1,6 +1,21 @@
 """Metadata functions of TensorFlow's ops, a family a module; RULES has them by op."""
 
-from . import array, elementwise, joining, linear, nn, reduction, scan, segment, slicing
+from . import array, counting, elementwise, joining, linear, nn, order, reduction, scan, search, segment, sets, slicing
 from .rules import RULES
 
-__all__ = ["RULES", "array", "elementwise", "joining", "linear", "nn", "reduction", "scan", "segment", "slicing"]
+__all__ = [
+    "RULES",
+    "array",
+    "counting",
+    "elementwise",
+    "joining",
+    "linear",
+    "nn",
+    "order",
+    "reduction",
+    "scan",
+    "search",
+    "segment",
+    "sets",
+    "slicing",
+]

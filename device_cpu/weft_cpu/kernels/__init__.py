@@ -2,9 +2,29 @@
 
 from weft.api import Kernels
 
-from . import array, cast, conv, elementwise, joining, linear, nn, pool, reduction, scan, segment, slicing
+from . import (
+    array,
+    cast,
+    conv,
+    counting,
+    elementwise,
+    joining,
+    linear,
+    nn,
+    order,
+    pool,
+    reduction,
+    scan,
+    search,
+    segment,
+    sets,
+    slicing,
+)
 
 
 def register(kernels: Kernels) -> None:
-    for family in (array, cast, conv, elementwise, joining, linear, nn, pool, reduction, scan, segment, slicing):
+    for family in (
+        array, cast, conv, counting, elementwise, joining, linear, nn, order, pool, reduction, scan, search,
+        segment, sets, slicing,
+    ):
         family.register(kernels)

@@ -28,3 +28,8 @@ def widened(function: Callable[[Array, Array], object]) -> Callable[[Array, Arra
         out[...] = wide
 
     return run
+
+
+def sortable(x: Array) -> Array:
+    """`x` as NumPy sorts it with NaN at the end, which it does not do for bfloat16."""
+    return x.astype(np.float32) if x.dtype.name == "bfloat16" else x
