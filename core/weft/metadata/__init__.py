@@ -1,6 +1,22 @@
 """Metadata functions of TensorFlow's ops, a family a module; RULES has them by op."""
 
-from . import array, counting, elementwise, joining, linear, nn, order, reduction, scan, search, segment, sets, slicing
+from . import (
+    array,
+    counting,
+    elementwise,
+    joining,
+    linear,
+    nn,
+    order,
+    ragged,
+    reduction,
+    scan,
+    search,
+    segment,
+    sets,
+    slicing,
+    sparse,
+)
 from .rules import RULES
 
 __all__ = [
@@ -12,10 +28,12 @@ __all__ = [
     "linear",
     "nn",
     "order",
+    "ragged",
     "reduction",
     "scan",
     "search",
     "segment",
     "sets",
     "slicing",
+    "sparse",
 ]

@@ -52,9 +52,8 @@ def list_diff(attrs: Attrs, x: ValueInfo, y: ValueInfo) -> tuple[ValueInfo, Valu
 @rule("DenseToDenseSetOperation")
 def dense_to_dense(attrs: Attrs, set1: ValueInfo, set2: ValueInfo) -> tuple[ValueInfo, ValueInfo, ValueInfo]:
     """A set is a row; the result is a sparse tensor of the rows' results."""
-    if attrs["set_operation"].decode() not in OPERATIONS:
-        raise InvalidArgument(f"set_operation must be one of {', '.join(OPERATIONS)}, "
-                              f"given {attrs['set_operation'].decode()}")
+    if attrs["set_operation"].lower() not in OPERATIONS:
+        raise InvalidArgument(f"set_operation must be one of {', '.join(OPERATIONS)}, given {attrs['set_operation']}")
     groups = same_shape((_groups(set1), _groups(set2)), "set1 and set2 must have the same first dimensions")
     rank = None if groups is None else len(groups) + 1
     return info(dtypes.int64, (None, rank)), info(set1.dtype, (None,)), info(dtypes.int64, (rank,))

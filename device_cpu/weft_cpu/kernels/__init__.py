@@ -13,18 +13,20 @@ from . import (
     nn,
     order,
     pool,
+    ragged,
     reduction,
     scan,
     search,
     segment,
     sets,
     slicing,
+    sparse,
 )
 
 
 def register(kernels: Kernels) -> None:
     for family in (
-        array, cast, conv, counting, elementwise, joining, linear, nn, order, pool, reduction, scan, search,
-        segment, sets, slicing,
+        array, cast, conv, counting, elementwise, joining, linear, nn, order, pool, ragged, reduction, scan,
+        search, segment, sets, slicing, sparse,
     ):
         family.register(kernels)

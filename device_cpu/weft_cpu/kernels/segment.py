@@ -134,11 +134,22 @@ def _picked(data: Array, indices: Array) -> Array:
     return data[indices]
 
 
+def add_rows(rows: Array, ids: Array, out: Array) -> None:
+    """out[i] = the sum of the rows whose id is i, where there is one; `ids` are sorted."""
+    _reduce(np.add, rows, ids, out)
+
+
+def starts_of_runs(rows: Array) -> Array:
+    """Where rows begin that are not equal to the one before; there is at least one row."""
+    changes = rows[1:] != rows[:-1]
+    return np.append(0, np.flatnonzero(changes.any(1) if rows.ndim == 2 else changes) + 1)
+
+
 def _reduce(ufunc: np.ufunc, data: Array, ids: Array, out: Array, scale: Scale | None = None) -> None:
     """out[i] = `ufunc` over the rows of `data` whose id is i, where there is one; `ids` are sorted."""
     if not ids.size:
         return
-    starts = np.append(0, np.flatnonzero(ids[1:] != ids[:-1]) + 1)
+    starts = starts_of_runs(ids)
     within = np.dtype(np.float32) if data.dtype.name in NARROW else data.dtype
     rows = ufunc.reduceat(data, starts, 0, within)
     if scale is not None:

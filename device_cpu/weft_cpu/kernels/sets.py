@@ -94,7 +94,7 @@ SET_OPERATIONS: dict[str, Callable[[Array, Array], Array]] = {
 def dense_to_dense(b: Bind) -> Run:
     """Rows are one set each: an element is the pair of its row and its rank among all values, as one number."""
     groups = b.inputs[0].meta.dims[:-1]
-    operation = SET_OPERATIONS[b.attrs["set_operation"].decode()]
+    operation = SET_OPERATIONS[b.attrs["set_operation"].lower()]
 
     def run(*tensors: Array) -> tuple[Array, Array, Array]:
         values, ranks = np.unique(np.concatenate([x.reshape(-1) for x in tensors]), return_inverse=True)
