@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, errors
 
-from .element_types import NARROW, Array
+from .element_types import COMPLEX, FLOATS, NARROW, Array
 from .segment import add_rows, starts_of_runs
 
 Run = Callable[..., Any]
@@ -168,8 +168,8 @@ def sparse_dense_matmul(b: Bind) -> Run:
 def register(kernels: Kernels) -> None:
     for op, bind in {
         "SparseConcat": sparse_concat, "SparseReorder": sparse_reorder, "SparseReshape": sparse_reshape,
-        "SparseSoftmax": sparse_softmax, "SparseTensorDenseMatMul": sparse_dense_matmul,
-        "SparseToDense": sparse_to_dense,
+        "SparseSoftmax": sparse_softmax, "SparseToDense": sparse_to_dense,
     }.items():
         kernels.kernel(op)(bind)
+    kernels.kernel("SparseTensorDenseMatMul", dtypes={"T": ("int32", *FLOATS, *COMPLEX)})(sparse_dense_matmul)
     kernels.kernel("SparseFillEmptyRows", allocates=True)(sparse_fill_empty_rows)
