@@ -150,11 +150,32 @@ def _reduce(ufunc: np.ufunc, data: Array, ids: Array, out: Array, scale: Scale |
     if not ids.size:
         return
     starts = starts_of_runs(ids)
+    counts = np.diff(starts, append=len(ids))
+    rows = _reduced(ufunc, data, starts, counts)
+    out[ids[starts]] = rows if scale is None else _quotient(rows, scale(counts))
+
+
+def _reduced(ufunc: np.ufunc, data: Array, starts: Array, counts: Array) -> Any:
+    """Each run of rows reduced. NumPy's own reduceat is fast for rows of one element only: 100,000 rows of 64 take it
+    28 ms, run by run (1,000 of them) 8 ms, and runs of 2 rows 49 ms, all their second rows at once 7 ms."""
     within = np.dtype(np.float32) if data.dtype.name in NARROW else data.dtype
-    rows = ufunc.reduceat(data, starts, 0, within)
-    if scale is not None:
-        rows = _quotient(rows, scale(np.diff(starts, append=len(ids))))
-    out[ids[starts]] = rows
+    if data.size == len(data):
+        return ufunc.reduceat(data, starts, 0, within)
+    if len(starts) <= counts.max():
+        runs = zip(starts.tolist(), counts.tolist(), strict=True)
+        return np.stack([ufunc.reduce(data[at : at + count], 0, within) for at, count in runs])
+    return _reduced_side_by_side(ufunc, data, starts, counts, within)
+
+
+def _reduced_side_by_side(ufunc: np.ufunc, data: Array, starts: Array, counts: Array, within: np.dtype[Any]) -> Any:
+    """The second rows of all runs that have one, then the third; long runs come first."""
+    order = counts.argsort()[::-1]
+    starts, counts = starts[order], counts[order]
+    rows = data[starts].astype(within)
+    for place in range(1, counts[0]):
+        longer = rows[: np.searchsorted(-counts, -place)]
+        ufunc(longer, data[starts[: len(longer)] + place], out=longer)
+    return rows[order.argsort()]
 
 
 def _quotient(rows: Array, divisors: Array) -> Any:
