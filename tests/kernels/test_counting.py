@@ -38,6 +38,12 @@ def test_what_cannot_be_counted_is_refused(x, size, weights, reason):
         call("DenseBincount", np.int32(x), np.int32(size), np.float32(weights))
 
 
+def test_weights_of_a_flat_count_may_have_another_shape():
+    same(call("Bincount", np.int32([[0, 1], [1, 1]]), np.int32(2), np.float32([1, 2, 3, 4])), np.float32([1, 9]))
+    with pytest.raises(InvalidArgument, match="numbers of elements"):
+        call("Bincount", np.int32([0, 1]), np.int32(2), np.float32([1]))
+
+
 def test_large_weights_of_integers_are_exact():
     same(call("Bincount", np.int32([0, 0]), np.int32(1), np.int64([2**53, 1])), np.int64([2**53 + 1]))
 
@@ -48,3 +54,16 @@ def test_what_lies_outside_a_histogram_is_in_its_first_and_last_bin():
     for limits, bins in (([2, 2], 3), ([0, 1], 0)):
         with pytest.raises(InvalidArgument):
             call("HistogramFixedWidth", values, np.float32(limits), np.int32(bins))
+
+
+def test_nan_is_only_in_a_histogram_of_one_bin():
+    values, limits = np.float32([np.nan, 1]), np.float32([0, 2])
+    same(call("HistogramFixedWidth", values, limits, np.int32(1)), np.int32([2]))
+    with pytest.raises(InvalidArgument, match="NaN"):
+        call("HistogramFixedWidth", values, limits, np.int32(2))
+
+
+def test_bins_are_computed_in_float64():
+    values = np.linspace(-3, 3, 61).astype(np.float32)
+    got = call("HistogramFixedWidth", values, np.float32([-3, 3]), np.int32(10))
+    same(got, np.int32([7, 5, 7, 6, 5, 6, 6, 7, 5, 7]))  # as TensorFlow 2.21 counts them

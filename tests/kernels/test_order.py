@@ -68,6 +68,11 @@ def test_places_that_rows_do_not_have_are_refused(op, x, n, reason):
         call(op, np.float32(x), np.int32(n))
 
 
+def test_columns_that_the_index_type_cannot_count_are_refused():
+    with pytest.raises(InvalidArgument, match="at most 32767 columns"):
+        call("TopKV2", np.zeros(32768, np.int8), np.int32(1), index_type=dtypes.int16)
+
+
 def test_of_an_unknown_number_only_the_rows_are_known():
     x, k = info(dtypes.float32, (None, 5)), info(dtypes.int32, ())
     top = RULES["TopKV2"].function

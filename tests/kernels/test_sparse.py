@@ -90,6 +90,11 @@ def test_a_vector_or_a_scalar_may_stand_for_indices_and_one_value_for_all():
     same(call("SparseToDense", np.int32([0, 3]), np.int32([4]), np.int8(5), np.int8(1)), np.int8([5, 1, 1, 5]))
 
 
+def test_a_sparse_scalar_has_one_element():
+    empty = np.zeros((1, 0), np.int64)
+    same(call("SparseToDense", empty, np.int64([]), np.float32([5]), np.float32(1)), np.float32(5))
+
+
 def test_indices_that_repeat_are_refused_only_where_they_are_validated():
     indices, shape, values, zero = np.int64([[1], [1]]), np.int64([2]), np.float32([3, 4]), np.float32(0)
     same(call("SparseToDense", indices, shape, values, zero, validate_indices=False), np.float32([0, 4]))

@@ -11,7 +11,9 @@ from .shapes import ranked, same_dim, same_shape, single
 
 @rule("Bincount", values=("size",))
 def bincount(_: Attrs, arr: ValueInfo, size: ValueInfo, weights: ValueInfo) -> ValueInfo:
-    _check_weights(arr, weights)
+    """Weights are as many as the elements, in whatever shape, or none."""
+    if weights.meta.is_static and weights.size and arr.meta.is_static:
+        same_dim(arr.size, weights.size, "the numbers of elements and of weights")
     return info(weights.dtype, (_size(size),))
 
 
@@ -19,7 +21,8 @@ def bincount(_: Attrs, arr: ValueInfo, size: ValueInfo, weights: ValueInfo) -> V
 def dense_bincount(_: Attrs, x: ValueInfo, size: ValueInfo, weights: ValueInfo) -> ValueInfo:
     if x.rank is not None and x.rank > 2:
         raise InvalidArgument(f"input must be at most rank 2, given {shape_text(x.shape)}")
-    _check_weights(x, weights)
+    if weights.meta.is_static and weights.size:
+        same_shape((x.shape, weights.shape), "weights must have the shape of the input, or be empty")
     count = _size(size)
     if x.shape is None or count is None:
         return info(weights.dtype, None if x.rank is None else (None,) * max(x.rank, 1))
@@ -31,12 +34,6 @@ def _size(size: ValueInfo) -> int | None:
     if known is not None and known < 0:
         raise InvalidArgument(f"size must be non-negative, got {known}")
     return known
-
-
-def _check_weights(x: ValueInfo, weights: ValueInfo) -> None:
-    """One for each element, or none at all."""
-    if weights.meta.is_static and weights.size:
-        same_shape((x.shape, weights.shape), "weights must have the shape of the input, or be empty")
 
 
 @rule("HistogramFixedWidth", values=("nbins",))

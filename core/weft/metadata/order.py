@@ -8,7 +8,7 @@ from ..errors import InvalidArgument
 from ..op import Attrs
 from ..tensor import Shape, ValueInfo, info, shape_text
 from .rules import rule
-from .shapes import Dims, ranked, same_dim, single
+from .shapes import ranked, same_dim, single
 
 
 @rule("TopK")
@@ -27,6 +27,9 @@ def _largest(x: ValueInfo, k: int | None, index_type: DType) -> tuple[ValueInfo,
         raise InvalidArgument(f"Need k >= 0, got {k}")
     if x.shape is not None and k is not None and (columns := x.shape[-1]) is not None and columns < k:
         raise InvalidArgument(f"input must have at least k columns. Had {columns}, needed {k}")
+    if x.shape is not None and (x.shape[-1] or 0) > (most := (1 << 8 * index_type.itemsize - 1) - 1):
+        raise InvalidArgument(f"input must have at most {most} columns for indices of type {index_type}, "
+                              f"given {x.shape[-1]}")
     shape = None if rows is None else (*rows, k)
     return info(x.dtype, shape), info(index_type, shape)
 
@@ -50,8 +53,8 @@ def _rows(x: ValueInfo, name: str) -> Shape:
 @rule("InTopK")
 def in_top_k(_: Attrs, predictions: ValueInfo, targets: ValueInfo) -> ValueInfo:
     batch, _classes = ranked(predictions, 2, "predictions")
-    shape: Dims = ranked(targets, 1, "targets")
-    return info(dtypes.bool_, (same_dim(batch, shape[0], "the first dimension of predictions and targets"),))
+    (count,) = ranked(targets, 1, "targets")
+    return info(dtypes.bool_, (same_dim(batch, count, "the first dimension of predictions and targets"),))
 
 
 @rule("InTopKV2")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import dtypes
 from ..errors import InvalidArgument
 from ..op import Attrs
-from ..tensor import ValueInfo, info, shape_text
+from ..tensor import Shape, ValueInfo, info, shape_text
 from .rules import rule
 from .shapes import ranked, same_dim, same_shape, vector
 
@@ -16,9 +16,7 @@ def sparse_to_dense(
 ) -> ValueInfo:
     """Indices may be a vector, or a scalar, where the output is one; values may be one for all."""
     ranked(default_value, 0, "default_value")
-    shape = vector(output_shape, "output_shape")
-    if any(length is not None and length < 0 for length in shape or ()):
-        raise InvalidArgument(f"output_shape must not be negative, given {shape_text(shape)}")
+    shape = _lengths(output_shape, "output_shape")
     if indices.shape is None:
         return info(values.dtype, shape)
     if len(indices.shape) > 2:
@@ -84,10 +82,17 @@ def sparse_dense_matmul(
 ) -> ValueInfo:
     _, rank = sparse(indices, values, shape)
     same_dim(rank, 2, "the rank of a and 2")
-    rows, inner = (vector(shape, "a_shape") or (None, None))[:: -1 if attrs["adjoint_a"] else 1]
+    rows, inner = (_lengths(shape, "a_shape") or (None, None))[:: -1 if attrs["adjoint_a"] else 1]
     other_inner, columns = ranked(b, 2, "b")[:: -1 if attrs["adjoint_b"] else 1]
     same_dim(inner, other_inner, "the inner dimensions of a product")
     return info(b.dtype, (rows, columns))
+
+
+def _lengths(shape: ValueInfo, name: str) -> Shape:
+    lengths = vector(shape, name)
+    if any(length is not None and length < 0 for length in lengths or ()):
+        raise InvalidArgument(f"{name} must not be negative, given {shape_text(lengths)}")
+    return lengths
 
 
 def sparse(indices: ValueInfo, values: ValueInfo, shape: ValueInfo) -> tuple[int | None, int | None]:

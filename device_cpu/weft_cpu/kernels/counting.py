@@ -14,23 +14,26 @@ Run = Callable[..., None]
 
 def bincount(b: Bind) -> Run:
     """Bincount of all elements, DenseBincount of each row; what is not below the size is not counted."""
-    bins = b.outputs[0].dims[-1]
-    rows = b.outputs[0].size // bins if bins else 0
+    bins, size = b.outputs[0].dims[-1], b.outputs[0].size
+    firsts = np.arange(0, size, bins)[:, None] if size else None  # the first bin of each row
     weighted, binary = b.inputs[2].size > 0, b.attrs.get("binary_output", False)
 
     def run(x: Array, _: Array, weights: Array, out: Array) -> None:
         if (x < 0).any():
             raise errors.InvalidArgument(f"Input must be non-negative, but has {x.min()}")
-        out.fill(0)
-        if not rows:
+        if firsts is None:
             return
-        flat = x.reshape(rows, -1)
-        row, column = np.nonzero(flat < bins)
-        place, target = (row, flat[row, column]), out.reshape(rows, bins)
+        rows, counts = x.reshape(len(firsts), -1), out.reshape(-1)
+        counted = rows < bins
+        places = (rows + firsts)[counted]
+        if not weighted and not binary:
+            counts[:] = np.bincount(places, minlength=size)
+            return
+        counts.fill(0)
         if binary:
-            target[place] = 1
+            counts[places] = 1
         else:
-            np.add.at(target, place, weights.reshape(flat.shape)[row, column] if weighted else 1)
+            np.add.at(counts, places, weights.reshape(rows.shape)[counted])
 
     return run
 
@@ -40,12 +43,13 @@ def histogram(b: Bind) -> Run:
     bins = b.outputs[0].size
 
     def run(values: Array, value_range: Array, _: Array, out: Array) -> None:
-        low, high = value_range
+        low, high = value_range.astype(np.float64)
         if not low < high:
             raise errors.InvalidArgument(f"value_range[0] < value_range[1] should hold, given {value_range}")
-        step = np.float64(high - low) / bins
-        places = (np.maximum(values.reshape(-1), low) - low).astype(np.float64) / step
-        out[...] = np.bincount(np.minimum(places, bins - 1).astype(np.int64), minlength=bins)
+        places = (np.maximum(values.reshape(-1), low) - low) / ((high - low) / bins)
+        if bins > 1 and np.isnan(places).any():
+            raise errors.InvalidArgument("NaN has no place among several bins")
+        out[...] = np.bincount(np.fmin(places, bins - 1).astype(np.int64), minlength=bins)
 
     return run
 

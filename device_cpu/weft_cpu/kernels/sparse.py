@@ -17,15 +17,16 @@ Run = Callable[..., Any]
 
 def sparse_to_dense(b: Bind) -> Run:
     lengths = np.array(b.outputs[0].dims, np.int64)
+    steps = np.append(lengths[1:], 1)[::-1].cumprod()[::-1][: len(lengths)]
     validate = b.attrs["validate_indices"]
 
     def run(indices: Array, _: Array, values: Array, default: Array, out: Array) -> None:
-        places = indices.reshape(-1, len(lengths)) if indices.size else np.empty((0, len(lengths)), np.int64)
+        places = indices if indices.ndim == 2 else indices.reshape(-1, 1)
         _check_inside(places, lengths)
         if validate:
             _check_increasing(places)
-        np.copyto(out, default)
-        out[tuple(places.T)] = values
+        out.fill(default[()])
+        out.reshape(-1)[places @ steps] = values
 
     return run
 
@@ -64,6 +65,8 @@ def _row_major(indices: Array) -> Array:
 def sparse_reshape(_: Bind) -> Run:
     def run(indices: Array, shape: Array, new_shape: Array, out_indices: Array, out_shape: Array) -> None:
         source = [int(length) for length in shape]
+        if min(source, default=0) < 0:
+            raise errors.InvalidArgument(f"input_shape must not be negative, given {source}")
         out_shape[:] = target = _filled_in(prod(source), [int(length) for length in new_shape])
         _check_inside(indices, shape)
         flat = np.zeros(len(indices), np.int64)
