@@ -69,6 +69,20 @@ def test_integer_means_round_toward_zero_and_sums_wrap_around():
     same(call("SegmentSum", np.int8([100, 100]), np.int32([0, 0])), np.int8([-56]))
 
 
+def test_a_count_that_wraps_around_to_zero_divides_nothing():
+    with pytest.raises(InvalidArgument, match="256 rows"):
+        call("SegmentMean", np.ones(256, np.uint8), np.zeros(256, np.int32))
+
+
+def test_wide_rows_are_reduced_like_narrow_ones():
+    for lengths in ([3, 1, 2], [1, 9], [2] * 9):
+        segment_ids = np.repeat(np.arange(len(lengths)), lengths)
+        x = np.arange(len(segment_ids) * 3).reshape(-1, 3) % 7
+        for op in ("Sum", "Prod", "Max", "Min"):
+            columns = [call(f"Segment{op}", column, segment_ids) for column in x.T]
+            same(call(f"Segment{op}", x, segment_ids), np.stack(columns, 1))
+
+
 @pytest.mark.parametrize(("op", "inputs", "reason"), [
     ("SegmentSum", ([1.0, 2.0], [1, 0]), "not increasing"), ("SegmentSum", ([1.0], [-1]), ">= 0"),
     ("SegmentSum", ([1.0, 2.0], [0]), "must be equal"), ("SegmentSum", (1.0, [0]), "rank 1"),

@@ -179,8 +179,10 @@ def _reduced_side_by_side(ufunc: np.ufunc, data: Array, starts: Array, counts: A
 
 
 def _quotient(rows: Array, divisors: Array) -> Any:
-    """Each row divided, integers toward zero."""
+    """Each row divided, integers toward zero, by a number of their own type: TensorFlow's wraps around, too."""
     each = divisors.astype(rows.dtype).reshape(-1, *(1,) * (rows.ndim - 1))
+    if not each.all():
+        raise errors.InvalidArgument(f"a segment of {divisors.max()} rows has no mean of type {rows.dtype}")
     return (rows - np.fmod(rows, each)) // each if rows.dtype.kind in "iu" else rows / each
 
 
