@@ -2,13 +2,21 @@
 
 from . import (
     array,
+    counting,
     elementwise,
     joining,
     linear,
     nn,
+    order,
     parsing,
+    ragged,
     reduction,
+    scan,
+    search,
+    segment,
+    sets,
     slicing,
+    sparse,
     strings,
 )
 from .rules import RULES
@@ -16,12 +24,20 @@ from .rules import RULES
 __all__ = [
     "RULES",
     "array",
+    "counting",
     "elementwise",
     "joining",
     "linear",
     "nn",
+    "order",
     "parsing",
+    "ragged",
     "reduction",
+    "scan",
+    "search",
+    "segment",
+    "sets",
     "slicing",
+    "sparse",
     "strings",
 ]

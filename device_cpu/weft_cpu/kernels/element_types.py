@@ -41,3 +41,8 @@ def stepwise(function: Callable[..., object]) -> Callable[[Bind], Callable[..., 
     """The bind function of `function(*inputs, out)`, which takes several steps: see `widened`."""
     wide = widened(function)
     return lambda b: wide if b.outputs[0].dtype.name in NARROW else function
+
+
+def sortable(x: Array) -> Array:
+    """`x` as NumPy sorts it with NaN at the end, which it does not do for bfloat16."""
+    return x.astype(np.float32) if x.dtype.name == "bfloat16" else x
