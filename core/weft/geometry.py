@@ -37,6 +37,20 @@ def _broadcast_dim(x: int | None, y: int | None) -> int | None:
     return max(x or 0, y or 0) or None
 
 
+def broadcast_gradient_axes(a: Sequence[int | None], b: Sequence[int | None]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The axes of the broadcast shape to sum over for the gradient by each of two tensors of these shapes.
+
+    Raises InvalidArgument when the shapes do not fit.
+    """
+    shapes = tuple(a), tuple(b)
+    rank = len(broadcast_shapes(*shapes) or ())
+    if shapes[0] == shapes[1]:
+        return (), ()
+    padded = ((1,) * (rank - len(shape)) + shape for shape in shapes)
+    first, second = (tuple(i for i, length in enumerate(shape) if length == 1) for shape in padded)
+    return first, second
+
+
 def reduction_axes(rank: int, axes: Sequence[int]) -> tuple[int, ...]:
     """Axes as a reduction's input lists them, negative ones from the end: counted from 0, in order.
 

@@ -2,9 +2,45 @@
 
 from weft.api import Kernels
 
-from . import array, cast, conv, elementwise, joining, linear, nn, pool, reduction, slicing
+from . import (
+    array,
+    blocks,
+    broadcasting,
+    cast,
+    conv,
+    diagonal,
+    elementwise,
+    filling,
+    indexed,
+    joining,
+    linear,
+    nn,
+    pool,
+    quantize,
+    reduction,
+    reordering,
+    slicing,
+)
 
 
 def register(kernels: Kernels) -> None:
-    for family in (array, cast, conv, elementwise, joining, linear, nn, pool, reduction, slicing):
+    for family in (
+        array,
+        blocks,
+        broadcasting,
+        cast,
+        conv,
+        diagonal,
+        elementwise,
+        filling,
+        indexed,
+        joining,
+        linear,
+        nn,
+        pool,
+        quantize,
+        reduction,
+        reordering,
+        slicing,
+    ):
         family.register(kernels)
