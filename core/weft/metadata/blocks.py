@@ -7,8 +7,8 @@ from math import prod
 
 import numpy as np
 
-from ..errors import InvalidArgument
-from ..geometry import window
+from ..errors import InvalidArgument, OutOfRange, Unimplemented
+from ..geometry import patch_window
 from ..op import Attrs
 from ..tensor import ValueInfo, info
 from .rules import rule
@@ -141,9 +141,13 @@ def _batch_to_space(x: ValueInfo, blocks: Dims, crops: Pairs | None) -> ValueInf
 def extract_image_patches(attrs: Attrs, images: ValueInfo) -> ValueInfo:
     for name in ("ksizes", "strides", "rates"):
         steps = attrs[name]
-        if len(steps) != 4 or steps[0] != 1 or steps[3] != 1 or min(steps) < 1:
-            raise InvalidArgument(f"{name} must be 4 positive numbers, the first and the last 1, given {list(steps)}")
+        if len(steps) != 4:
+            raise InvalidArgument(f"{name} must be 4 numbers, given {list(steps)}")
+        if steps[0] != 1 or steps[3] != 1:
+            raise Unimplemented(f"Only support {name} across space, given {list(steps)}")
+        if min(steps) < 1:
+            raise OutOfRange(f"{name} is out of range: {list(steps)}")
     n, h, w, c = ranked(images, 4, "images")
     taps, strides, rates = (attrs[name][1:3] for name in ("ksizes", "strides", "rates"))
-    sizes = [window(length, taps[i], strides[i], rates[i], attrs["padding"]).size for i, length in enumerate((h, w))]
+    sizes = [patch_window(length, *steps, attrs["padding"]).size for length, *steps in zip((h, w), taps, strides, rates, strict=True)]
     return info(images.dtype, (n, *sizes, _times(c, taps[0] * taps[1])))

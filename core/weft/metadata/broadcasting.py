@@ -7,10 +7,10 @@ import numpy as np
 from ..errors import InvalidArgument
 from ..geometry import broadcast_gradient_axes, broadcast_shapes
 from ..op import Attrs
-from ..tensor import TensorMetadata, ValueInfo, info, shape_text
+from ..tensor import TensorMetadata, ValueInfo, info
 from .array import shape_vector
 from .rules import rule
-from .shapes import same_shape, vector
+from .shapes import broadcast_into, vector
 from .values import move
 
 
@@ -20,14 +20,9 @@ def broadcast_to(_: Attrs, x: ValueInfo, shape: ValueInfo) -> ValueInfo:
     for length in target or ():
         if length is not None and length < 0:
             raise InvalidArgument(f"Dimension {length} must be >= 0")
-    if target is None or x.shape is None:
-        return info(x.dtype, target)
-    if len(x.shape) > len(target):
-        raise InvalidArgument(f"Rank of input ({len(x.shape)}) must be no greater than rank of output shape "
-                              f"({len(target)})")
-    together = broadcast_shapes(x.shape, target)
-    what = f"Incompatible shapes: {shape_text(x.shape)} cannot become {shape_text(target)}"
-    meta = TensorMetadata(x.dtype, same_shape((target, together), what))
+    if target is None:
+        return info(x.dtype, None)
+    meta = TensorMetadata(x.dtype, broadcast_into(x.shape, target, "Incompatible shapes"))
     return move(lambda v: np.broadcast_to(v, meta.dims), meta, x) if meta.is_static else ValueInfo(meta)
 
 

@@ -6,7 +6,7 @@ from ..errors import InvalidArgument
 from ..op import Attrs
 from ..tensor import Shape, ValueInfo, info, shape_text
 from .rules import rule
-from .shapes import elements_in, same_dim, same_shape, vector
+from .shapes import elements_in, ranked, same_dim, same_shape, vector
 
 POLICIES = ("", "DEFAULT", "ERROR", "IGNORE")
 
@@ -56,11 +56,15 @@ def _check_policy(attrs: Attrs) -> None:
 
 
 def _check_updates(indices: Shape, updates: Shape, target: Shape) -> None:
-    """The shape of updates is that of indices without its last dimension, then what those indices leave of target."""
-    if indices == ():
-        raise InvalidArgument("Indices shape must have rank at least one. Found: []")
-    if elements_in(target) == 0 and ((elements_in(indices) or 0) > 0 or (elements_in(updates) or 0) > 0):
-        raise InvalidArgument("Indices and updates specified for empty output")
+    """The shape of updates is that of indices without its last dimension, then what those indices leave of target.
+
+    TensorFlow takes no single index: its kernels read a vector of indices in two ways that contradict each other.
+    """
+    if indices is not None and len(indices) < 2:
+        raise InvalidArgument(f"indices must have at least rank 2, given shape {shape_text(indices)}")
+    sizes = [elements_in(shape) for shape in (target, indices, updates)]
+    if 0 in sizes and None not in sizes and sizes[1:] != [0, 0]:
+        raise InvalidArgument("Indices and updates specified for empty output shape")
     if indices is None or updates is None:
         return
     *outer, depth = indices
@@ -78,15 +82,12 @@ def _check_updates(indices: Shape, updates: Shape, target: Shape) -> None:
 
 @rule("InplaceAdd", "InplaceSub", "InplaceUpdate")
 def inplace(_: Attrs, x: ValueInfo, rows: ValueInfo, updates: ValueInfo) -> ValueInfo:
-    """One update for each row that is named; a scalar names one row, and its update has the row's shape."""
-    if x.rank == 0 or (rows.rank or 0) > 1:
-        raise InvalidArgument("x must be at least a vector, and i a scalar or a vector, given shapes "
-                              f"{shape_text(x.shape)} and {shape_text(rows.shape)}")
-    if x.shape is None or rows.shape is None or updates.shape is None:
-        return ValueInfo(x.meta)
-    same_shape(((*rows.shape, *x.shape[1:]), updates.shape), "v must have the shape of the rows that i names")
-    if x.shape[0] == 0 and (elements_in(rows.shape) or 0) > 0:
-        raise InvalidArgument("x has no rows that i could name")
+    """One update for each row that is named."""
+    if x.rank == 0:
+        raise InvalidArgument("x must be at least a vector, given shape []")
+    (count,) = ranked(rows, 1, "i")
+    if x.shape is not None:
+        same_shape(((count, *x.shape[1:]), updates.shape), "v must have the shape of the rows that i names")
     return ValueInfo(x.meta)
 
 

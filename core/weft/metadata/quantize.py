@@ -26,7 +26,7 @@ def quantize_and_dequantize_v3(
 
 
 def _check_bits(bits: int, *, signed: bool) -> None:
-    if not signed < bits < 63:
+    if not 0 < bits < 63 - signed:
         raise InvalidArgument(f"num_bits is out of range: {bits} with signed_input {signed}")
 
 

@@ -8,7 +8,7 @@ from ..errors import InvalidArgument
 from ..op import Attrs
 from ..tensor import ValueInfo, shape_text
 from .rules import rule
-from .shapes import axis_in, ranked, same_dim, vector
+from .shapes import axis_in, ranked, same_dim, same_shape, vector
 
 
 @rule("ReverseV2", values=("axis",))
@@ -49,11 +49,9 @@ def roll(_: Attrs, x: ValueInfo, shift: ValueInfo, axis: ValueInfo) -> ValueInfo
     for given, name in ((shift, "shift"), (axis, "axis")):
         if given.rank is not None and given.rank > 1:
             raise InvalidArgument(f"{name} must be a scalar or a 1-D vector, found {shape_text(given.shape)}")
-    shifts, axes = shift.vector(), axis.vector()
-    if shifts is not None and axes is not None:
-        same_dim(len(shifts), len(axes), "the sizes of shift and axis")
+    same_shape((shift.shape, axis.shape), "shift and axis must have the same size")
     if x.shape is not None:
-        for at in axes or ():
+        for at in axis.vector() or ():
             if at is not None:
                 axis_in(at, len(x.shape), "axis")
     return ValueInfo(x.meta)

@@ -14,7 +14,7 @@ from ..geometry import strided_slice as slicing
 from ..op import Attrs
 from ..tensor import Shape, TensorMetadata, ValueInfo, constant_info, info, shape_text
 from .rules import rule
-from .shapes import Dims, axis_in, elements_in, same_dim, same_shape, single, vector
+from .shapes import Dims, axis_in, broadcast_into, elements_in, same_dim, same_shape, single, vector
 from .values import move
 
 MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
@@ -64,7 +64,7 @@ def tensor_strided_slice_update(
 ) -> ValueInfo:
     found = _sliced(attrs, x.shape, begin, end, strides)
     if found is not None and elements_in(found.shape) != 0:
-        same_shape((found.shape, value.shape), "value must have the shape of the slice")
+        broadcast_into(value.shape, found.shape, "value must fit the slice")
     return ValueInfo(x.meta)
 
 

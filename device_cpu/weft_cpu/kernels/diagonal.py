@@ -58,15 +58,16 @@ def _band(b: Bind) -> tuple[int, int]:
     return k[0], k[-1]
 
 
-def _flat(shape: tuple[int, ...], batch: int) -> tuple[int, int]:
-    return batch, prod(shape) // max(batch, 1)
+def _flat(shape: tuple[int, ...], lead: int) -> tuple[int, int]:
+    """A batch of flat matrices; the batch has `lead` dimensions."""
+    return prod(shape[:lead]), prod(shape[lead:])
 
 
 def matrix_diag(b: Bind) -> Run:
     shape = b.outputs[0].dims
     cells, slots = _entries(b, *shape[-2:])
-    batch = prod(shape[:-2])
-    packed, matrices = _flat(b.inputs[0].meta.dims, batch), _flat(shape, batch)
+    lead = len(shape) - 2
+    packed, matrices = _flat(b.inputs[0].meta.dims, lead), _flat(shape, lead)
 
     def run(x: Any, *rest: Any) -> None:
         *others, out = rest
@@ -79,8 +80,8 @@ def matrix_diag(b: Bind) -> Run:
 def matrix_diag_part(b: Bind) -> Run:
     shape = b.inputs[0].meta.dims
     cells, slots = _entries(b, *shape[-2:])
-    batch = prod(shape[:-2])
-    packed, matrices = _flat(b.outputs[0].dims, batch), _flat(shape, batch)
+    lead = len(shape) - 2
+    packed, matrices = _flat(b.outputs[0].dims, lead), _flat(shape, lead)
 
     def run(x: Any, *rest: Any) -> None:
         *others, out = rest
@@ -93,8 +94,8 @@ def matrix_diag_part(b: Bind) -> Run:
 def matrix_set_diag(b: Bind) -> Run:
     shape = b.inputs[0].meta.dims
     cells, slots = _entries(b, *shape[-2:])
-    batch = prod(shape[:-2])
-    packed, matrices = _flat(b.inputs[1].meta.dims, batch), _flat(shape, batch)
+    lead = len(shape) - 2
+    packed, matrices = _flat(b.inputs[1].meta.dims, lead), _flat(shape, lead)
 
     def run(x: Any, diagonal: Any, *k_and_out: Any) -> None:
         out = k_and_out[-1]

@@ -33,13 +33,14 @@ def one_hot(b: Bind) -> Run:
 
 
 def lin_space(b: Bind) -> Run:
-    """start + i * step, each in the output's own precision, and the end itself."""
+    """start + i * step, each in the output's own precision, but for the ends, which are as given."""
     dtype, count = b.outputs[0].dtype.numpy, b.outputs[0].size
     steps, gaps = np.arange(count).astype(dtype), np.array(max(count - 1, 1)).astype(dtype)
 
     def run(start: Any, stop: Any, _num: Any, out: Any) -> None:
         np.multiply(steps, (stop - start) / gaps, out=out)
         np.add(out, start, out=out)
+        out[0] = start
         if count > 1:
             out[-1] = stop
 

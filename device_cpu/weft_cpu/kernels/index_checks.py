@@ -22,7 +22,7 @@ def inside(indices: Any, shape: Sequence[int]) -> Any:
 
 
 def check_all_inside(indices: Any, known: Any, shape: Sequence[int]) -> None:
-    """Raise InvalidArgument for the first vector of `indices` that `inside` does not find."""
+    """Raise InvalidArgument for the first of the index vectors in `indices` that is not `known`."""
     if not known.all():
         place = np.unravel_index(np.argmin(known), indices.shape[:-1])
         raise errors.InvalidArgument(f"indices{_at(place)} = {indices[place].tolist()} does not index into shape "

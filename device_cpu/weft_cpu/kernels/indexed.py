@@ -40,7 +40,7 @@ class Rows:
         vectors = indices.reshape(prod(indices.shape[:-1]), self.depth).astype(np.int64)
         known = inside(vectors, named)
         if not self.skips:
-            check_all_inside(indices, known.reshape(indices.shape[:-1]), self.shape)
+            check_all_inside(indices, known, self.shape)
         steps = np.array([prod(named[i + 1 :]) for i in range(self.depth)], np.int64)
         return np.where(known, vectors @ steps, 0), known
 
@@ -114,14 +114,14 @@ def _extreme(ufunc: np.ufunc, matrix: Any, numbers: Any, news: Any) -> None:
 
 
 def inplace(update: Update) -> Callable[[Bind], Run]:
-    """Row numbers count from the end where they are negative, and wrap around."""
+    """Row numbers wrap around."""
 
     def bind(b: Bind) -> Run:
         matrix = b.inputs[0].meta.dims[0], prod(b.inputs[0].meta.dims[1:])
 
         def run(x: Any, i: Any, updates: Any, out: Any) -> None:
             np.copyto(out, x)
-            if i.size:
+            if out.size and i.size:
                 update(out.reshape(matrix), i.reshape(-1) % matrix[0], updates.reshape(i.size, matrix[1]))
 
         return run

@@ -77,10 +77,10 @@ def mirror_pad(b: Bind) -> Run:
 
 
 def mirror_pad_grad(b: Bind) -> Run:
-    """Backwards through the copies of MirrorPad: each mirrored element's gradient is added to its source's."""
+    """The gradient of each mirrored element is added to that of what it mirrors, axis by axis."""
     lengths = b.outputs[0].dims
     inner = (*(slice(before, before + n) for (before, _), n in zip(pairs(b, 1), lengths, strict=True)), ...)
-    copies = list(_mirrored(b, lengths))[::-1]
+    copies = list(_mirrored(b, lengths))
 
     def run(dy: Any, _paddings: Any, out: Any) -> None:
         total = dy.copy()

@@ -24,10 +24,11 @@ def quantize_and_dequantize(b: Bind) -> Run:
     dtype = b.outputs[0].dtype.numpy
 
     def run(x: Any, minimum: Any, maximum: Any, *bits_and_out: Any) -> None:
+        if given:
+            _check_range(minimum, maximum)
         if not x.size:
             return
         if given:
-            _check_range(minimum, maximum)
             ends = minimum.reshape(along), maximum.reshape(along)
         else:
             ends = x.min(others, keepdims=axis != -1), x.max(others, keepdims=axis != -1)
