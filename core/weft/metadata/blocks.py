@@ -149,5 +149,6 @@ def extract_image_patches(attrs: Attrs, images: ValueInfo) -> ValueInfo:
             raise OutOfRange(f"{name} is out of range: {list(steps)}")
     n, h, w, c = ranked(images, 4, "images")
     taps, strides, rates = (attrs[name][1:3] for name in ("ksizes", "strides", "rates"))
-    sizes = [patch_window(length, *steps, attrs["padding"]).size for length, *steps in zip((h, w), taps, strides, rates, strict=True)]
+    sizes = [patch_window(length, taps[i], strides[i], rates[i], attrs["padding"]).size
+             for i, length in enumerate((h, w))]
     return info(images.dtype, (n, *sizes, _times(c, taps[0] * taps[1])))

@@ -46,10 +46,12 @@ def lin_space(_: Attrs, start: ValueInfo, stop: ValueInfo, num: ValueInfo) -> Va
     return info(start.dtype, (count,))
 
 
-@rule("Fingerprint")
+@rule("Fingerprint", values=("method",))
 def fingerprint(_: Attrs, data: ValueInfo, method: ValueInfo) -> ValueInfo:
     """Eight bytes for each row of data."""
     ranked(method, 0, "method")
+    if method.value is not None and method.value[()] != b"farmhash64":
+        raise InvalidArgument(f"Unsupported fingerprint method: {method.value[()]!r}")
     if data.rank == 0:
         raise InvalidArgument(f"data must be at least a vector, given shape {shape_text(data.shape)}")
-    return info(dtypes.uint8, (None if data.shape is None else data.shape[0], 8))
+    return info(dtypes.uint8, (None if data.shape is None else data.shape[0], None if method.value is None else 8))

@@ -37,8 +37,6 @@ def _in_range(attrs: Attrs, x: ValueInfo, low: ValueInfo, high: ValueInfo) -> Va
         raise InvalidArgument(f"axis should be at least -1, got {axis}")
     if axis >= 0 and x.rank is not None and axis >= x.rank:
         raise InvalidArgument(f"axis {axis} is not in [0, {x.rank})")
-    if not attrs["range_given"]:
-        return ValueInfo(x.meta)
     for limit, name in ((low, "input_min"), (high, "input_max")):
         if axis == -1:
             ranked(limit, 0, name)

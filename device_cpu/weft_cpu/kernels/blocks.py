@@ -79,8 +79,8 @@ def extract_image_patches(b: Bind) -> Run:
     """The windows of the padded image, a view, copied."""
     n, h, w, c = b.inputs[0].meta.dims
     taps, strides, rates = (b.attrs[name][1:3] for name in ("ksizes", "strides", "rates"))
-    rows, columns = (geometry.patch_window(length, *steps, b.attrs["padding"])
-                     for length, *steps in zip((h, w), taps, strides, rates, strict=True))
+    rows, columns = (geometry.patch_window(length, taps[i], strides[i], rates[i], b.attrs["padding"])
+                     for i, length in enumerate((h, w)))
     shape = (n, rows.size, columns.size, *taps, c)
     padded = (n, rows.before + h + rows.after, columns.before + w + columns.after, c)
     inner = (slice(None), slice(rows.before, rows.before + h), slice(columns.before, columns.before + w))

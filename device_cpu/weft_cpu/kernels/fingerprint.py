@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from weft.api import Bind, Kernels, dtypes, errors
+from weft.api import Bind, Kernels, dtypes
 
 Array = np.ndarray[Any, Any]
 K0, K1, K2 = (np.uint64(k) for k in (0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F))
@@ -24,9 +24,7 @@ def fingerprint(b: Bind) -> Callable[..., None]:
     rows, width = shape[0], prod(shape[1:])
     hashed = _texts if b.attrs["T"] is dtypes.string else _numbers
 
-    def run(data: Any, method: Any, out: Any) -> None:
-        if method[()] != b"farmhash64":
-            raise errors.InvalidArgument(f"Unsupported fingerprint method: {method[()]!r}")
+    def run(data: Any, _method: Any, out: Any) -> None:
         if rows:
             out[...] = _bytes(hashed(data.reshape(rows, width), len(shape) == 1))
 
@@ -79,7 +77,8 @@ def _shift_mix(x: Array) -> Array:
 
 def _mixed(u: Array, v: Array, factor: np.uint64 | Array) -> Array:
     """16 bytes to 8: HashLen16."""
-    return _shift_mix((v ^ _shift_mix((u ^ v) * factor)) * factor) * factor
+    hashed: Array = _shift_mix((v ^ _shift_mix((u ^ v) * factor)) * factor) * factor
+    return hashed
 
 
 def _factor(length: int) -> np.uint64:
