@@ -72,13 +72,13 @@ def _rotated(x: Array, bits: int) -> Array:
 
 
 def _shift_mix(x: Array) -> Array:
-    return x ^ (x >> np.uint64(47))
+    mixed: Array = x ^ (x >> np.uint64(47))
+    return mixed
 
 
 def _mixed(u: Array, v: Array, factor: np.uint64 | Array) -> Array:
     """16 bytes to 8: HashLen16."""
-    hashed: Array = _shift_mix((v ^ _shift_mix((u ^ v) * factor)) * factor) * factor
-    return hashed
+    return _shift_mix((v ^ _shift_mix((u ^ v) * factor)) * factor) * factor
 
 
 def _factor(length: int) -> np.uint64:

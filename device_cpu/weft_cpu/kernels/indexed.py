@@ -13,7 +13,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from weft.api import Bind, Kernels
+from weft.api import Bind, Kernels, dtypes
 
 from .element_types import NUMBERS, REAL, zero
 from .index_checks import check_all_inside, check_inside, inside
@@ -149,12 +149,14 @@ def dynamic_stitch(b: Bind) -> Callable[..., Any]:
     count = b.attrs["N"]
     counts = [x.size for x in b.inputs[:count]]
     rest = b.inputs[count].meta.dims[len(b.inputs[0].meta.dims) :]
-    dtype, blank = b.outputs[0].dtype.numpy, zero(b.outputs[0].dtype)
+    dtype = b.outputs[0].dtype
 
     def run(*indices_then_data: Any) -> Any:
         indices, data = indices_then_data[:count], indices_then_data[count:]
         length = max((int(i.max()) + 1 for i in indices if i.size), default=0)
-        merged = np.full((max(length, 0), *rest), blank, dtype)
+        merged = np.zeros((max(length, 0), *rest), dtype.numpy)
+        if dtype is dtypes.string:
+            merged.fill(b"")
         for n, i, x in zip(counts, indices, data, strict=True):
             check_inside(i, length)
             merged[i.reshape(-1)] = x.reshape(n, *rest)
