@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import InvalidArgument
 from ..geometry import broadcast_gradient_axes, broadcast_shapes
 from ..op import Attrs
 from ..tensor import TensorMetadata, ValueInfo, info
 from .array import shape_vector
 from .rules import rule
-from .shapes import broadcast_into, vector
+from .shapes import broadcast_into, shape_in, vector
 from .values import move
 
 
 @rule("BroadcastTo", values=("shape",))
 def broadcast_to(_: Attrs, x: ValueInfo, shape: ValueInfo) -> ValueInfo:
-    target = vector(shape, "shape")
-    for length in target or ():
-        if length is not None and length < 0:
-            raise InvalidArgument(f"Dimension {length} must be >= 0")
+    target = shape_in(shape, "shape")
     if target is None:
         return info(x.dtype, None)
     meta = TensorMetadata(x.dtype, broadcast_into(x.shape, target, "Incompatible shapes"))

@@ -7,16 +7,12 @@ from ..errors import InvalidArgument
 from ..op import Attrs
 from ..tensor import ValueInfo, info, shape_text
 from .rules import rule
-from .shapes import ranked, single, vector
+from .shapes import ranked, shape_in, single
 
 
 @rule("Empty", values=("shape",))
 def empty(attrs: Attrs, shape: ValueInfo) -> ValueInfo:
-    dims = vector(shape, "shape")
-    for length in dims or ():
-        if length is not None and length < 0:
-            raise InvalidArgument(f"Dimension {length} must be >= 0")
-    return info(attrs["dtype"], dims)
+    return info(attrs["dtype"], shape_in(shape, "shape"))
 
 
 @rule("OneHot", values=("depth",))

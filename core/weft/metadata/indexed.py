@@ -6,7 +6,7 @@ from ..errors import InvalidArgument
 from ..op import Attrs
 from ..tensor import Shape, ValueInfo, info, shape_text
 from .rules import rule
-from .shapes import elements_in, ranked, same_dim, same_shape, vector
+from .shapes import elements_in, ranked, same_dim, same_shape, shape_in
 
 POLICIES = ("", "DEFAULT", "ERROR", "IGNORE")
 
@@ -32,10 +32,7 @@ def gather_nd(attrs: Attrs, params: ValueInfo, indices: ValueInfo) -> ValueInfo:
 @rule("ScatterNd", values=("shape",))
 def scatter_nd(attrs: Attrs, indices: ValueInfo, updates: ValueInfo, shape: ValueInfo) -> ValueInfo:
     _check_policy(attrs)
-    target = vector(shape, "shape")
-    for length in target or ():
-        if length is not None and length < 0:
-            raise InvalidArgument(f"Dimension {length} must be >= 0")
+    target = shape_in(shape, "shape")
     _check_updates(indices.shape, updates.shape, target)
     return info(updates.dtype, target)
 

@@ -36,6 +36,14 @@ def vector(x: ValueInfo, name: str) -> Dims | None:
     return known if known is not None or length is None else (None,) * length
 
 
+def shape_in(x: ValueInfo, name: str) -> Dims | None:
+    """The elements of a vector that is a shape, as `vector` knows them."""
+    shape = vector(x, name)
+    if any(length is not None and length < 0 for length in shape or ()):
+        raise InvalidArgument(f"{name} must have no negative dimension: {shape_text(shape)}")
+    return shape
+
+
 def axis_in(axis: int, rank: int, name: str) -> int:
     """`axis` counted from 0; negative ones count from the end."""
     if not -rank <= axis < rank:

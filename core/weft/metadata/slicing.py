@@ -14,7 +14,7 @@ from ..geometry import strided_slice as slicing
 from ..op import Attrs
 from ..tensor import Shape, TensorMetadata, ValueInfo, constant_info, info, shape_text
 from .rules import rule
-from .shapes import Dims, axis_in, broadcast_into, elements_in, same_dim, same_shape, single, vector
+from .shapes import Dims, axis_in, broadcast_into, elements_in, same_dim, same_shape, shape_in, single, vector
 from .values import move
 
 MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
@@ -48,10 +48,7 @@ def _sliced(attrs: Attrs, shape: Shape, begin: ValueInfo, end: ValueInfo, stride
 def strided_slice_grad(
     attrs: Attrs, shape: ValueInfo, begin: ValueInfo, end: ValueInfo, strides: ValueInfo, dy: ValueInfo
 ) -> ValueInfo:
-    target = vector(shape, "shape")
-    for length in target or ():
-        if length is not None and length < 0:
-            raise InvalidArgument(f"Dimension {length} must be >= 0")
+    target = shape_in(shape, "shape")
     found = _sliced(attrs, target, begin, end, strides)
     if found is not None:
         same_shape((found.shape, dy.shape), "dy must have the shape of the slice")

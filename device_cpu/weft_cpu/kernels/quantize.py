@@ -9,45 +9,53 @@ import numpy as np
 from weft.api import Bind, Kernels, errors
 
 from .known import integer
+from .staging import nothing
 
 Run = Callable[..., None]
+Range = Callable[[Any, Any, Any], tuple[Any, Any]]  # of input, input_min and input_max
 ROUND: dict[str, Callable[[Any], Any]] = {"HALF_TO_EVEN": np.rint, "HALF_UP": lambda x: np.floor(x + x.dtype.type(0.5))}
 
 
 def quantize_and_dequantize(b: Bind) -> Run:
     bits = b.attrs["num_bits"] if "num_bits" in b.attrs else integer(b, 3)
+    dtype, given = b.outputs[0].dtype.numpy, b.attrs["range_given"]
     low, high = _integer_range(bits, signed=b.attrs["signed_input"], narrow=b.attrs["narrow_range"])
-    rounded = ROUND[b.attrs.get("round_mode", "HALF_TO_EVEN")]
-    given, axis, rank = b.attrs["range_given"], b.attrs["axis"], len(b.inputs[0].meta.dims)
-    others = None if axis == -1 else tuple(i for i in range(rank) if i != axis)
-    along = () if axis == -1 else tuple(-1 if i == axis else 1 for i in range(rank))
-    dtype = b.outputs[0].dtype.numpy
+    least, most = dtype.type(low), dtype.type(high)
+    rounded, ends = ROUND[b.attrs.get("round_mode", "HALF_TO_EVEN")], _given_range(b) if given else _own_range(b)
+    if not given and b.outputs[0].size == 0:
+        return nothing
 
     def run(x: Any, minimum: Any, maximum: Any, *bits_and_out: Any) -> None:
-        if given:
-            _check_range(minimum, maximum)
-        if not x.size:
-            return
-        if given:
-            ends = minimum.reshape(along), maximum.reshape(along)
-        else:
-            ends = x.min(others, keepdims=axis != -1), x.max(others, keepdims=axis != -1)
-        first, last, scale, inverse = _scaled(*ends, dtype.type(low), dtype.type(high))
+        first, last, scale, inverse = _scaled(*ends(x, minimum, maximum), least, most)
         clamped = np.maximum(np.minimum(x, last), first) if given else x
         np.multiply(rounded(clamped * scale), inverse, out=bits_and_out[-1])
 
     return run
 
 
+def _given_range(b: Bind) -> Range:
+    axis, rank = b.attrs["axis"], len(b.inputs[0].meta.dims)
+    along = () if axis == -1 else tuple(-1 if i == axis else 1 for i in range(rank))
+
+    def ends(_x: Any, minimum: Any, maximum: Any) -> tuple[Any, Any]:
+        if (minimum > maximum).any():
+            raise errors.InvalidArgument(f"Invalid range: input_min {minimum.tolist()} > input_max {maximum.tolist()}")
+        return minimum.reshape(along), maximum.reshape(along)
+
+    return ends
+
+
+def _own_range(b: Bind) -> Range:
+    """The least and the greatest element, of all or of each slice along an axis."""
+    axis, rank = b.attrs["axis"], len(b.inputs[0].meta.dims)
+    others = None if axis == -1 else tuple(i for i in range(rank) if i != axis)
+    return lambda x, _minimum, _maximum: (x.min(others, keepdims=True), x.max(others, keepdims=True))
+
+
 def _integer_range(bits: int, *, signed: bool, narrow: bool) -> tuple[int, int]:
     if signed:
         return -(1 << bits - 1) + narrow, (1 << bits - 1) - 1
     return 0, (1 << bits) - 1
-
-
-def _check_range(minimum: Any, maximum: Any) -> None:
-    if (minimum > maximum).any():
-        raise errors.InvalidArgument(f"Invalid range: input_min {minimum.tolist()} > input_max {maximum.tolist()}")
 
 
 def _scaled(first: Any, last: Any, low: Any, high: Any) -> tuple[Any, Any, Any, Any]:
@@ -63,7 +71,8 @@ def _scaled(first: Any, last: Any, low: Any, high: Any) -> tuple[Any, Any, Any, 
 
 def fake_quant_args(b: Bind) -> Run:
     low, high = _fake_range(b)
-    nudged = _nudged(np.float32(b.attrs["min"]), np.float32(b.attrs["max"]), low, high)
+    with np.errstate(all="ignore"):
+        nudged = _nudged(np.float32(b.attrs["min"]), np.float32(b.attrs["max"]), low, high)
     return lambda x, out: _fake_quant(x, *nudged, out)
 
 
