@@ -37,6 +37,22 @@ def _broadcast_dim(x: int | None, y: int | None) -> int | None:
     return max(x or 0, y or 0) or None
 
 
+def broadcast_gradient_axes(
+    a: Sequence[int | None], b: Sequence[int | None]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The axes of the broadcast shape to sum over for the gradient by each of two tensors of these shapes.
+
+    Raises InvalidArgument when the shapes do not fit.
+    """
+    shapes = tuple(a), tuple(b)
+    rank = len(broadcast_shapes(*shapes) or ())
+    if shapes[0] == shapes[1]:
+        return (), ()
+    padded = ((1,) * (rank - len(shape)) + shape for shape in shapes)
+    first, second = (tuple(i for i, length in enumerate(shape) if length == 1) for shape in padded)
+    return first, second
+
+
 def reduction_axes(rank: int, axes: Sequence[int]) -> tuple[int, ...]:
     """Axes as a reduction's input lists them, negative ones from the end: counted from 0, in order.
 
@@ -83,6 +99,14 @@ def window(
         raise InvalidArgument(f"a window of {kernel} with dilation {dilation} does not fit into {length} elements"
                               f" padded with {before} and {after}: negative output size")
     return Window(max(room // stride + 1, 0), before, after)
+
+
+def patch_window(length: int | None, taps: int, stride: int, rate: int, padding: str) -> Window:
+    """`window` of ExtractImagePatches: one that lacks less than two strides to fit gives no patches, and no error."""
+    lacking = 0 if length is None else (taps - 1) * rate + 1 - length
+    if padding == "VALID" and 0 < lacking < 2 * stride:
+        return Window(0, 0, 0)
+    return window(length, taps, stride, rate, padding)
 
 
 def spatial_windows(

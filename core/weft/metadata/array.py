@@ -121,15 +121,15 @@ def expand_dims(_: Attrs, x: ValueInfo, dim: ValueInfo) -> ValueInfo:
 
 @rule("Shape")
 def shape(attrs: Attrs, x: ValueInfo) -> ValueInfo:
-    return _shape_vector(attrs["out_type"], x.shape)
+    return shape_vector(attrs["out_type"], x.shape)
 
 
 @rule("ShapeN")
 def shape_n(attrs: Attrs, *xs: ValueInfo) -> tuple[ValueInfo, ...]:
-    return tuple(_shape_vector(attrs["out_type"], x.shape) for x in xs)
+    return tuple(shape_vector(attrs["out_type"], x.shape) for x in xs)
 
 
-def _shape_vector(dtype: DType, shape: Shape) -> ValueInfo:
+def shape_vector(dtype: DType, shape: Shape) -> ValueInfo:
     if shape is None:
         return info(dtype, (None,))
     _check_fits(dtype, shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil, isfinite
 from typing import Any
 
@@ -29,7 +30,15 @@ def pack(attrs: Attrs, *xs: ValueInfo) -> ValueInfo:
 @rule("ConcatV2", values=("axis",))
 def concat(_: Attrs, *values_then_axis: ValueInfo) -> ValueInfo:
     *xs, axis = values_then_axis
-    at = single(axis, "axis", most_rank=1)
+    return _concatenated(xs, single(axis, "axis", most_rank=1))
+
+
+@rule("Concat", values=("concat_dim",))
+def concat_by_dim(_: Attrs, concat_dim: ValueInfo, *xs: ValueInfo) -> ValueInfo:
+    return _concatenated(xs, single(concat_dim, "concat_dim", most_rank=1))
+
+
+def _concatenated(xs: Sequence[ValueInfo], at: int | None) -> ValueInfo:
     rank = next((x.rank for x in xs if x.rank is not None), None)
     if rank is None:
         return info(xs[0].dtype, None)
@@ -46,6 +55,22 @@ def concat(_: Attrs, *values_then_axis: ValueInfo) -> ValueInfo:
     lengths = [s[at] for s in shapes]
     shape[at] = None if None in lengths else sum(n for n in lengths if n is not None)
     return move(lambda *parts: np.concatenate(parts, at), TensorMetadata(xs[0].dtype, tuple(shape)), *xs)
+
+
+@rule("ConcatOffset", values=("concat_dim", "shape"))
+def concat_offset(_: Attrs, concat_dim: ValueInfo, *shapes: ValueInfo) -> tuple[ValueInfo, ...]:
+    """Where each of several tensors begins in their concatenation."""
+    at = single(concat_dim, "concat_dim")
+    shape = same_shape([s.shape for s in shapes], "the shapes must have equal length")
+    (rank,) = shape if shape is not None and len(shape) == 1 else ranked(shapes[0], 1, "shape")
+    axis = None if at is None or rank is None else axis_in(at, rank, "concat_dim")
+    lengths = [s.value.tolist() for s in shapes if s.value is not None]
+    if axis is not None:
+        for i, other in enumerate(lengths[1:], 1):
+            if any(a != b for n, (a, b) in enumerate(zip(lengths[0], other, strict=True)) if n != axis):
+                raise InvalidArgument(f"All dimensions except {axis} must match. Input {i} has shape {other} and "
+                                      f"doesn't match input 0 with shape {lengths[0]}")
+    return (info(shapes[0].dtype, (rank,)),) * len(shapes)
 
 
 @rule("Pad", values=("paddings",))
@@ -69,6 +94,24 @@ def mirror_pad(attrs: Attrs, x: ValueInfo, paddings: ValueInfo) -> ValueInfo:
                 raise InvalidArgument(f"paddings {pair} of dimension {axis} must be "
                                       f"{'less' if kept else 'no greater'} than its size {length}")
     return info(x.dtype, _padded(x.shape, pairs))
+
+
+@rule("MirrorPadGrad", values=("paddings",))
+def mirror_pad_grad(attrs: Attrs, x: ValueInfo, paddings: ValueInfo) -> ValueInfo:
+    pairs = _pairs(x, paddings)
+    if x.shape is None or pairs is None:
+        return info(x.dtype, None if pairs is None else (None,) * len(pairs))
+    kept = 1 if attrs["mode"] == "REFLECT" else 0
+    return info(x.dtype, tuple(_unpadded(i, n, p, kept) for i, (n, p) in enumerate(zip(x.shape, pairs, strict=True))))
+
+
+def _unpadded(axis: int, length: int | None, pair: tuple[int, int] | None, kept: int) -> int | None:
+    if length is None or pair is None:
+        return None
+    inner = length - sum(pair)
+    if inner < 1 or max(pair) > inner - kept:
+        raise InvalidArgument(f"paddings {pair} of dimension {axis} do not fit its size {length}")
+    return inner
 
 
 Pairs = tuple[tuple[int, int], ...] | tuple[None, ...]

@@ -1,4 +1,4 @@
-"""Metadata of matrix products."""
+"""Metadata of matrix and vector products."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..geometry import broadcast_shapes
 from ..op import Attrs
 from ..tensor import ValueInfo, info, shape_text
 from .rules import rule
-from .shapes import ranked, same_dim
+from .shapes import ranked, same_dim, same_shape
 
 
 @rule("MatMul")
@@ -30,3 +30,14 @@ def batch_matmul(attrs: Attrs, x: ValueInfo, y: ValueInfo) -> ValueInfo:
     same_dim(inner, other_inner, "the inner dimensions of a product")
     batch = broadcast_shapes(x.shape[:-2], y.shape[:-2])
     return info(x.dtype, None if batch is None else (*batch, rows, columns))
+
+
+@rule("Cross")
+def cross(_: Attrs, a: ValueInfo, b: ValueInfo) -> ValueInfo:
+    shape = same_shape((a.shape, b.shape), "both inputs must be of same shape")
+    if shape is None:
+        return info(a.dtype, None)
+    if not shape:
+        raise InvalidArgument("input must be at least 1D, given shape []")
+    same_dim(shape[-1], 3, "the innermost dimension of cross products and 3")
+    return info(a.dtype, shape)

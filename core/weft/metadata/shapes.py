@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from ..errors import InvalidArgument
+from ..geometry import broadcast_shapes
 from ..tensor import Shape, TensorMetadata, ValueInfo, merge_shapes, shape_text
 
 Dims = tuple[int | None, ...]
@@ -40,6 +41,14 @@ def vector(x: ValueInfo, name: str) -> Dims | None:
     return known if known is not None or length is None else (None,) * length
 
 
+def shape_in(x: ValueInfo, name: str) -> Dims | None:
+    """The elements of a vector that is a shape, as `vector` knows them."""
+    shape = vector(x, name)
+    if any(length is not None and length < 0 for length in shape or ()):
+        raise InvalidArgument(f"{name} must have no negative dimension: {shape_text(shape)}")
+    return shape
+
+
 def axis_in(axis: int, rank: int, name: str) -> int:
     """`axis` counted from 0; negative ones count from the end."""
     if not -rank <= axis < rank:
@@ -63,6 +72,16 @@ def same_shape(shapes: Sequence[Shape], what: str) -> Shape:
         except ValueError as error:
             raise InvalidArgument(f"{what}: {error}") from None
     return together
+
+
+def broadcast_into(shape: Shape, target: Dims, what: str) -> Dims:
+    """`target`, which a tensor of this shape must fit by broadcasting, and what more `shape` says of it."""
+    if shape is None:
+        return target
+    if len(shape) > len(target):
+        raise InvalidArgument(f"{what}: rank of input ({len(shape)}) must be no greater than rank of output shape "
+                              f"({len(target)})")
+    return same_shape((target, broadcast_shapes(shape, target)), what) or ()
 
 
 def elements_in(shape: Shape) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from weft.api import Bind, DType
+from weft.api import Bind, DType, dtypes
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -18,6 +18,11 @@ REAL = INTEGERS + FLOATS
 NUMBERS = REAL + COMPLEX
 
 Array = np.ndarray[Any, Any]
+
+
+def zero(dtype: DType) -> Any:
+    """What fills a tensor of this type where nothing else is: 0, or the empty text."""
+    return b"" if dtype is dtypes.string else 0
 
 
 def widened(function: Callable[..., object]) -> Callable[..., None]:

@@ -1,4 +1,4 @@
-"""Kernels of matrix products."""
+"""Kernels of matrix and vector products."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 from weft.api import Bind, Kernels, dtypes
+
+from .element_types import REAL
 
 Run = Callable[..., None]
 HALVES = (dtypes.float16, dtypes.bfloat16)
@@ -46,6 +48,17 @@ def _half_product(b: Bind, operand: Callable[[Any, bool], Any], turn_x: bool, tu
     return run
 
 
+def cross(_: Bind) -> Run:
+    turns = ((1, 2), (2, 0), (0, 1))
+
+    def run(x: Any, y: Any, out: Any) -> None:
+        for i, (j, k) in enumerate(turns):
+            out[..., i] = x[..., j] * y[..., k] - x[..., k] * y[..., j]
+
+    return run
+
+
 def register(kernels: Kernels) -> None:
     kernels.kernel("MatMul")(matmul)
     kernels.kernel("BatchMatMulV2")(batch_matmul)
+    kernels.kernel("Cross", dtypes={"T": REAL})(cross)
