@@ -73,7 +73,7 @@ def _from_memory(b: Bind) -> Bind:
     if b.op in HOST:
         return b
     inputs = tuple(replace(x, value=None) if x.dtype.kind in "fc" else x for x in b.inputs)
-    return Bind(b.node, b.op, b.attrs, inputs, b.outputs, b.device, b.stream, {})
+    return Bind(b.node, b.op, b.attrs, inputs, b.outputs, b.device, b.stream, {}, keep=b.keep)
 
 
 def _in_memory(b: Bind) -> Iterator[DType]:
