@@ -42,8 +42,8 @@ def einsum(b: Bind) -> Run:
     for i, x in enumerate(b.inputs):
         needed = {*output, *(label for labels in (*axes[:i], *axes[i + 1 :]) for label in labels)}
         operands.append(_operand(axes[i], x.meta.dims, needed, lengths, widen=narrow))
-    x, *rest = operands
-    run = _multiplied(x, rest[0], output, lengths) if rest else _moved(x, output)
+    first, *rest = operands
+    run = _multiplied(first, rest[0], output, lengths) if rest else _moved(first, output)
     return run if len(set(output)) == len(output) else _on_diagonal(run, output)
 
 
