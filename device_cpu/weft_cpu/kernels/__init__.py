@@ -2,9 +2,9 @@
 
 from weft.api import Kernels
 
-from . import array, cast, conv, einsum, elementwise, joining, linear, nn, pool, reduction, slicing
+from . import array, cast, conv, einsum, elementwise, joining, linear, nn, pool, random, reduction, slicing
 
 
 def register(kernels: Kernels) -> None:
-    for family in (array, cast, conv, einsum, elementwise, joining, linear, nn, pool, reduction, slicing):
+    for family in (array, cast, conv, einsum, elementwise, joining, linear, nn, pool, random, reduction, slicing):
         family.register(kernels)
