@@ -35,7 +35,7 @@ def as_constants(case: Case) -> list[np.ndarray]:
 
 
 def between_buffers(case: Case) -> list[np.ndarray]:
-    """Inputs and outputs are buffers of the frame, which are overwritten as soon as they may be: the results of a second
+    """Inputs and outputs are buffers of the frame, overwritten as soon as they may be: the results of a second
     run, but for ops that go on where they stopped."""
     graph = case.graph()
     op = graph.nodes["op"]

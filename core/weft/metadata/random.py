@@ -11,7 +11,6 @@ from .rules import rule
 from .shapes import Dims, elements_in, ranked, same_shape, single, vector
 
 KEY, COUNTER, SEED = (1,), (2,), (2,)
-ALGORITHMS = (1, 2, 3)  # Philox, ThreeFry, whichever suits the device
 MOST_ELEMENTS = 2**63 - 1
 
 
@@ -39,9 +38,7 @@ def stateless_v2(
 ) -> ValueInfo:
     same_shape((key.shape, KEY), "key must have shape [1]")
     (length,) = ranked(counter, 1, "counter")
-    algorithm = single(alg, "alg")
-    if algorithm is not None and algorithm not in ALGORITHMS:
-        raise InvalidArgument(f"Unsupported algorithm id: {algorithm}")
+    single(alg, "alg")
     if length is not None and length < COUNTER[0]:
         raise InvalidArgument(f"counter must be a vector of length 2 at least, given shape {shape_text(counter.shape)}")
     return _drawn(attrs["dtype"], shape, *bounds)
