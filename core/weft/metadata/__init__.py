@@ -1,6 +1,6 @@
 """Metadata functions of TensorFlow's ops, a family a module; RULES has them by op."""
 
-from . import array, elementwise, joining, linear, nn, random, reduction, slicing
+from . import array, elementwise, fft, joining, linalg, linear, nn, random, reduction, slicing
 from .rules import RULES
 
-__all__ = ["RULES", "array", "elementwise", "joining", "linear", "nn", "random", "reduction", "slicing"]
+__all__ = ["RULES", "array", "elementwise", "fft", "joining", "linalg", "linear", "nn", "random", "reduction", "slicing"]

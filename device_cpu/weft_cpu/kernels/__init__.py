@@ -2,9 +2,28 @@
 
 from weft.api import Kernels
 
-from . import array, cast, conv, einsum, elementwise, joining, linear, nn, pool, random, reduction, slicing
+from . import (
+    array,
+    cast,
+    conv,
+    einsum,
+    elementwise,
+    fft,
+    joining,
+    linalg,
+    linear,
+    nn,
+    pool,
+    random,
+    reduction,
+    slicing,
+)
+
+FAMILIES = (
+    array, cast, conv, einsum, elementwise, fft, joining, linalg, linear, nn, pool, random, reduction, slicing,
+)
 
 
 def register(kernels: Kernels) -> None:
-    for family in (array, cast, conv, einsum, elementwise, joining, linear, nn, pool, random, reduction, slicing):
+    for family in FAMILIES:
         family.register(kernels)
