@@ -3,4 +3,6 @@
 from . import array, elementwise, fft, joining, linalg, linear, nn, random, reduction, slicing
 from .rules import RULES
 
-__all__ = ["RULES", "array", "elementwise", "fft", "joining", "linalg", "linear", "nn", "random", "reduction", "slicing"]
+__all__ = [
+    "RULES", "array", "elementwise", "fft", "joining", "linalg", "linear", "nn", "random", "reduction", "slicing",
+]
