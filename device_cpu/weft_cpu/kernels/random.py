@@ -195,7 +195,7 @@ def _cumulative(logits: Array) -> Array:
 
 def _stateful_samples(b: Bind) -> Callable[..., Start]:
     sequence, (batch, samples) = _sequence(b), b.outputs[0].dims
-    count = batch * (-(-samples // 4) * 4) * RESERVED
+    count = batch * (-(-samples // 4) * 4) * 2 * RESERVED  # each sample is of two words
     return lambda *_: sequence.reserve(count)
 
 
