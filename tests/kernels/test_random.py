@@ -27,7 +27,7 @@ def stateless(op, shape, seed=(1, 2), *bounds, dtype=np.float32):
 
 def session(op="RandomUniform", seeds=(1, 2), names=("a",), **attrs):
     attrs = {"dtype": dtypes.float32, "T": dtypes.int32, "seed": seeds[0], "seed2": seeds[1]} | attrs
-    shape = Node("shape", "Placeholder", attrs={"dtype": dtypes.int32, "shape": (None,)})
+    shape = Node("shape", "Placeholder", attrs={"dtype": dtypes.int32})
     return weft.Session(Graph([shape, *(Node(name, op, ["shape"], attrs=attrs) for name in names)]), device="CPU:0")
 
 

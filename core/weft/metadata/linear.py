@@ -24,7 +24,7 @@ def matmul(attrs: Attrs, a: ValueInfo, b: ValueInfo) -> ValueInfo:
 def fused_matmul(attrs: Attrs, a: ValueInfo, b: ValueInfo, *args: ValueInfo) -> ValueInfo:
     """A bias, then an activation or another tensor of the product's shape that is added."""
     product = matmul(attrs, a, b)
-    first, *rest = [op.decode() if isinstance(op, bytes) else op for op in attrs["fused_ops"]] or [""]
+    first, *rest = attrs["fused_ops"] or [""]
     if first != "BiasAdd" or len(rest) > 1 or not set(rest) <= {*ACTIVATIONS, "Add"}:
         raise InvalidArgument(f"a product is fused with BiasAdd, then Add or an activation, not {attrs['fused_ops']}")
     if len(args) != 1 + ("Add" in rest):

@@ -58,7 +58,7 @@ def _wide_product(b: Bind, left: Step, right: Step) -> Callable[[Any, Any], Any]
 
 def fused_matmul(b: Bind) -> Any:
     """A product, its bias, and what follows, in float32."""
-    _, *rest = [op.decode() if isinstance(op, bytes) else op for op in b.attrs["fused_ops"]]
+    _, *rest = b.attrs["fused_ops"]
     if rest == ["GeluExact"]:
         return b.decline("the error function is another kernel's")
     multiply = _wide_product(b, _transposed(b.attrs["transpose_a"]), _transposed(b.attrs["transpose_b"]))
