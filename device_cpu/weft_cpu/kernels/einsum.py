@@ -67,7 +67,8 @@ def _multiplied(x: Operand, y: Operand, output: Labels, lengths: Lengths) -> Run
     shared = tuple(label for label in x.labels if label in y.labels and label not in target)
     if not shared:
         left, right = _spread(x, target), _spread(y, target)
-        return lambda a, b, out: np.copyto(out, left(a) * right(b), casting="unsafe")
+        multiply: Run = np.multiply if not x.widened else _multiply_and_round
+        return lambda a, b, out: multiply(left(a), right(b), out)
     batch = tuple(label for label in target if label in x.labels and label in y.labels)
     rows, columns = (tuple(label for label in target if label not in other.labels) for other in (y, x))
     natural = (*batch, *rows, *columns)
@@ -85,6 +86,10 @@ def _multiplied(x: Operand, y: Operand, output: Labels, lengths: Lengths) -> Run
         np.matmul(first, second, out=out.reshape(*first.shape[:-1], second.shape[-1]))
 
     return run_in_place if target == natural == output and not x.widened else run
+
+
+def _multiply_and_round(x: Array, y: Array, out: Array) -> None:
+    np.copyto(out, x * y, casting="unsafe")
 
 
 def _spread(x: Operand, target: Labels) -> Step:

@@ -1,4 +1,4 @@
-"""Random numbers, the ones that TensorFlow draws from the same seeds, bit by bit (normal ones to a rounding or so).
+"""Random numbers, those that TensorFlow draws from the same seeds, bit by bit (float64 normal ones to a rounding).
 
 An op is a source, which gives the key and counter of its first block, and a distribution, which makes numbers of
 blocks.
@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 from weft.api import Bind, Kernels, errors
 
+from . import float_functions
 from .element_types import FLOATS, Array
 from .philox import Sequence, blocks, from_seed
 from .staging import nothing
@@ -23,6 +24,9 @@ CUTOFF = 2.0  # of a truncated normal distribution, in standard deviations
 LEAST = 1e-7  # the logarithm of 0 would be infinite
 PHILOX, AUTOMATIC = 1, 3
 HALF = np.uint64(32)
+FUNCTIONS: dict[int, tuple[Callable[[Array], Array], Callable[[Array], tuple[Array, Array]]]] = {  # by bytes
+    4: (float_functions.log, float_functions.sin_cos), 8: (np.log, lambda x: (np.sin(x), np.cos(x))),
+}
 
 Draw = Callable[[Array], Array]  # numbers, in order, of blocks
 Start = tuple[int, int]  # key, counter
@@ -77,15 +81,14 @@ def _pairs(words: Array) -> Array:
 def normal(dtype: np.dtype[Any]) -> Draw:
     """By the transform of Box and Muller, in float32 at least, of numbers in [0, 1) taken two by two."""
     within = dtype if dtype.itemsize == 8 else np.dtype(np.float32)
-    numbers = uniform(within)
+    numbers, (log, sin_cos) = uniform(within), FUNCTIONS[within.itemsize]
 
     def draw(words: Array) -> Array:
         pairs = numbers(words).reshape(len(words), -1, 2)
-        angle = (2 * np.pi * pairs[..., 1].astype(np.float64)).astype(within).astype(np.float64)
-        logarithm = np.log(np.maximum(pairs[..., 0], within.type(LEAST)).astype(np.float64)).astype(within)
-        radius = np.sqrt(within.type(-2) * logarithm)
-        waves = np.stack((np.sin(angle), np.cos(angle)), -1).astype(within)
-        return (waves * radius[..., None]).astype(dtype, copy=False)
+        angle = (2 * np.pi * pairs[..., 1].astype(np.float64)).astype(within, copy=False)
+        radius = np.sqrt(within.type(-2) * log(np.maximum(pairs[..., 0], within.type(LEAST))))
+        waves = np.stack(sin_cos(angle), -1) * radius[..., None]
+        return waves.astype(dtype, copy=False)
 
     return draw
 
