@@ -60,8 +60,8 @@ ATTRS: dict[str, tuple[Any, ...]] = {  # attributes that have no default, or who
 ATTRS_BY_OP: dict[str, dict[str, tuple[Any, ...]]] = {  # all values to try, the default is none of them
     "Einsum": {"N": (2,), "equation": ("ab,bc->ac", "...ab,...bc->...ca", "ab,ab->b", "abc,acd->adb")},
     "_FusedMatMul": {"num_args": (1,), "fused_ops": (("BiasAdd",), ("BiasAdd", "Relu"), ("BiasAdd", "Tanh"))},
-    **{op: {"seed": (1,), "seed2": (2,)} for op in (
-        "Multinomial", "RandomShuffle", "RandomStandardNormal", "RandomUniform", "RandomUniformInt", "TruncatedNormal")},
+    **{op: {"seed": (1,), "seed2": (2,)} for op in ("Multinomial", "RandomShuffle", "RandomStandardNormal",
+                                                    "RandomUniform", "RandomUniformInt", "TruncatedNormal")},
 }
 TYPES = ("float32", "int32", "int64", "bool")  # of attributes beside the one that is varied
 
