@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .plugin import Config
 
 BindFunction = Callable[..., Any]
-RANDOM = ("RandomNormal", "RandomUniform", "RandomUniformFullInt", "TruncatedNormal")
+RANDOM = ("RandomNormal", "RandomUniform", "RandomUniformFullInt", "RandomUniformInt", "TruncatedNormal")
 HOST: dict[str, tuple[str, ...]] = {  # inputs that say how to compute, not what with
     "ArgMax": ("dimension",), "ArgMin": ("dimension",), "ConcatV2": ("axis",), "ExpandDims": ("dim",),
     "Fill": ("dims",), "GatherV2": ("axis",), "Max": ("reduction_indices",), "Mean": ("reduction_indices",),
@@ -25,14 +25,11 @@ HOST: dict[str, tuple[str, ...]] = {  # inputs that say how to compute, not what
     "Prod": ("reduction_indices",), "Range": ("start", "limit", "delta"), "Reshape": ("shape",),
     "Slice": ("begin", "size"), "Split": ("split_dim",), "StridedSlice": ("begin", "end", "strides"),
     "Sum": ("reduction_indices",), "Tile": ("multiples",), "Transpose": ("perm",), "ConjugateTranspose": ("perm",),
-    "Multinomial": ("num_samples",), "StatelessMultinomial": ("num_samples", "seed"),
+    "Multinomial": ("num_samples",), "StatelessMultinomial": ("num_samples",),
     **{f"{op}{suffix}": ("fft_length",) for op in ("RFFT", "IRFFT") for suffix in ("", "2D", "3D")},
-    **{op: ("shape",) for op in ("RandomStandardNormal", "RandomUniform", "TruncatedNormal")},
-    **{f"Stateless{name}": ("shape", "seed") for name in RANDOM},
+    **dict.fromkeys(("RandomStandardNormal", "RandomUniform", "RandomUniformInt", "TruncatedNormal"), ("shape",)),
+    **{f"Stateless{name}": ("shape",) for name in RANDOM},
     **{f"Stateless{name}V2": ("shape", "alg") for name in RANDOM},
-    **{op: (*first, "minval", "maxval") for op, first in {
-        "RandomUniformInt": ("shape",), "StatelessRandomUniformInt": ("shape", "seed"),
-        "StatelessRandomUniformIntV2": ("shape", "alg")}.items()},
 }
 BEYOND = ("allocates", "asynchronous", "nonstrict", "step", "retains")  # what a stream cannot do
 
