@@ -7,6 +7,7 @@ from .device import STREAM, Device
 from .disk_cache import DiskCache
 from .dtypes import DType
 from .errors import Unavailable
+from .forked import inherited
 from .hookspecs import DeviceRegistrar, KernelPackRegistrar, OpRegistrar, hookimpl
 from .host_kernel import Callee, HostKernels
 from .host_type import F32, F64, I1, I32, I64, Chain, HostType, String, Tensor
@@ -66,5 +67,6 @@ __all__ = [
     "geometry",
     "hookimpl",
     "info",
+    "inherited",
     "wire",
 ]

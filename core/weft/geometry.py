@@ -231,3 +231,45 @@ def _range(
     if size == 0:
         return slice(0, 0), 0
     return slice(first, last if last >= 0 else None, stride), size
+
+
+Label = str | int  # of an einsum's axes: those of an ellipsis are numbered from the end, -1 the last
+
+
+def einsum_labels(
+    equation: str, ranks: Sequence[int | None]
+) -> tuple[list[tuple[Label, ...]], tuple[Label, ...]] | None:
+    """The labels of each input's axes and of the output's; None where that needs a rank which is not known.
+
+    Any character is a label, a space too, as for TensorFlow. Raises InvalidArgument.
+    """
+    subscripts = equation.split("->")
+    if len(subscripts) != 2:
+        raise InvalidArgument(f"Expecting exactly one '->' in einsum equation: {equation}")
+    terms, result = subscripts[0].split(","), subscripts[1]
+    if len(terms) > 2 or len(terms) != len(ranks):
+        raise InvalidArgument(f"Expected {min(len(terms), 2)} inputs but got: {len(ranks)} for equation '{equation}'")
+    for term in (*terms, result):
+        if "." in term.replace("...", "", 1):
+            raise InvalidArgument(f"Expected at most one ellipsis and no other '.' in the subscript '{term}'")
+    if any(rank is None and "..." in term for term, rank in zip(terms, ranks, strict=True)):
+        return None
+    inputs = [_axis_labels(i, term, rank) for i, (term, rank) in enumerate(zip(terms, ranks, strict=True))]
+    broadcast = max(sum(isinstance(label, int) for label in labels) for labels in inputs)
+    if broadcast and "..." not in result:
+        raise InvalidArgument(f"Output contains {broadcast} broadcasting dimension(s) but no ellipsis (...) was found "
+                              f"in the output subscript of '{equation}'")
+    output = _axis_labels(-1, result, len(result.replace("...", "")) + broadcast)
+    for label in output:
+        if not any(label in labels for labels in inputs):
+            raise InvalidArgument(f"Einsum output subscripts contain label '{label}' not in inputs: '{equation}'")
+    return inputs, output
+
+
+def _axis_labels(number: int, term: str, rank: int | None) -> tuple[Label, ...]:
+    before, ellipsis, after = term.partition("...")
+    rest = 0 if rank is None else rank - len(before) - len(after)
+    if rest < 0 or (rest and not ellipsis):
+        raise InvalidArgument(f"Expected input {number} of subscript '{term}' to have "
+                              f"{'at least ' if ellipsis else ''}rank {len(before) + len(after)} but got: {rank}")
+    return (*before, *range(-rest, 0), *after)

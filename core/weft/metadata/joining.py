@@ -136,7 +136,7 @@ def _padded(shape: Shape, pairs: Pairs | None) -> Shape:
     return tuple(None if n is None or p is None else n + sum(p) for n, p in zip(lengths, pairs, strict=True))
 
 
-@rule("Transpose", values=("perm",))
+@rule("ConjugateTranspose", "Transpose", values=("perm",))
 def transpose(_: Attrs, x: ValueInfo, perm: ValueInfo) -> ValueInfo:
     order = vector(perm, "perm")
     rank = same_dim(x.rank, None if order is None else len(order), "the rank of x and the length of perm")
