@@ -87,28 +87,36 @@ def window(
 def spatial_windows(
     attrs: Mapping[str, Any], lengths: Sequence[int | None], taps: Sequence[int | None]
 ) -> list[Window]:
-    """How the window of a convolution or pooling op with these attributes slides along height and width.
+    """How the window of a convolution or pooling op with these attributes slides along each spatial dimension.
 
-    `lengths` and `taps` are those of the input and of the window, height and width. Raises InvalidArgument.
+    `lengths` and `taps` are those of the input and of the window, height and width or depth before them. Raises
+    InvalidArgument.
     """
-    strides, dilations = attrs["strides"], attrs.get("dilations", (1, 1, 1, 1))
+    rank = len(lengths) + 2
+    strides, dilations = attrs["strides"], attrs.get("dilations", (1,) * rank)
     for name, steps in (("strides", strides), ("dilations", dilations)):
-        if len(steps) != 4 or min(steps) < 1:
-            raise InvalidArgument(f"{name} must be 4 numbers greater than 0, given {list(steps)}")
-    pads = _explicit_pads(attrs)
-    h = attrs["data_format"].index("H")
-    return [window(lengths[i], taps[i], strides[h + i], dilations[h + i], attrs["padding"], pads[h + i])
-            for i in range(2)]
+        if len(steps) != rank or min(steps) < 1:
+            raise InvalidArgument(f"{name} must be {rank} numbers greater than 0, given {list(steps)}")
+    pads = _explicit_pads(attrs, rank)
+    first = first_spatial(attrs["data_format"])
+    return [window(length, taps[i], strides[first + i], dilations[first + i], attrs["padding"], pads[first + i])
+            for i, length in enumerate(lengths)]
 
 
-def _explicit_pads(attrs: Mapping[str, Any]) -> list[tuple[int, int]]:
+def first_spatial(data_format: str) -> int:
+    """The first spatial axis; the channels are before it or last."""
+    return 2 if data_format[1] == "C" else 1
+
+
+def _explicit_pads(attrs: Mapping[str, Any], rank: int) -> list[tuple[int, int]]:
     given = tuple(attrs.get("explicit_paddings", ()))
     if attrs["padding"] != "EXPLICIT":
         if given:
             raise InvalidArgument("explicit_paddings must be empty unless padding is EXPLICIT")
-        return [(0, 0)] * 4
-    if len(given) != 8 or min(given) < 0:
-        raise InvalidArgument(f"explicit_paddings must be 8 numbers that are not negative, given {list(given)}")
+        return [(0, 0)] * rank
+    if len(given) != 2 * rank or min(given) < 0:
+        raise InvalidArgument(f"explicit_paddings must be {2 * rank} numbers that are not negative, "
+                              f"given {list(given)}")
     pads = list(zip(given[::2], given[1::2], strict=True))
     if any(pads[0]) or any(pads[attrs["data_format"].index("C")]):
         raise InvalidArgument("explicit padding in the batch or depth dimension is not supported")

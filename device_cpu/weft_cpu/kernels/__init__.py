@@ -2,9 +2,11 @@
 
 from weft.api import Kernels
 
-from . import array, cast, conv, elementwise, joining, linear, nn, pool, reduction, slicing
+from . import array, cast, conv, conv_grad, elementwise, fused_conv, joining, linear, nn, pool, reduction, slicing
 
 
 def register(kernels: Kernels) -> None:
-    for family in (array, cast, conv, elementwise, joining, linear, nn, pool, reduction, slicing):
+    for family in (
+        array, cast, conv, conv_grad, elementwise, fused_conv, joining, linear, nn, pool, reduction, slicing,
+    ):
         family.register(kernels)
