@@ -10,7 +10,7 @@ from ..op import Attrs
 from ..tensor import TensorMetadata, ValueInfo, info, shape_text
 from .conv import channels, slid
 from .rules import rule
-from .shapes import Dims, ranked, same_shape, vector
+from .shapes import Dims, elements_in, ranked, same_shape, vector
 
 
 @rule("AvgPool", "MaxPool")
@@ -55,6 +55,8 @@ def pool_v2(attrs: Attrs, x: ValueInfo, ksize: ValueInfo, strides: ValueInfo) ->
 
 @rule("MaxPoolWithArgmax")
 def pool_with_argmax(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
+    if elements_in(x.shape) == 0:
+        raise InvalidArgument(f"input must not be empty, given {shape_text(x.shape)}")
     output = pool({**attrs, "data_format": "NHWC"}, x)
     return output, ValueInfo(TensorMetadata(attrs["Targmax"], output.shape))
 

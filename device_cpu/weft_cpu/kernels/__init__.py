@@ -2,11 +2,25 @@
 
 from weft.api import Kernels
 
-from . import array, cast, conv, conv_grad, elementwise, fused_conv, joining, linear, nn, pool, reduction, slicing
+from . import (
+    array,
+    cast,
+    conv,
+    conv_grad,
+    elementwise,
+    fused_conv,
+    joining,
+    linear,
+    nn,
+    pool,
+    pool_grad,
+    reduction,
+    slicing,
+)
 
 
 def register(kernels: Kernels) -> None:
     for family in (
-        array, cast, conv, conv_grad, elementwise, fused_conv, joining, linear, nn, pool, reduction, slicing,
+        array, cast, conv, conv_grad, elementwise, fused_conv, joining, linear, nn, pool, pool_grad, reduction, slicing,
     ):
         family.register(kernels)
