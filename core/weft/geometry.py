@@ -126,15 +126,18 @@ def _explicit_pads(attrs: Mapping[str, Any], rank: int) -> list[tuple[int, int]]
 def window_taps(length: int, kernel: int, stride: int, slide: Window) -> list[tuple[slice, slice]]:
     """For each place in the window: the outputs that find an element there (not padding), and those elements."""
     assert slide.size is not None
-    found = []
-    for tap in range(kernel):
-        offset = tap - slide.before  # output o reads element o * stride + offset
-        first = max(0, -(offset // stride))
-        last = min(slide.size, (length - 1 - offset) // stride + 1)
-        if first < last:
-            start = first * stride + offset
-            found.append((slice(first, last), slice(start, start + (last - first - 1) * stride + 1, stride)))
-    return found
+    taps = (tap_slices(length, stride, slide.size, tap - slide.before) for tap in range(kernel))
+    return [found for found in taps if found is not None]
+
+
+def tap_slices(length: int, stride: int, size: int, offset: int) -> tuple[slice, slice] | None:
+    """Output o of `size` reads element o * stride + offset: the outputs for which there is one, and those elements."""
+    first = max(0, -(offset // stride))
+    last = min(size, (length - 1 - offset) // stride + 1)
+    if first >= last:
+        return None
+    start = first * stride + offset
+    return slice(first, last), slice(start, start + (last - first - 1) * stride + 1, stride)
 
 
 @dataclass(frozen=True, slots=True)

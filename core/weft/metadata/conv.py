@@ -97,8 +97,10 @@ def dilation_window(attrs: Attrs) -> Attrs:
     """A dilation's attributes as a convolution names them. Raises InvalidArgument."""
     for name in ("strides", "rates"):
         steps = attrs[name]
-        if len(steps) != 4 or steps[0] != 1 or steps[3] != 1:
-            raise InvalidArgument(f"{name} must be 4 numbers, 1 for batch and depth, given {list(steps)}")
+        if len(steps) != 4:
+            raise InvalidArgument(f"{name} must be 4 numbers, given {list(steps)}")
+        if steps[0] != 1 or steps[3] != 1:
+            raise Unimplemented(f"{name} are only supported across spatial dimensions, given {list(steps)}")
     return {**attrs, "dilations": attrs["rates"], "data_format": "NHWC"}
 
 

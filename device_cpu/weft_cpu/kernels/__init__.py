@@ -7,10 +7,13 @@ from . import (
     cast,
     conv,
     conv_grad,
+    dilation,
     elementwise,
     fused_conv,
     joining,
     linear,
+    loss,
+    lrn,
     nn,
     pool,
     pool_grad,
@@ -21,6 +24,7 @@ from . import (
 
 def register(kernels: Kernels) -> None:
     for family in (
-        array, cast, conv, conv_grad, elementwise, fused_conv, joining, linear, nn, pool, pool_grad, reduction, slicing,
+        array, cast, conv, conv_grad, dilation, elementwise, fused_conv, joining, linear, loss, lrn, nn, pool,
+        pool_grad, reduction, slicing,
     ):
         family.register(kernels)

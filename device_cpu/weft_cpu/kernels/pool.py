@@ -60,7 +60,7 @@ def _fold(ufunc: np.ufunc, start: Any, taps: list[Taps], x: Any, out: Any) -> Ca
     return run
 
 
-def _lowest(dtype: DType) -> Any:
+def lowest(dtype: DType) -> Any:
     """The least finite number; of a float type, the one next to minus infinity."""
     if dtype.kind != "f":
         return np.iinfo(dtype.numpy).min
@@ -71,11 +71,11 @@ def max_pool(b: Bind) -> Any:
     """NaN never wins, and what is below the lowest finite number (or NaN alone) gives that: TensorFlow's start."""
     attrs, dtype = window_attrs(b), b.attrs["T"]
     taps = window_taps(attrs, b.inputs[0].meta.dims)
-    lowest = _lowest(dtype)
+    least = lowest(dtype)
     larger: np.ufunc = np.fmax if dtype.kind == "f" else np.maximum
     if attrs["ksize"][-1] > 1:
         return _max_pool_depth(b, larger, attrs)
-    return staged(b, Scratched(lambda ins, outs: _fold(larger, lowest, taps, ins[0], outs[0])))
+    return staged(b, Scratched(lambda ins, outs: _fold(larger, least, taps, ins[0], outs[0])))
 
 
 def _max_pool_depth(b: Bind, larger: np.ufunc, attrs: Attrs) -> Any:
