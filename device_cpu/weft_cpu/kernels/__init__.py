@@ -7,7 +7,10 @@ from . import (
     cast,
     conv,
     conv_grad,
+    ctc_decoder,
+    ctc_loss,
     dilation,
+    edit_distance,
     elementwise,
     fused_conv,
     joining,
@@ -17,6 +20,7 @@ from . import (
     nn,
     pool,
     pool_grad,
+    recurrent,
     reduction,
     slicing,
 )
@@ -24,7 +28,7 @@ from . import (
 
 def register(kernels: Kernels) -> None:
     for family in (
-        array, cast, conv, conv_grad, dilation, elementwise, fused_conv, joining, linear, loss, lrn, nn, pool,
-        pool_grad, reduction, slicing,
+        array, cast, conv, conv_grad, ctc_decoder, ctc_loss, dilation, edit_distance, elementwise, fused_conv, joining,
+        linear, loss, lrn, nn, pool, pool_grad, recurrent, reduction, slicing,
     ):
         family.register(kernels)
