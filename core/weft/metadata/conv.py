@@ -48,8 +48,11 @@ def conv2d(attrs: Attrs, x: ValueInfo, kernel: ValueInfo) -> ValueInfo:
 @rule("Conv3D")
 def conv3d(attrs: Attrs, x: ValueInfo, kernel: ValueInfo) -> ValueInfo:
     lengths, taps = ranked(x, 5, "input"), ranked(kernel, 5, "filter")
-    if 0 in taps[:4]:
+    if 0 in taps:
         raise InvalidArgument(f"filter must not have zero elements, given shape {shape_text(taps)}")
+    for name in ("strides", "dilations"):
+        if len(attrs[name]) == 5 and (attrs[name][0], attrs[name][channels(attrs)]) != (1, 1):
+            raise InvalidArgument(f"{name} in the batch and depth dimensions are not supported: {list(attrs[name])}")
     same_dim(lengths[channels(attrs)], taps[3], "the depths of input and filter")
     return info(x.dtype, slid(attrs, lengths, taps[:3], taps[4]))
 

@@ -73,7 +73,7 @@ def max_pool(b: Bind) -> Any:
     taps = window_taps(attrs, b.inputs[0].meta.dims)
     least = lowest(dtype)
     larger: np.ufunc = np.fmax if dtype.kind == "f" else np.maximum
-    if attrs["ksize"][-1] > 1:
+    if attrs["ksize"][-1] > 1 or attrs["strides"][-1] > 1:
         return _max_pool_depth(b, larger, attrs)
     return staged(b, Scratched(lambda ins, outs: _fold(larger, least, taps, ins[0], outs[0])))
 
@@ -81,8 +81,8 @@ def max_pool(b: Bind) -> Any:
 def _max_pool_depth(b: Bind, larger: np.ufunc, attrs: Attrs) -> Any:
     """Here NaN among NaN stays, and there is no lowest start."""
     depth = attrs["ksize"][-1]
-    if {*attrs["ksize"][1:-1]} != {1}:
-        raise errors.Unimplemented("pooling across both depth and width or height is not implemented")
+    if len(attrs["ksize"]) > 4 or {*attrs["ksize"][1:-1]} != {1}:
+        raise errors.Unimplemented("pooling across the depth and any other dimension is not implemented")
     if b.inputs[0].meta.dims[-1] % depth or attrs["strides"][-1] != depth:
         raise errors.Unimplemented("a depth window must divide the depth and equal its stride")
 

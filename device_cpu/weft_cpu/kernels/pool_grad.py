@@ -25,9 +25,10 @@ def _places(taps: list[Taps]) -> Iterator[tuple[Index, Index]]:
 
 
 def _taps_of_space(attrs: Attrs, shape: tuple[int, ...]) -> list[Taps]:
+    taps = window_taps(attrs, shape)
     if attrs["ksize"][-1] != 1 or attrs["strides"][-1] != 1:
         raise errors.Unimplemented("where the largest element is across the depth is not implemented")
-    return window_taps(attrs, shape)
+    return taps
 
 
 def _challenge(best: Any, winner: Any, candidates: Any, label: Any) -> None:
