@@ -112,28 +112,36 @@ def patch_window(length: int | None, taps: int, stride: int, rate: int, padding:
 def spatial_windows(
     attrs: Mapping[str, Any], lengths: Sequence[int | None], taps: Sequence[int | None]
 ) -> list[Window]:
-    """How the window of a convolution or pooling op with these attributes slides along height and width.
+    """How the window of a convolution or pooling op with these attributes slides along each spatial dimension.
 
-    `lengths` and `taps` are those of the input and of the window, height and width. Raises InvalidArgument.
+    `lengths` and `taps` are those of the input and of the window, height and width or depth before them. Raises
+    InvalidArgument.
     """
-    strides, dilations = attrs["strides"], attrs.get("dilations", (1, 1, 1, 1))
+    rank = len(lengths) + 2
+    strides, dilations = attrs["strides"], attrs.get("dilations", (1,) * rank)
     for name, steps in (("strides", strides), ("dilations", dilations)):
-        if len(steps) != 4 or min(steps) < 1:
-            raise InvalidArgument(f"{name} must be 4 numbers greater than 0, given {list(steps)}")
-    pads = _explicit_pads(attrs)
-    h = attrs["data_format"].index("H")
-    return [window(lengths[i], taps[i], strides[h + i], dilations[h + i], attrs["padding"], pads[h + i])
-            for i in range(2)]
+        if len(steps) != rank or min(steps) < 1:
+            raise InvalidArgument(f"{name} must be {rank} numbers greater than 0, given {list(steps)}")
+    pads = _explicit_pads(attrs, rank)
+    first = first_spatial(attrs["data_format"])
+    return [window(length, taps[i], strides[first + i], dilations[first + i], attrs["padding"], pads[first + i])
+            for i, length in enumerate(lengths)]
 
 
-def _explicit_pads(attrs: Mapping[str, Any]) -> list[tuple[int, int]]:
+def first_spatial(data_format: str) -> int:
+    """The first spatial axis; the channels are before it or last."""
+    return 2 if data_format[1] == "C" else 1
+
+
+def _explicit_pads(attrs: Mapping[str, Any], rank: int) -> list[tuple[int, int]]:
     given = tuple(attrs.get("explicit_paddings", ()))
     if attrs["padding"] != "EXPLICIT":
         if given:
             raise InvalidArgument("explicit_paddings must be empty unless padding is EXPLICIT")
-        return [(0, 0)] * 4
-    if len(given) != 8 or min(given) < 0:
-        raise InvalidArgument(f"explicit_paddings must be 8 numbers that are not negative, given {list(given)}")
+        return [(0, 0)] * rank
+    if len(given) != 2 * rank or min(given) < 0:
+        raise InvalidArgument(f"explicit_paddings must be {2 * rank} numbers that are not negative, "
+                              f"given {list(given)}")
     pads = list(zip(given[::2], given[1::2], strict=True))
     if any(pads[0]) or any(pads[attrs["data_format"].index("C")]):
         raise InvalidArgument("explicit padding in the batch or depth dimension is not supported")
@@ -143,15 +151,18 @@ def _explicit_pads(attrs: Mapping[str, Any]) -> list[tuple[int, int]]:
 def window_taps(length: int, kernel: int, stride: int, slide: Window) -> list[tuple[slice, slice]]:
     """For each place in the window: the outputs that find an element there (not padding), and those elements."""
     assert slide.size is not None
-    found = []
-    for tap in range(kernel):
-        offset = tap - slide.before  # output o reads element o * stride + offset
-        first = max(0, -(offset // stride))
-        last = min(slide.size, (length - 1 - offset) // stride + 1)
-        if first < last:
-            start = first * stride + offset
-            found.append((slice(first, last), slice(start, start + (last - first - 1) * stride + 1, stride)))
-    return found
+    taps = (tap_slices(length, stride, slide.size, tap - slide.before) for tap in range(kernel))
+    return [found for found in taps if found is not None]
+
+
+def tap_slices(length: int, stride: int, size: int, offset: int) -> tuple[slice, slice] | None:
+    """Output o of `size` reads element o * stride + offset: the outputs for which there is one, and those elements."""
+    first = max(0, -(offset // stride))
+    last = min(size, (length - 1 - offset) // stride + 1)
+    if first >= last:
+        return None
+    start = first * stride + offset
+    return slice(first, last), slice(start, start + (last - first - 1) * stride + 1, stride)
 
 
 @dataclass(frozen=True, slots=True)
