@@ -1,6 +1,6 @@
 """Metadata functions of TensorFlow's ops, a family a module; RULES has them by op."""
 
-from . import array, elementwise, joining, linear, nn, reduction, slicing
+from . import array, elementwise, joining, linear, nn, reduction, resize, slicing
 from .rules import RULES
 
-__all__ = ["RULES", "array", "elementwise", "joining", "linear", "nn", "reduction", "slicing"]
+__all__ = ["RULES", "array", "elementwise", "joining", "linear", "nn", "reduction", "resize", "slicing"]

@@ -2,9 +2,9 @@
 
 from weft.api import Kernels
 
-from . import array, cast, conv, elementwise, joining, linear, nn, pool, reduction, slicing
+from . import array, cast, conv, elementwise, joining, linear, nn, pool, reduction, resize, slicing
 
 
 def register(kernels: Kernels) -> None:
-    for family in (array, cast, conv, elementwise, joining, linear, nn, pool, reduction, slicing):
+    for family in (array, cast, conv, elementwise, joining, linear, nn, pool, reduction, resize, slicing):
         family.register(kernels)
