@@ -1,6 +1,8 @@
 """Metadata functions of TensorFlow's ops, a family a module; RULES has them by op."""
 
-from . import array, elementwise, joining, linear, nn, reduction, resize, slicing
+from . import array, color, detection, elementwise, joining, linear, nn, reduction, resize, slicing
 from .rules import RULES
 
-__all__ = ["RULES", "array", "elementwise", "joining", "linear", "nn", "reduction", "resize", "slicing"]
+__all__ = [
+    "RULES", "array", "color", "detection", "elementwise", "joining", "linear", "nn", "reduction", "resize", "slicing",
+]

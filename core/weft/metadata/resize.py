@@ -70,7 +70,7 @@ def _sizes(size: ValueInfo, name: str) -> Dims:
 
 
 @rule("ResizeNearestNeighborGrad", values=("size",))
-def resize_nearest_neighbor_grad(_: Attrs, grads: ValueInfo, size: ValueInfo) -> ValueInfo:
+def resize_nearest_neighbor_grad(_attrs: Attrs, grads: ValueInfo, size: ValueInfo) -> ValueInfo:
     batch, _, _, channels = ranked(grads, 4, "input")
     return info(grads.dtype, (batch, *_sizes(size, "size"), channels))
 
@@ -105,7 +105,7 @@ def scale_and_translate_grad(
 def _check_scaling(attrs: Attrs, scale: ValueInfo, translation: ValueInfo) -> None:
     _check_among(attrs, "kernel_type", KERNEL_TYPES)
     for x, name in ((scale, "scale"), (translation, "translation")):
-        same_dim(*ranked(x, 1, name), 2, f"the elements of {name} and 2")
+        same_dim(ranked(x, 1, name)[0], 2, f"the elements of {name} and 2")
 
 
 def _check_among(attrs: Attrs, name: str, allowed: tuple[str, ...]) -> None:
@@ -125,7 +125,8 @@ def _boxes(boxes: ValueInfo, box_index: ValueInfo) -> int | None:
     """How many boxes there are."""
     count, columns = ranked(boxes, 2, "boxes")
     same_dim(columns, 4, "the columns of boxes and 4")
-    return same_dim(count, *ranked(box_index, 1, "box_index"), "the rows of boxes and the elements of box_index")
+    (indices,) = ranked(box_index, 1, "box_index")
+    return same_dim(count, indices, "the rows of boxes and the elements of box_index")
 
 
 @rule("ImageProjectiveTransformV2", "ImageProjectiveTransformV3", values=("output_shape",))

@@ -2,9 +2,28 @@
 
 from weft.api import Kernels
 
-from . import array, cast, conv, elementwise, joining, linear, nn, pool, reduction, resize, slicing
+from . import (
+    array,
+    cast,
+    color,
+    conv,
+    detection,
+    elementwise,
+    joining,
+    linear,
+    nn,
+    pool,
+    reduction,
+    resize,
+    sampling,
+    slicing,
+)
+
+FAMILIES = (
+    array, cast, color, conv, detection, elementwise, joining, linear, nn, pool, reduction, resize, sampling, slicing,
+)
 
 
 def register(kernels: Kernels) -> None:
-    for family in (array, cast, conv, elementwise, joining, linear, nn, pool, reduction, resize, slicing):
+    for family in FAMILIES:
         family.register(kernels)

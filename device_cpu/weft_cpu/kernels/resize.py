@@ -101,7 +101,7 @@ def separable(b: Bind, rows: Taps, columns: Taps, dtype: Any = f32) -> Run:
     between = list(b.inputs[0].meta.dims)
     between[order[0]] = work[order[0]][0]
     second = weighted_sum(tuple(between), order[1], *work[order[1]], dtype)
-    return lambda x, *_out: np.copyto(_out[-1], second(first(x)), casting="unsafe")
+    return lambda x, *rest: np.copyto(rest[-1], second(first(x)), casting="unsafe")
 
 
 # Places
@@ -117,7 +117,8 @@ def scaling(attrs: Attrs, length: int, size: int) -> Any:
 def places(attrs: Attrs, length: int, size: int, center: float = 0.5) -> Array:
     """Where outputs lie, in pixels; with half-pixel centers, `center` is where a pixel's own place is."""
     scale, steps = scaling(attrs, length, size), np.arange(size, dtype=f32)
-    return (steps + f32(0.5)) * scale - f32(center) if attrs["half_pixel_centers"] else steps * scale
+    at: Array = (steps + f32(0.5)) * scale - f32(center) if attrs["half_pixel_centers"] else steps * scale
+    return at
 
 
 def _lengths(b: Bind) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -355,10 +356,10 @@ def _scaled(b: Bind, *, gradient: bool) -> Run:
         rows, columns = (t.transposed() if gradient else t for t in taps)
         return separable(b, rows, columns)
 
-    known = [x.value for x in b.inputs[2:]]
-    if known[0] is not None and known[1] is not None:
-        return planned(*known)
-    return lambda x, other, scale, translation, out: planned(scale, translation)(x, out)
+    scale, translation = b.inputs[2].value, b.inputs[3].value
+    if scale is not None and translation is not None:
+        return planned(scale, translation)
+    return lambda x, _, scale, translation, out: planned(scale, translation)(x, out)
 
 
 def scale_and_translate(b: Bind) -> Run:
