@@ -5,6 +5,7 @@ from weft.api import Kernels
 from . import (
     array,
     cast,
+    codec,
     color,
     conv,
     detection,
@@ -20,7 +21,8 @@ from . import (
 )
 
 FAMILIES = (
-    array, cast, color, conv, detection, elementwise, joining, linear, nn, pool, reduction, resize, sampling, slicing,
+    array, cast, codec, color, conv, detection, elementwise, joining, linear, nn, pool, reduction, resize, sampling,
+    slicing,
 )
 
 

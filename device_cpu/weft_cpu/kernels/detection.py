@@ -23,15 +23,16 @@ EMPTY = np.zeros(0, np.int64)
 
 def overlap(boxes: Array) -> Similarity:
     """Intersection over union of boxes, each given by two opposite corners; 0 where one has no area."""
+    dtype, boxes = boxes.dtype, boxes.astype(np.float32)
     low, high = lesser(boxes[:, :2], boxes[:, 2:]), larger(boxes[:, :2], boxes[:, 2:])
     area = (high[:, 0] - low[:, 0]) * (high[:, 1] - low[:, 1])
-    zero = boxes.dtype.type(0)
+    zero = np.float32(0)
 
     def similarity(i: Array, j: Array) -> Array:
         sides = larger(lesser(high[i], high[j]) - larger(low[i], low[j]), zero)
         common = sides[..., 0] * sides[..., 1]
-        found: Array = np.where((area[i] <= 0) | (area[j] <= 0), zero, common / (area[i] + area[j] - common))
-        return found
+        found = np.where((area[i] <= 0) | (area[j] <= 0), zero, common / (area[i] + area[j] - common))
+        return found.astype(dtype, copy=False)
 
     return similarity
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .element_types import Array
 
 
-def lesser(x: Array, y: Array) -> Array:
+def lesser(x: ArrayLike, y: ArrayLike) -> Array:
     """std::min: x where the comparison fails."""
-    return np.where(y < x, y, x)
+    return np.where(np.less(y, x), y, x)
 
 
-def larger(x: Array, y: Array) -> Array:
+def larger(x: ArrayLike, y: ArrayLike) -> Array:
     """std::max: x where the comparison fails."""
-    return np.where(x < y, y, x)
+    return np.where(np.less(x, y), y, x)
