@@ -262,10 +262,11 @@ def encode_jpeg(b: Bind) -> Run | Declined:
         raise errors.Internal("JPEG encoding failed: the image is empty")
     a = b.attrs
     inch = 1 if a["density_unit"] == "in" else 2.54
+    xmp = a["xmp_metadata"].encode("utf-8", "surrogateescape")
     options = {
         "quality": max(a["quality"], 1), "progressive": a["progressive"], "optimize": a["optimize_size"],
         "subsampling": 2 if a["chroma_downsampling"] else 0,
-        "dpi": (round(a["x_density"] * inch), round(a["y_density"] * inch)), "xmp": a["xmp_metadata"].encode(),
+        "dpi": (round(a["x_density"] * inch), round(a["y_density"] * inch)), "xmp": xmp,
     }
 
     def run(image: Array, out: Array) -> None:

@@ -57,11 +57,13 @@ def hsv_to_rgb(_: Bind) -> Run:
     return run
 
 
-def adjust_contrast(_: Bind) -> Run:
+def adjust_contrast(b: Bind) -> Run:
     """Away from the mean of each channel of each image."""
+    rows, columns, _ = b.inputs[0].meta.dims[-3:]
+    count = np.float32(rows * columns)
 
     def run(images: Array, factor: Array, out: Array) -> None:
-        mean = images.mean((-3, -2), np.float32, keepdims=True)
+        mean = np.add.reduce(images, (-3, -2), keepdims=True) / count
         np.multiply(images, factor, out)
         np.add(out, mean * (1 - factor), out)
 

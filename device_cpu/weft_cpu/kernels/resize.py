@@ -235,8 +235,7 @@ def resize_bilinear(b: Bind) -> Run:
 def interpolation(axis: Axis, lower: Array, upper: Array, weight: Array) -> Run:
     """first + (second - first) * weight, in this order of operations."""
     first, second, weights = axis.index(lower), axis.index(upper), axis.weights(weight)
-
-    parts = [(outer, axis.span(part)) for outer, part in blocks(axis.target[0], len(lower), axis.inner * f32().itemsize)]
+    parts = [(outer, axis.span(part)) for outer, part in blocks(axis.target[0], len(lower), 4 * axis.inner)]
 
     def run(x: Array, out: Array) -> None:
         x, out = x.reshape(axis.source), out.reshape(axis.target)
