@@ -14,7 +14,7 @@ from .extremes import larger, lesser
 
 Run = Callable[..., Any]
 Similarity = Callable[[Array, Array], Array]  # of candidates and selected ones, by index
-TOGETHER = 256  # candidates that are compared with all selected ones at once
+TOGETHER = 128  # candidates that are compared with all selected ones at once
 EMPTY = np.zeros(0, np.int64)
 
 
@@ -23,14 +23,16 @@ EMPTY = np.zeros(0, np.int64)
 
 def overlap(boxes: Array) -> Similarity:
     """Intersection over union of boxes, each given by two opposite corners; 0 where one has no area."""
-    dtype, boxes = boxes.dtype, boxes.astype(np.float32)
-    low, high = lesser(boxes[:, :2], boxes[:, 2:]), larger(boxes[:, :2], boxes[:, 2:])
-    area = (high[:, 0] - low[:, 0]) * (high[:, 1] - low[:, 1])
-    zero = np.float32(0)
+    dtype, zero = boxes.dtype, np.float32(0)
+    finite = np.isfinite(boxes).all()
+    least, greatest = (np.minimum, np.maximum) if finite else (lesser, larger)
+    y, x, other_y, other_x = boxes.T.astype(np.float32)
+    top, bottom, left, right = least(y, other_y), greatest(y, other_y), least(x, other_x), greatest(x, other_x)
+    area = (bottom - top) * (right - left)
 
     def similarity(i: Array, j: Array) -> Array:
-        sides = larger(lesser(high[i], high[j]) - larger(low[i], low[j]), zero)
-        common = sides[..., 0] * sides[..., 1]
+        height = greatest(least(bottom[i], bottom[j]) - greatest(top[i], top[j]), zero)
+        common = height * greatest(least(right[i], right[j]) - greatest(left[i], left[j]), zero)
         found = np.where((area[i] <= 0) | (area[j] <= 0), zero, common / (area[i] + area[j] - common))
         return found.astype(dtype, copy=False)
 
@@ -47,12 +49,23 @@ def select(order: Array, most: int, similarity: Similarity, threshold: Any) -> A
     """Greedily the best candidates, none more similar to a better one than the threshold."""
     selected = EMPTY
     for first in range(0, len(order), TOGETHER):
+        if len(selected) >= most:
+            break
         rest = order[first : first + TOGETHER]
         rest = rest[~(similarity(rest[:, None], selected[None]) > threshold).any(1)]
-        while rest.size and len(selected) < most:
-            selected = np.append(selected, rest[0])
-            rest = rest[1:][~(similarity(rest[1:], rest[0]) > threshold)]
+        over = similarity(rest[None], rest[:, None]) > threshold
+        selected = np.append(selected, rest[_compatible(over)])
     return selected[:most]
+
+
+def _compatible(over: Array) -> list[int]:
+    """Greedily those that none before is over; row by row, whom each is over."""
+    chosen, gone = [], np.zeros(len(over), bool)
+    for i, row in enumerate(over):
+        if not gone[i]:
+            chosen.append(i)
+            gone |= row
+    return chosen
 
 
 def select_softly(
@@ -179,9 +192,9 @@ def _by_class(boxes: Array, scores: Array, each: int, threshold: Any, least: Any
     """The boxes that each class keeps, and their classes."""
     shared = overlap(boxes[:, 0]) if boxes.shape[1] == 1 else None
     kept = []
-    for c in range(scores.shape[1]):
+    for c, of_class in enumerate(np.ascontiguousarray(scores.T)):
         similarity = shared if shared is not None else overlap(boxes[:, c])
-        kept.append(select(candidates(scores[:, c], least), each, similarity, threshold))
+        kept.append(select(candidates(of_class, least), each, similarity, threshold))
     counts = [len(k) for k in kept]
     return np.concatenate([EMPTY, *kept]), np.repeat(np.arange(len(kept)), counts)
 

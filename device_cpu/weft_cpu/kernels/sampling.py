@@ -12,22 +12,31 @@ from .element_types import SIGNED, Array
 
 Run = Callable[..., None]
 f32 = np.float32
+BLOCK_BYTES = 1 << 18  # what is read of crops stays in the second-level cache
 CROPPED = (*SIGNED, "uint8", "uint16", "float16", "float32", "float64")
 
 
 def crop_and_resize(b: Bind) -> Run:
-    batch, height, width, _ = b.inputs[0].meta.dims
-    _, rows, columns, _ = b.outputs[0].dims
+    """Some boxes at a time, so that what is read of them stays in the cache."""
+    batch, height, width, channels = b.inputs[0].meta.dims
+    count, rows, columns, _ = b.outputs[0].dims
     sample = {"bilinear": _bilinear_crops, "nearest": _nearest_crops}[b.attrs["method"]]
     outside = f32(b.attrs["extrapolation_value"])
+    together = max(1, BLOCK_BYTES // max(1, 4 * rows * columns * channels))
+    blocks = [slice(first, first + together) for first in range(0, count, together)]
 
     def run(image: Array, boxes: Array, box_index: Array, _size: Array, out: Array) -> None:
         _check_boxes(boxes, box_index, batch)
+        if out.size == 0:
+            return
         y = _crop_places(boxes[:, 0], boxes[:, 2], height, rows)
         x = _crop_places(boxes[:, 1], boxes[:, 3], width, columns)
         inside = _inside(y, height)[:, :, None] & _inside(x, width)[:, None]
-        found = sample(image, box_index, np.clip(y, 0, height - 1), np.clip(x, 0, width - 1))
-        np.copyto(out, np.where(inside[..., None], found, outside))
+        y, x = np.clip(y, 0, height - 1)[:, :, None], np.clip(x, 0, width - 1)[:, None]
+        read = _Pixels(image, box_index[:, None, None])
+        for block in blocks:
+            sample(read.of(block), y[block], x[block], out[block])
+        out[~inside] = outside
 
     return run
 
@@ -52,25 +61,40 @@ def _inside(at: Array, length: int) -> Array:
     return (at >= 0) & (at <= length - 1)
 
 
-def _bilinear_crops(image: Array, box_index: Array, y: Array, x: Array) -> Array:
-    which = box_index[:, None, None]
-    top, bottom = (edge(y).astype(np.int64)[:, :, None] for edge in (np.floor, np.ceil))
-    left, right = (edge(x).astype(np.int64)[:, None] for edge in (np.floor, np.ceil))
-    down, across = (y - np.floor(y))[:, :, None, None], (x - np.floor(x))[:, None, :, None]
+class _Pixels:
+    """Reads pixels by row and column, each of the image that `which` says."""
+
+    def __init__(self, images: Array, which: Array) -> None:
+        self._images, self._which = images, which
+        self._flat = images.reshape(-1, images.shape[3])
+
+    def of(self, block: slice) -> _Pixels:
+        return _Pixels(self._images, self._which[block])
+
+    def __call__(self, row: Array, column: Array) -> Array:
+        _, height, width, _ = self._images.shape
+        found: Array = self._flat.take((self._which.astype(np.int64) * height + row) * width + column, 0)
+        return found
+
+
+def _bilinear_crops(read: _Pixels, y: Array, x: Array, out: Array) -> None:
+    top, bottom, left, right = (edge(at).astype(np.int64) for at in (y, x) for edge in (np.floor, np.ceil))
+    down, across = ((at - np.floor(at))[..., None] for at in (y, x))
 
     def between(row: Array) -> Any:
-        start = image[which, row, left].astype(f32)
-        return start + (image[which, row, right].astype(f32) - start) * across
+        start = read(row, left).astype(f32, copy=False)
+        end = np.subtract(read(row, right), start, dtype=f32, casting="unsafe")
+        end *= across
+        return np.add(start, end, end)
 
     above = between(top)
-    found: Array = above + (between(bottom) - above) * down
-    return found
+    np.subtract(between(bottom), above, out)
+    np.multiply(out, down, out)
+    np.add(out, above, out)
 
 
-def _nearest_crops(image: Array, box_index: Array, y: Array, x: Array) -> Array:
-    row, column = (np.trunc(at.astype(np.float64) + 0.5).astype(np.int64) for at in (y, x))
-    found: Array = image[box_index[:, None, None], row[:, :, None], column[:, None]].astype(f32)
-    return found
+def _nearest_crops(read: _Pixels, y: Array, x: Array, out: Array) -> None:
+    np.copyto(out, read(*(_round(at).astype(np.int64) for at in (y, x))), casting="unsafe")
 
 
 # Projections
@@ -114,6 +138,9 @@ def image_projective_transform(b: Bind) -> Run:
     def run(images: Array, transforms: Array, _shape: Array, *fill_and_out: Array) -> None:
         *given, out = fill_and_out
         fill = np.asarray(given[0] if given else 0).astype(out.dtype)
+        if not images.size:
+            out.fill(fill)
+            return
         t = transforms.T[:, :, None, None]
         projection = t[6] * x + t[7] * y + f32(1)
         across = mapped((t[0] * x + t[1] * y + t[2]) / projection, width)
@@ -128,15 +155,15 @@ class _Padded:
     """Images with a fill value all around them."""
 
     def __init__(self, images: Array, which: Array, fill: Array) -> None:
-        self._images, self._which, self._fill = images, which, fill
+        self._read, self._lengths, self._fill = _Pixels(images, which), images.shape[1:3], fill
 
     def __call__(self, row: Array, column: Array) -> Array:
-        _, height, width, _ = self._images.shape
+        height, width = self._lengths
         inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
-        if not height or not width:
-            return np.broadcast_to(self._fill, (*np.broadcast_shapes(inside.shape, self._which.shape), 1))
-        i, j = np.where(inside, row, 0).astype(np.int64), np.where(inside, column, 0).astype(np.int64)
-        return np.where(inside[..., None], self._images[self._which, i, j], self._fill)
+        i, j = (np.where(inside, at, 0).astype(np.int64) for at in (row, column))
+        found = self._read(i, j)
+        np.copyto(found, self._fill, where=~inside[..., None])
+        return found
 
 
 def _nearest(read: _Padded, y: Array, x: Array) -> Array:
