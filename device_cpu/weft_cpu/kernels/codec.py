@@ -1,0 +1,287 @@
+"""Kernels between strings and what they encode: numbers, and images, most of them by Pillow, an extra of weft-cpu.
+
+JPEGs decode as libjpeg-turbo does it by default: TensorFlow's build of it may differ in the last bit, and encodes to
+other bytes. What a header says of an image's size is checked before any memory is asked for.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable
+from importlib.util import find_spec
+from io import BytesIO
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from weft.api import Bind, Declined, Kernels, dtypes, errors
+
+from .element_types import Array
+
+Run = Callable[..., Any]
+MOST = 1 << 29  # elements of a decoded image: TensorFlow's limit
+PARTS: dict[str, Any] = {"bool": np.uint8, "complex64": np.float32, "complex128": np.float64}  # read, swapped
+PILLOW = "it needs Pillow: pip install 'weft-cpu[images]'"
+
+
+def decode_raw(b: Bind) -> Run:
+    """Complex numbers are swapped part by part; a byte that is not 0 is true."""
+    dtype, swapped = b.attrs["out_type"].numpy, not b.attrs["little_endian"]
+    parts = PARTS.get(b.attrs["out_type"].name, dtype)
+
+    def run(strings: Array) -> Array:
+        found: list[bytes] = list(strings.reshape(-1))
+        length = len(found[0]) if found else 0
+        if any(len(text) != length for text in found):
+            raise errors.InvalidArgument("DecodeRaw requires input strings to all be the same size")
+        if length % dtype.itemsize:
+            raise errors.InvalidArgument(f"Input to DecodeRaw has length {length} that is not a multiple of "
+                                         f"{dtype.itemsize}, the size of {dtype}")
+        numbers = np.frombuffer(bytearray(b"".join(found)), parts)
+        numbers = numbers.byteswap() if swapped else numbers
+        numbers = numbers != 0 if dtype.kind == "b" else numbers.view(dtype)
+        return numbers.reshape(*strings.shape, length // dtype.itemsize)
+
+    return run
+
+
+# Images as files hold them
+
+
+class Decoded(NamedTuple):
+    """Frames by rows, columns and channels; `step` is how much a uint16 is of what a uint8 was."""
+
+    frames: Array
+    step: int = 256
+    animated: bool = False
+
+
+def _check_size(*lengths: int) -> None:
+    if min(lengths) <= 0 or prod(lengths) >= MOST:
+        raise errors.InvalidArgument(f"an image of size {lengths} is empty or too large")
+
+
+def decode_bmp(contents: bytes, channels: int, _wide: bool) -> Decoded:
+    """Uncompressed: blue, green, red and perhaps alpha, or gray; rows from the bottom up unless the height is
+    negative."""
+    if len(contents) < 32:
+        raise errors.InvalidArgument("Incomplete bmp content, requires at least 32 bytes")
+    (start,), (width, height), (bits,) = (
+        struct.unpack_from(form, contents, at) for form, at in (("<i", 10), ("<ii", 18), ("<h", 28)))
+    depth, rows = bits // 8, abs(height)
+    if channels == 1:
+        raise errors.InvalidArgument("channels must be 0, 3 or 4 for BMP, given 1")
+    if depth not in (1, 3, 4):
+        raise errors.InvalidArgument(f"Number of channels inherent in the image must be 1, 3 or 4, was {depth}")
+    _check_size(width, rows, channels or depth)
+    stride = (width * depth + 3) // 4 * 4
+    if start < 0 or len(contents) != start + stride * rows:
+        raise errors.InvalidArgument(f"Input size should be {start + stride * rows}, but is {len(contents)}")
+    lines = np.frombuffer(contents, np.uint8, stride * rows, start).reshape(rows, stride)
+    image = lines[:, : width * depth].reshape(rows, width, depth)[:: 1 if height < 0 else -1]
+    image = image[:, :, [2, 1, 0, 3][:depth]] if depth > 1 else image
+    return Decoded(_with_channels(image, channels)[None])
+
+
+def _with_channels(image: Array, channels: int, opaque: int = 255) -> Array:
+    """Gray, or colors, with or without alpha: as the number of channels wants it; 0 as it is."""
+    depth = image.shape[2]
+    channels = channels or depth
+    color, alpha = image[:, :, : depth - (depth + 1) % 2], image[:, :, depth - (depth + 1) % 2 :]
+    if channels < 3 <= depth:
+        color = _gray(color)
+    elif depth < 3 <= channels:
+        color = np.repeat(color, 3, 2)
+    if channels % 2:
+        return color
+    return np.concatenate([color, alpha if depth % 2 == 0 else np.full_like(color[:, :, :1], opaque)], 2)
+
+
+def _gray(color: Array) -> Array:
+    """As libpng weighs colors, in fixed point; 16 bits are rounded, 8 are not."""
+    total = color.astype(np.int64) @ np.array([9797, 19234, 3737])
+    gray: Array = (total + (16384 if color.dtype == np.uint16 else 0)) >> 15
+    return gray.astype(color.dtype)[:, :, None]
+
+
+def decode_png(contents: bytes, channels: int, wide: bool) -> Decoded:
+    from PIL.PngImagePlugin import PngImageFile
+
+    if b"IEND" not in contents:
+        raise errors.InvalidArgument("Invalid PNG data: it is truncated")
+    image = PngImageFile(BytesIO(contents))
+    deep, kind = contents[24] == 16, contents[25]
+    _check_size(image.width, image.height, channels or 4)
+    if deep and wide:
+        return Decoded(_with_channels(_sixteen_bits(image, contents, kind), channels, 65535)[None], 1)
+    clear = "transparency" in image.info
+    if image.mode.startswith("I"):
+        pixels = (np.asarray(image) >> 8).astype(np.uint8)
+    elif image.mode == "P" or (clear and channels == 4):
+        pixels = np.asarray(image.convert("RGBA" if clear else "RGB"))
+    else:
+        pixels = np.asarray(image.convert("L") if image.mode == "1" else image)
+    return Decoded(_with_channels(pixels.reshape(*pixels.shape[:2], -1), channels)[None], 257)
+
+
+def _sixteen_bits(image: Any, contents: bytes, kind: int) -> Array:
+    """Of colors Pillow gives the first byte of each number alone, or the second where it takes them for little
+    endian."""
+    from PIL.PngImagePlugin import PngImageFile
+
+    if image.mode.startswith("I"):
+        return np.asarray(image).astype(np.uint16)[:, :, None]
+    if kind == 4:
+        raise errors.Unimplemented("a PNG of gray and alpha is decoded to 8 bits only")
+    low = PngImageFile(BytesIO(contents))
+    low.tile = [tile._replace(args=str(tile.args).replace("16B", "16L")) for tile in low.tile]
+    pixels: Array = np.asarray(image).astype(np.uint16) << 8 | np.asarray(low)
+    return pixels
+
+
+def decode_jpeg(contents: bytes, channels: int, _wide: bool, ratio: int = 1) -> Decoded:
+    from PIL.JpegImagePlugin import JpegImageFile
+
+    if channels == 4:
+        raise errors.InvalidArgument("JPEG does not support 4 channels")
+    image: Any = JpegImageFile(BytesIO(contents))
+    _check_size(image.width, image.height, channels or 3)
+    gray = channels == 1 or (channels == 0 and image.mode == "L")
+    if gray or ratio > 1:
+        image.draft("L" if gray else image.mode, (image.width / ratio, image.height / ratio))
+    pixels = np.asarray(image.convert("L" if gray else "RGB"))
+    return Decoded(pixels.reshape(1, *pixels.shape[:2], -1))
+
+
+def decode_gif(contents: bytes, channels: int, _wide: bool) -> Decoded:
+    from PIL.GifImagePlugin import GifImageFile
+
+    if channels not in (0, 3):
+        raise errors.InvalidArgument(f"channels must be 0 or 3 for GIF, given {channels}")
+    image = GifImageFile(BytesIO(contents))
+    _check_size(image.n_frames, image.width, image.height, 3)
+    frames = np.empty((image.n_frames, image.height, image.width, 3), np.uint8)
+    for n in range(image.n_frames):
+        image.seek(n)
+        frame = np.asarray(image.convert("RGBA"))
+        frames[n] = np.where(frame[:, :, 3:] > 0, frame[:, :, :3], frames[n - 1] if n else 0)
+    return Decoded(frames, animated=True)
+
+
+SIGNATURES = ((b"\xff\xd8\xff", decode_jpeg), (b"\x89PNG\r\n\x1a\n", decode_png), (b"GIF8", decode_gif),
+              (b"BM", decode_bmp))
+OWN = {"DecodeBmp": decode_bmp}  # formats that one op, and DecodeImage, decode
+
+
+def _decode(b: Bind, contents: bytes) -> Decoded:
+    decoder: Any = next((known for signature, known in SIGNATURES if contents.startswith(signature)), None)
+    if decoder is None:
+        raise errors.InvalidArgument("Unknown image file format. One of JPEG, PNG, GIF, BMP required")
+    if b.op != "DecodeImage" and (decoder is decode_bmp) != (b.op == "DecodeBmp"):
+        raise errors.InvalidArgument(f"{b.op} does not decode this format: {decoder.__name__} or decode_image does")
+    options = {"ratio": b.attrs["ratio"]} if decoder is decode_jpeg and b.op == "DecodeJpeg" else {}
+    wide = b.attrs.get("dtype", dtypes.uint8) is not dtypes.uint8
+    try:
+        decoded: Decoded = decoder(contents, b.attrs.get("channels", 0), wide, **options)
+    except (OSError, SyntaxError, EOFError, ValueError, struct.error, zlib.error) as error:
+        if isinstance(error, errors.WeftError):
+            raise
+        raise errors.InvalidArgument(f"Invalid image data, size {len(contents)}: {error}") from error
+    return decoded
+
+
+def decode(b: Bind) -> Run | Declined:
+    if b.op != "DecodeBmp" and find_spec("PIL") is None:
+        return b.decline(PILLOW)
+    if b.op == "DecodeJpeg" and (b.attrs["ratio"] not in (1, 2, 4, 8)):
+        raise errors.InvalidArgument(f"ratio must be 1, 2, 4 or 8, given {b.attrs['ratio']}")
+    if not b.attrs.get("fancy_upscaling", True):
+        return b.decline("Pillow has no plain upscaling of colors in JPEGs")
+    expand = b.op == "DecodeGif" or b.attrs.get("expand_animations", False)
+    dtype = b.outputs[0].dtype.numpy
+
+    def run(contents: Array) -> Array:
+        decoded = _decode(b, contents.item())
+        frames = decoded.frames
+        if decoded.animated and len(frames) > 1 and b.op in ("DecodeJpeg", "DecodePng"):
+            raise errors.InvalidArgument("animated GIFs are decoded by DecodeGif and DecodeImage only")
+        if not (decoded.animated and expand) and b.op != "DecodeGif":
+            frames = frames[0]
+        return _converted(frames, decoded.step, dtype)
+
+    return run
+
+
+def _converted(image: Array, step: int, dtype: Any) -> Array:
+    if dtype == np.uint8:
+        return image.astype(np.uint8)
+    if dtype == np.uint16:
+        return image.astype(np.uint16) * np.uint16(step)
+    return image.astype(np.float32) * np.float32(1 / np.iinfo(image.dtype).max)
+
+
+# Encoding
+
+PNG_COLORS = {1: 0, 2: 4, 3: 2, 4: 6}  # color types by channels
+
+
+def encode_png(b: Bind) -> Run:
+    """Lossless and readable by all, but not the bytes that libpng would choose."""
+    level, shape = b.attrs["compression"], b.inputs[0].meta.dims
+    if 0 in shape[-3:] and b.outputs[0].size:
+        raise errors.Internal(f"PNG encoding failed: an image of shape {shape[-3:]} is empty")
+
+    def run(images: Array, out: Array) -> None:
+        encoded = out.reshape(-1)
+        for n, image in enumerate(images.reshape(-1, *shape[-3:])):
+            encoded[n] = _png(image, level)
+
+    return run
+
+
+def _png(image: Array, level: int) -> bytes:
+    """W3C Portable Network Graphics, third edition; each row as its difference from the one above (filter 2)."""
+    height, width, channels = image.shape
+    lines = image.astype(image.dtype.newbyteorder(">")).reshape(height, -1).view(np.uint8)
+    filtered = np.full((height, 1 + lines.shape[1]), 2, np.uint8)
+    filtered[:, 1:] = np.diff(lines, axis=0, prepend=np.uint8(0))
+    header = struct.pack(">IIBBBBB", width, height, 8 * image.itemsize, PNG_COLORS[channels], 0, 0, 0)
+    body = zlib.compress(filtered.tobytes(), level)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(map(_chunk, (b"IHDR", b"IDAT", b"IEND"), (header, body, b"")))
+
+
+def _chunk(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
+def encode_jpeg(b: Bind) -> Run | Declined:
+    if find_spec("PIL") is None:
+        return b.decline(PILLOW)
+    if b.inputs[0].size == 0:
+        raise errors.Internal("JPEG encoding failed: the image is empty")
+    a = b.attrs
+    inch = 1 if a["density_unit"] == "in" else 2.54
+    xmp = a["xmp_metadata"].encode("utf-8", "surrogateescape")
+    options = {
+        "quality": max(a["quality"], 1), "progressive": a["progressive"], "optimize": a["optimize_size"],
+        "subsampling": 2 if a["chroma_downsampling"] else 0,
+        "dpi": (round(a["x_density"] * inch), round(a["y_density"] * inch)), "xmp": xmp,
+    }
+
+    def run(image: Array, out: Array) -> None:
+        from PIL import Image
+
+        stream = BytesIO()
+        Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else image).save(stream, "JPEG", **options)
+        out[()] = stream.getvalue()
+
+    return run
+
+
+def register(kernels: Kernels) -> None:
+    kernels.kernel("DecodeRaw", allocates=True)(decode_raw)
+    for op in ("DecodeBmp", "DecodeGif", "DecodeImage", "DecodeJpeg", "DecodePng"):
+        kernels.kernel(op, allocates=True)(decode)
+    kernels.kernel("EncodePng")(encode_png)
+    kernels.kernel("EncodeJpeg")(encode_jpeg)
