@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from . import dtypes, wire
 from .crc32c import masked_crc32c
@@ -62,7 +62,7 @@ class Checkpoint:
         if header.version.min_consumer > _VERSION:
             raise Unimplemented(f"this checkpoint is of version {header.version.min_consumer}, weft reads {_VERSION}")
         self._count = header.num_shards
-        self._order = ">" if header.endianness else "<"
+        self._order: Literal["<", ">"] = ">" if header.endianness else "<"
         self._open_shard = open_shard
         self._shards: dict[int, Buffer] = {}
 
@@ -117,7 +117,8 @@ class Checkpoint:
         if masked_crc32c(data) != entry.crc:
             raise _changed(name)
         if entry.dtype is dtypes.bool_:
-            return (np.frombuffer(data, np.uint8) != 0).reshape(entry.shape)
+            flags: Array = np.frombuffer(data, np.uint8) != 0
+            return flags.reshape(entry.shape)
         array = np.frombuffer(data, dtype.newbyteorder(self._order)).reshape(entry.shape)
         return array if self._order == "<" else array.astype(dtype)
 

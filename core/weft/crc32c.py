@@ -67,7 +67,7 @@ def _table(bits: int) -> Array:
     """What becomes of a register that holds no more than `bits` bits when as many zeros are read."""
     import numpy as np
 
-    states = np.arange(1 << bits, dtype=np.uint32)
+    states: Array = np.arange(1 << bits, dtype=np.uint32)
     for _ in range(bits):
         states = states >> 1 ^ (states & 1) * np.uint32(_POLYNOMIAL)
     return states
@@ -76,9 +76,11 @@ def _table(bits: int) -> Array:
 def _after_zeros(states: Array, count: int) -> Array:
     """Registers after `count` zero bytes, a power of two from 2 on."""
     if count == 2:
-        return _table(16)[states & 0xFFFF] ^ states >> 16
-    low, second, third, high = _zeros(count)
-    return low[states & 0xFF] ^ second[states >> 8 & 0xFF] ^ third[states >> 16 & 0xFF] ^ high[states >> 24]
+        after: Array = _table(16)[states & 0xFFFF] ^ states >> 16
+    else:
+        low, second, third, high = _zeros(count)
+        after = low[states & 0xFF] ^ second[states >> 8 & 0xFF] ^ third[states >> 16 & 0xFF] ^ high[states >> 24]
+    return after
 
 
 @cache

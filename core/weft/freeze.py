@@ -34,10 +34,10 @@ def freeze(graph: Graph, values: Mapping[str, Array], ops: OpRegistry) -> Graph:
     frozen = {name: TensorValue(values[name]) for name, found in users.items()
               if all(_only_reads(graph[name], node, index, ops) for node, index in found)}
     nodes = [_constant(name, value, graph[name].device) for name, value in frozen.items()]
-    for name in frozen:
+    for name, value in frozen.items():
         if graph[name].op not in REFERENCES:
             for node, _ in users[name]:
-                nodes += _READS[node.op](node, attributes(ops.get(node.op), node), frozen[name])
+                nodes += _READS[node.op](node, attributes(ops.get(node.op), node), value)
     return without_idle_controls(graph.replace(nodes=nodes), {node.name for node in nodes})
 
 

@@ -100,7 +100,7 @@ def load(
     session = Session(graphdef.load(path), config, device=device)
     fetches = find_outputs(session) if outputs is None else outputs
     feeds = find_inputs(session, fetches) if inputs is None else inputs
-    return Model(session, *_described(session, dict(zip(feeds, feeds, strict=True)), dict(zip(fetches, fetches, strict=True))))
+    return Model(session, *_described(session, {name: name for name in feeds}, {name: name for name in fetches}))
 
 
 def _load_signature(

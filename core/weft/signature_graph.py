@@ -28,13 +28,13 @@ def signature_graph(
     Raises NotFound for a signature or a tensor that is not there, and for variables without a value.
     """
     signature = saved.signature(name)
-    places = (*signature.inputs.values(), *signature.outputs.values())
-    wanted = [parse_input(place.tensor).node for place in places]
+    wanted = _nodes(signature.inputs, signature.outputs)
+    further = [parse_input(output).node for output in outputs]
     for node in wanted:
         if node not in saved.graph:
             raise NotFound(f"signature '{name}' has a tensor of '{node}', which is not in the graph",
                            hint=did_you_mean(node, saved.graph.nodes))
-    needed = ancestors(saved.graph.nodes, (*wanted, *(parse_input(output).node for output in outputs)))
+    needed = ancestors(saved.graph.nodes, (*wanted, *further))
     graph = saved.graph.replace(without=saved.graph.nodes.keys() - needed, nodes=_assets(saved, needed))
     calls = [node.name for node in graph if node.op != "NoOp"]
     graph, given = inline(graph, ops)
@@ -43,10 +43,13 @@ def signature_graph(
     effects = [node for node in calls if graph[node].op == "NoOp" and graph[node].controls]
     if effects:
         graph, results = _after(graph, effects, results)
-    kept = ancestors(graph.nodes, (*effects, *(parse_input(p.tensor).node for p in (*inputs.values(), *results.values())),
-                                   *(parse_input(output).node for output in outputs)))
+    kept = ancestors(graph.nodes, (*_nodes(inputs, results), *further))
     graph = graph.replace(without=graph.nodes.keys() - kept)
     return _without_functions(graph), replace(signature, inputs=inputs, outputs=results)
+
+
+def _nodes(*sides: Mapping[str, Place]) -> list[str]:
+    return [parse_input(place.tensor).node for side in sides for place in side.values()]
 
 
 def _assets(saved: SavedModel, needed: Iterable[str]) -> Iterator[Node]:
