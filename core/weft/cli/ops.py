@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from .arguments import add_listing, command, open_graph, register_plugins
+from .arguments import add_listing, add_signature, command, open_graph, register_plugins
 
 if TYPE_CHECKING:
     from ..dtypes import DType
@@ -27,6 +27,7 @@ def add(commands: Any) -> None:
     parser = command(commands, "ops", ops, "list the ops that have kernels, or what a model lacks", EPILOG)
     parser.add_argument("op", nargs="*", metavar="OP", help="show this op's signature and kernels")
     parser.add_argument("--missing", metavar="MODEL", help="the ops that this model's outputs need and nothing can run")
+    add_signature(parser)
     parser.add_argument("--all", action="store_true", help="also ops without a kernel")
     add_listing(parser)
 
@@ -175,9 +176,10 @@ def _missing(args: Namespace, host: HostContext) -> int:
     from .table import plural, show, show_json
 
     args.model = args.missing
-    graph = open_graph(args)
+    opened = open_graph(args)
+    graph = opened.graph
     nodes = resolve(graph, host.registries.ops)
-    order = needed(graph, sinks(graph, nodes))
+    order = needed(graph, opened.outputs or sinks(graph, nodes))
     rows = [row._asdict() for row in missing(order, nodes, host)]
     if args.json:
         show_json(rows)
