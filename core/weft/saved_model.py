@@ -93,8 +93,14 @@ class SavedModel:
 
     def assets(self) -> dict[str, str]:
         """The paths of asset files by the nodes that stand for them. Raises InvalidArgument for those outside."""
-        return {asset.tensor_info.name.partition(":")[0]: str(contained(self.folder, "assets", asset.filename))
-                for asset in self._about.asset_file_def}
+        files = self._about.asset_file_def
+        named = {file.tensor_info.name.partition(":")[0]: file.filename for file in files}
+        for node, number in self._bound("asset"):
+            index = self._about.object_graph_def.nodes[number].asset.asset_file_def_index
+            if not 0 <= index < len(files):
+                raise DataLoss(f"the SavedModel has {len(files)} assets, not one of index {index}", node=node)
+            named[node] = files[index].filename
+        return {node: str(contained(self.folder, "assets", name)) for node, name in named.items()}
 
     @cached_property
     def checkpoint(self) -> Checkpoint:
@@ -117,16 +123,16 @@ class SavedModel:
         """Variables' nodes, their keys in the checkpoint, and which slice of the tensor there they are."""
         if not self._about.object_graph_def.nodes:
             return restored(self.graph, self._about.saver_def.restore_op_name)
-        bound = dict(self._bound())
+        bound = list(self._bound("variable"))
         if not bound:
             return {}
         saved = self.checkpoint.read(_OBJECTS).reshape(-1)
         written: Any = parse_message("TrackableObjectGraph", saved[0] if len(saved) else b"")
         keys = _keys_of_objects(self._about.object_graph_def.nodes, written.nodes)
-        return {node: (keys[number], "") for node, number in bound.items() if number in keys}
+        return {node: (keys[number], "") for node, number in bound if number in keys}
 
-    def _bound(self) -> Iterator[tuple[str, int]]:
-        """Nodes that calls of functions take, and the objects that they stand for."""
+    def _bound(self, kind: str) -> Iterator[tuple[str, int]]:
+        """Nodes that calls of functions take, and the numbers of the objects of this kind that they stand for."""
         objects = self._about.object_graph_def
         for node in self.graph:
             function = node.attrs.get("f") if node.op in _CALLS else None
@@ -136,7 +142,7 @@ class SavedModel:
             if len(numbers) > len(node.inputs) or any(not 0 <= n < len(objects.nodes) for n in numbers):
                 raise DataLoss(f"function '{function.name}' is bound to objects that are not there", node=node.name)
             for source, number in zip(node.inputs[len(node.inputs) - len(numbers) :], numbers, strict=True):
-                if objects.nodes[number].WhichOneof("kind") == "variable":
+                if objects.nodes[number].WhichOneof("kind") == kind:
                     yield source.node, number
 
 
