@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from .arguments import add_listing, add_model, command, open_graph
 
 if TYPE_CHECKING:
-    from ..errors import WeftError
     from pathlib import Path
 
+    from ..errors import WeftError
     from ..graph import Graph
     from ..resolve import Resolved
     from ..running.host_context import HostContext
