@@ -2,7 +2,7 @@
 
 What a call gave, those who took it take from the function's nodes. The call itself becomes a NoOp behind the nodes that
 the function runs for their effects (`control_ret`), for those who come after the call. What the call came after, the
-first of the function's nodes come after. A function that calls itself is left as it is called.
+first of the function's nodes come after. Calls of a function within itself are left, and those nested too deep.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from .graph import Graph, Input, Node
 from .op import REQUIRED, OpRegistry
 
 CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
-_MOST_NODES = 500_000  # functions that call others twice each stand for ever more nodes
+# a small file may stand for ever more: functions that call others twice each, long names in front of many
+_MOST_NODES, _MOST_TEXT, _DEEPEST = 200_000, 1 << 28, 100
 _COLOCATED = b"loc:@"
 
 
@@ -32,20 +33,22 @@ class _Inlining:
 
     def __post_init__(self) -> None:
         self.taken = set(self.nodes)
+        self.text = 0  # characters of names that calls' names add
 
     def expand(self, call: Node, function: Function, attrs: Mapping[str, Any]) -> list[Node]:
         """The nodes that stand for a call, and what its outputs are. Raises InvalidArgument where they do not fit."""
         if len(call.inputs) != len(function.inputs):
             raise InvalidArgument(f"function '{function.name}' takes {len(function.inputs)} arguments, "
                                   f"{len(call.inputs)} are given", node=call.name, op=call.op)
-        if len(self.nodes) + len(function.nodes) > _MOST_NODES:
-            raise ResourceExhausted(f"the functions of this graph stand for more than {_MOST_NODES:,} nodes",
-                                    node=call.name, op=call.op)
+        self.text += len(call.name) * len(function.nodes)
+        if len(self.nodes) + len(function.nodes) > _MOST_NODES or self.text > _MOST_TEXT:
+            raise ResourceExhausted(f"the functions of this graph stand for more than {_MOST_NODES:,} nodes, or their "
+                                    f"names for more than {_MOST_TEXT:,} characters", node=call.name, op=call.op)
         body = _Body(self, call, function, attrs)
         for index, output in enumerate(body.outputs()):
             self.given[Input(call.name, None, index)] = output
         self.nodes[call.name] = Node(call.name, "NoOp", controls=body.effects(), device=call.device)
-        made = [body.node(node) for node in function.nodes.values()]
+        made = [*body.before, *(body.node(node) for node in function.nodes.values())]
         self.nodes.update((node.name, node) for node in made)
         inside = (*self.callers.get(call.name, ()), function.name)
         self.callers.update((node.name, inside) for node in made)
@@ -54,7 +57,8 @@ class _Inlining:
     def called(self, node: Node) -> tuple[Function, Mapping[str, Any]] | None:
         """The function that a node calls, and its attributes; None for other nodes, and where it calls itself."""
         target = node.attrs.get("f") if node.op in CALLS else Func(node.op, node.attrs)
-        if not isinstance(target, Func) or target.name in self.callers.get(node.name, ()):
+        inside = self.callers.get(node.name, ())
+        if not isinstance(target, Func) or target.name in inside or len(inside) >= _DEEPEST:
             return None
         function = self.functions.get(target.name)
         return None if function is None else (function, target.attrs)
@@ -82,6 +86,10 @@ class _Body:
         arguments = (arg.name for arg in self.function.inputs)
         self.arguments = dict(zip(arguments, self.call.inputs, strict=True))
         self.names = {name: self._free(f"{self.call.name}/{name}") for name in self.function.nodes}
+        self.waits, self.before = self.call.controls, []
+        if len(self.waits) > 1:  # one edge to each of the first nodes
+            gate = Node(self._free(f"{self.call.name}/called"), "NoOp", controls=self.waits, device=self.call.device)
+            self.waits, self.before = (gate.name,), [gate]
 
     def _free(self, name: str) -> str:
         while name in self.graph.taken:
@@ -94,14 +102,14 @@ class _Body:
 
     def effects(self) -> list[str]:
         found = self.controls(self.function.control_ret.values())
-        return found or list(self.call.controls)
+        return found or list(self.waits)
 
     def node(self, node: Node) -> Node:
         inputs = [self.tensor(tensor) for tensor in node.inputs]
         controls = self.controls(node.controls)
         first = all(name in self.arguments for name in (*(i.node for i in node.inputs), *node.controls))
         if first and node.op != "Const":
-            controls = list(dict.fromkeys((*controls, *self.call.controls)))
+            controls = list(dict.fromkeys((*controls, *self.waits)))
         attrs = {key: self._value(value, node) for key, value in node.attrs.items()}
         changed = {key: value for key, value in attrs.items() if value is not node.attrs[key]}
         if "_class" in attrs:

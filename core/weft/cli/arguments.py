@@ -26,7 +26,7 @@ def command(
 
 
 def add_model(parser: ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="a frozen GraphDef (.pb or .pbtxt), or the folder of a SavedModel")
+    parser.add_argument("model", metavar="MODEL", help="a frozen GraphDef (.pb, .pbtxt), or the folder of a SavedModel")
     add_signature(parser)
 
 
