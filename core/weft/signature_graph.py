@@ -8,7 +8,7 @@ from typing import Any
 
 from . import dtypes
 from .attr_value import Func
-from .errors import NotFound
+from .errors import NotFound, Unimplemented
 from .freeze import freeze
 from .graph import Function, Graph, Input, Node, TensorValue
 from .graph_order import ancestors
@@ -25,9 +25,12 @@ def signature_graph(
     """The graph of a signature, functions inlined and variables constants, and the signature in terms of it.
 
     `outputs` may name further tensors of the SavedModel's graph that are to stay. What cannot be run is no error here.
-    Raises NotFound for a signature or a tensor that is not there, and for variables without a value.
+    Raises NotFound for a signature or a tensor that is not there, and for variables without a value, Unimplemented for a
+    signature without outputs.
     """
     signature = saved.signature(name)
+    if not signature.outputs:
+        raise Unimplemented(f"signature '{name}' has no outputs: it is for its effects, and those are not run yet")
     wanted = _nodes(signature.inputs, signature.outputs)
     further = [parse_input(output).node for output in outputs]
     for node in wanted:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .progress import ticking
@@ -65,7 +66,7 @@ class Opened(NamedTuple):
 
     graph: Graph
     signature: Signature | None = None
-    signatures: dict[str, Signature] = {}  # noqa: RUF012 - nobody writes to it
+    signatures: Mapping[str, Signature] = MappingProxyType({})
 
     def tensor(self, name: str) -> str:
         """What the graph calls an input or output that the signature calls `name`."""
