@@ -25,8 +25,8 @@ def signature_graph(
     """The graph of a signature, functions inlined and variables constants, and the signature in terms of it.
 
     `outputs` may name further tensors of the SavedModel's graph that are to stay. What cannot be run is no error here.
-    Raises NotFound for a signature or a tensor that is not there, and for variables without a value, Unimplemented for a
-    signature without outputs.
+    Raises NotFound for a signature or a tensor that is not there, and for variables without a value, Unimplemented
+    for a signature without outputs.
     """
     signature = saved.signature(name)
     if not signature.outputs:
