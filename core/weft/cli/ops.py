@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .arguments import add_listing, command, open_graph, register_plugins
+from .arguments import add_listing, add_signature, command, open_graph, register_plugins
 
 if TYPE_CHECKING:
     from ..dtypes import DType
@@ -31,6 +31,7 @@ def add(commands: Any) -> None:
     parser = command(commands, "ops", ops, "list the ops that have kernels, or what a model lacks", EPILOG)
     parser.add_argument("op", nargs="*", metavar="OP", help="show this op's signature and kernels")
     parser.add_argument("--missing", metavar="MODEL", help="the ops that this model's outputs need and nothing can run")
+    add_signature(parser)
     parser.add_argument("--all", action="store_true", help="also ops without a kernel")
     parser.add_argument("--tier", nargs="+", type=int, choices=(1, 2, 3, 4), default=[],
                         help="all ops of these tiers, with a kernel or not")
@@ -205,9 +206,10 @@ def _missing(args: Namespace, host: HostContext) -> int:
     from .table import plural, show, show_json
 
     args.model = args.missing
-    graph = open_graph(args)
+    opened = open_graph(args)
+    graph = opened.graph
     nodes = resolve(graph, host.registries.ops)
-    order = needed(graph, sinks(graph, nodes))
+    order = needed(graph, opened.outputs or sinks(graph, nodes))
     rows = [row._asdict() for row in missing(order, nodes, host)]
     if args.json:
         show_json(rows)
