@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from .. import dtypes
 from ..errors import InvalidArgument
 from ..op import Attrs
-from ..tensor import ValueInfo, info, shape_text
+from ..tensor import ValueInfo, info
 from .rules import rule
 from .shapes import ranked, shape_in, single
 
@@ -40,14 +39,3 @@ def lin_space(_: Attrs, start: ValueInfo, stop: ValueInfo, num: ValueInfo) -> Va
     if count is not None and count < 1:
         raise InvalidArgument(f"Requires num > 0: {count}")
     return info(start.dtype, (count,))
-
-
-@rule("Fingerprint", values=("method",))
-def fingerprint(_: Attrs, data: ValueInfo, method: ValueInfo) -> ValueInfo:
-    """Eight bytes for each row of data."""
-    ranked(method, 0, "method")
-    if method.value is not None and method.value[()] != b"farmhash64":
-        raise InvalidArgument(f"Unsupported fingerprint method: {method.value[()]!r}")
-    if data.rank == 0:
-        raise InvalidArgument(f"data must be at least a vector, given shape {shape_text(data.shape)}")
-    return info(dtypes.uint8, (None if data.shape is None else data.shape[0], None if method.value is None else 8))
