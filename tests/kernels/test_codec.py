@@ -103,6 +103,29 @@ def test_jpegs_are_decoded_as_colors_as_gray_and_smaller():
     assert decode("DecodeJpeg", encode("EncodeJpeg", smooth[:, :, :1])[()]).shape == (16, 24, 1)
 
 
+def test_a_jpeg_is_cropped_and_tells_its_shape():
+    contents = saved(COLORS, "JPEG")
+    whole = decode("DecodeJpeg", contents)
+    window = np.array([1, 2, 3, 4], np.int32)
+    np.testing.assert_array_equal(run_op("DecodeAndCropJpeg", [scalar(contents), window], {})[0], whole[1:4, 2:6])
+    assert decode("ExtractJpegShape", contents, output_type=dtypes.int64).tolist() == [5, 7, 3]
+    for bad in ([0, 0, 6, 1], [-1, 0, 2, 2], [0, 0, 0, 1], [0, 0, 1]):
+        with pytest.raises(InvalidArgument):
+            run_op("DecodeAndCropJpeg", [scalar(contents), np.array(bad, np.int32)], {})
+    for attrs in ({"ratio": 3}, {"dct_method": "SLOW"}, {"channels": 2}, {"channels": 4}):
+        with pytest.raises(InvalidArgument):
+            decode("DecodeJpeg", contents, **attrs)
+
+
+def test_webp_images_are_animations():
+    contents = saved(COLORS, "WEBP", lossless=True)
+    np.testing.assert_array_equal(decode("DecodeWebP", contents), COLORS[None])
+    np.testing.assert_array_equal(decode("DecodeImage", contents, expand_animations=False), COLORS)
+    for attrs in ({"channels": 4}, {"channels": 1}, {"dtype": dtypes.uint16}):
+        with pytest.raises(InvalidArgument):
+            decode("DecodeImage", contents, **attrs)
+
+
 def test_bitmaps_run_from_the_bottom_up_or_down():
     contents = saved(COLORS, "BMP")
     np.testing.assert_array_equal(decode("DecodeBmp", contents), COLORS)
@@ -122,9 +145,12 @@ def test_animations_have_frames():
         decode("DecodePng", contents)
 
 
-@pytest.mark.parametrize("contents", [b"", b"text", saved(COLORS, "PNG")[:60], saved(COLORS, "JPEG")[:300], b"BM",
-                                      b"BM" + bytes(60), saved(COLORS, "GIF")[:30], saved(COLORS, "PNG")[:-20]])
-@pytest.mark.parametrize("op", ["DecodeBmp", "DecodeGif", "DecodeImage", "DecodeJpeg", "DecodePng"])
+@pytest.mark.parametrize("contents", [
+    b"", b"text", b"BM", b"BM" + bytes(60), b"RIFF" + bytes(20), saved(COLORS, "GIF")[:30], saved(COLORS, "JPEG")[:300],
+    saved(COLORS, "PNG")[:60], saved(COLORS, "PNG")[:-20],
+])
+@pytest.mark.parametrize("op", ["DecodeBmp", "DecodeGif", "DecodeImage", "DecodeJpeg", "DecodePng", "DecodeWebP",
+                                "ExtractJpegShape"])
 def test_files_that_are_broken_are_refused(op, contents):
     with pytest.raises(InvalidArgument):
         decode(op, contents)

@@ -8,7 +8,7 @@ from ..errors import InvalidArgument
 from ..op import Attrs
 from ..tensor import ValueInfo, info, shape_text
 from .rules import rule
-from .shapes import ranked
+from .shapes import ranked, vector
 
 
 @rule("DecodeRaw")
@@ -16,9 +16,42 @@ def decode_raw(attrs: Attrs, strings: ValueInfo) -> ValueInfo:
     return info(attrs["out_type"], None if strings.shape is None else (*strings.shape, None))
 
 
-@rule("DecodeBmp", "DecodeJpeg", "DecodePng")
+@rule("DecodeBmp", "DecodePng")
 def decode_still(attrs: Attrs, contents: ValueInfo) -> ValueInfo:
     return info(_decoded_type(attrs, contents), (None, None, attrs["channels"] or None))
+
+
+@rule("DecodeJpeg")
+def decode_jpeg(attrs: Attrs, contents: ValueInfo) -> ValueInfo:
+    if attrs["ratio"] not in (1, 2, 4, 8):
+        raise InvalidArgument(f"ratio must be 1, 2, 4 or 8, given {attrs['ratio']}")
+    if attrs["dct_method"] not in ("", "INTEGER_FAST", "INTEGER_ACCURATE"):
+        raise InvalidArgument(f"dct_method '{attrs['dct_method']}' is none of INTEGER_FAST and INTEGER_ACCURATE")
+    return decode_still(attrs, contents)
+
+
+@rule("DecodeAndCropJpeg", values=("crop_window",))
+def decode_and_crop_jpeg(attrs: Attrs, contents: ValueInfo, crop_window: ValueInfo) -> ValueInfo:
+    """The window: first row and column, height, width."""
+    image, window = decode_jpeg(attrs, contents), vector(crop_window, "crop_window")
+    if window is None:
+        return image
+    if len(window) != 4:
+        raise InvalidArgument(f"crop_window must have four elements, given {len(window)}")
+    if any(n is not None and n < least for n, least in zip(window, (0, 0, 1, 1), strict=True)):
+        raise InvalidArgument(f"crop_window {list(window)} is empty or begins outside the image")
+    return info(image.dtype, (*window[2:], attrs["channels"] or None))
+
+
+@rule("DecodeWebP")
+def decode_webp(attrs: Attrs, contents: ValueInfo) -> ValueInfo:
+    return info(_decoded_type(attrs, contents), (None, None, None, attrs["channels"] or None))
+
+
+@rule("ExtractJpegShape")
+def extract_jpeg_shape(attrs: Attrs, contents: ValueInfo) -> ValueInfo:
+    ranked(contents, 0, "contents")
+    return info(attrs["output_type"], (3,))
 
 
 @rule("DecodeGif")

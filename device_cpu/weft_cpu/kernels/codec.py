@@ -12,7 +12,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from io import BytesIO
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from weft.api import Bind, Declined, Kernels, dtypes, errors
@@ -20,6 +20,7 @@ from weft.api import Bind, Declined, Kernels, dtypes, errors
 from .element_types import Array
 
 Run = Callable[..., Any]
+T = TypeVar("T")
 MOST = 1 << 29  # elements of a decoded image: TensorFlow's limit
 PARTS: dict[str, Any] = {"bool": np.uint8, "complex64": np.float32, "complex128": np.float64}  # read, swapped
 PILLOW = "it needs Pillow: pip install 'weft-cpu[images]'"
@@ -50,11 +51,12 @@ def decode_raw(b: Bind) -> Run:
 
 
 class Decoded(NamedTuple):
-    """Frames by rows, columns and channels; `step` is how much a uint16 is of what a uint8 was."""
+    """Frames by rows, columns and channels, more than one only if the format has frames; `step` is how much in uint16
+    is one in uint8."""
 
     frames: Array
     step: int = 256
-    animated: bool = False
+    has_frames: bool = False
 
 
 def _check_size(*lengths: int) -> None:
@@ -147,6 +149,8 @@ def decode_jpeg(contents: bytes, channels: int, _wide: bool, ratio: int = 1) -> 
         raise errors.InvalidArgument("JPEG does not support 4 channels")
     image: Any = JpegImageFile(BytesIO(contents))
     _check_size(image.width, image.height, channels or 3)
+    if channels == 1 and image.mode == "CMYK":
+        raise errors.InvalidArgument("a JPEG of CMYK colors cannot be decoded as gray")
     gray = channels == 1 or (channels == 0 and image.mode == "L")
     if gray or ratio > 1:
         image.draft("L" if gray else image.mode, (image.width / ratio, image.height / ratio))
@@ -166,49 +170,93 @@ def decode_gif(contents: bytes, channels: int, _wide: bool) -> Decoded:
         image.seek(n)
         frame = np.asarray(image.convert("RGBA"))
         frames[n] = np.where(frame[:, :, 3:] > 0, frame[:, :, :3], frames[n - 1] if n else 0)
-    return Decoded(frames, animated=True)
+    return Decoded(frames, has_frames=True)
+
+
+def decode_webp(contents: bytes, channels: int, wide: bool) -> Decoded:
+    from PIL.WebPImagePlugin import WebPImageFile
+
+    image = WebPImageFile(BytesIO(contents))
+    depth = len(image.mode)
+    if wide or channels not in (0, depth):
+        raise errors.InvalidArgument(f"this WebP image decodes to uint8 and {depth} channels only")
+    count = getattr(image, "n_frames", 1)
+    _check_size(count, image.width, image.height, depth)
+    frames = np.empty((count, image.height, image.width, depth), np.uint8)
+    for n in range(count):
+        image.seek(n)
+        frames[n] = np.asarray(image)
+    return Decoded(frames, has_frames=True)
 
 
 SIGNATURES = ((b"\xff\xd8\xff", decode_jpeg), (b"\x89PNG\r\n\x1a\n", decode_png), (b"GIF8", decode_gif),
-              (b"BM", decode_bmp))
-OWN = {"DecodeBmp": decode_bmp}  # formats that one op, and DecodeImage, decode
+              (b"BM", decode_bmp), (b"RIFF", decode_webp))
+USUAL = (decode_gif, decode_jpeg, decode_png)  # what ops for one of these formats decode
+DECODERS: dict[str, tuple[Callable[..., Decoded], ...]] = {
+    "DecodeAndCropJpeg": (decode_jpeg,), "DecodeBmp": (decode_bmp,), "DecodeGif": USUAL,
+    "DecodeImage": (*USUAL, decode_bmp, decode_webp), "DecodeJpeg": USUAL, "DecodePng": USUAL,
+    "DecodeWebP": (decode_webp,),
+}
 
 
 def _decode(b: Bind, contents: bytes) -> Decoded:
-    decoder: Any = next((known for signature, known in SIGNATURES if contents.startswith(signature)), None)
+    decoder = next((known for signature, known in SIGNATURES if contents.startswith(signature)), None)
     if decoder is None:
-        raise errors.InvalidArgument("Unknown image file format. One of JPEG, PNG, GIF, BMP required")
-    if b.op != "DecodeImage" and (decoder is decode_bmp) != (b.op == "DecodeBmp"):
+        raise errors.InvalidArgument("Unknown image file format. One of JPEG, PNG, GIF, BMP, WebP required")
+    if decoder not in DECODERS[b.op]:
         raise errors.InvalidArgument(f"{b.op} does not decode this format: {decoder.__name__} or decode_image does")
-    options = {"ratio": b.attrs["ratio"]} if decoder is decode_jpeg and b.op == "DecodeJpeg" else {}
+    options = {"ratio": b.attrs["ratio"]} if decoder is decode_jpeg and "ratio" in b.attrs else {}
     wide = b.attrs.get("dtype", dtypes.uint8) is not dtypes.uint8
+    return _checked(lambda: decoder(contents, b.attrs.get("channels", 0), wide, **options), contents)
+
+
+def _checked(decoder: Callable[[], T], contents: bytes) -> T:
+    """What Pillow says of files that are broken, as one error."""
     try:
-        decoded: Decoded = decoder(contents, b.attrs.get("channels", 0), wide, **options)
+        return decoder()
+    except errors.WeftError:
+        raise
     except (OSError, SyntaxError, EOFError, ValueError, struct.error, zlib.error) as error:
-        if isinstance(error, errors.WeftError):
-            raise
         raise errors.InvalidArgument(f"Invalid image data, size {len(contents)}: {error}") from error
-    return decoded
 
 
 def decode(b: Bind) -> Run | Declined:
     if b.op != "DecodeBmp" and find_spec("PIL") is None:
         return b.decline(PILLOW)
-    if b.op == "DecodeJpeg" and (b.attrs["ratio"] not in (1, 2, 4, 8)):
-        raise errors.InvalidArgument(f"ratio must be 1, 2, 4 or 8, given {b.attrs['ratio']}")
     if not b.attrs.get("fancy_upscaling", True):
         return b.decline("Pillow has no plain upscaling of colors in JPEGs")
-    expand = b.op == "DecodeGif" or b.attrs.get("expand_animations", False)
+    framed = b.op in ("DecodeGif", "DecodeWebP")
+    expand = framed or b.attrs.get("expand_animations", False)
     dtype = b.outputs[0].dtype.numpy
 
-    def run(contents: Array) -> Array:
+    def run(contents: Array, *window: Array) -> Array:
         decoded = _decode(b, contents.item())
         frames = decoded.frames
-        if decoded.animated and len(frames) > 1 and b.op in ("DecodeJpeg", "DecodePng"):
+        if len(frames) > 1 and b.op in ("DecodeJpeg", "DecodePng"):
             raise errors.InvalidArgument("animated GIFs are decoded by DecodeGif and DecodeImage only")
-        if not (decoded.animated and expand) and b.op != "DecodeGif":
+        if not framed and not (decoded.has_frames and expand):
             frames = frames[0]
-        return _converted(frames, decoded.step, dtype)
+        return _converted(_cropped(frames, *window[0].tolist()) if window else frames, decoded.step, dtype)
+
+    return run
+
+
+def _cropped(image: Array, top: int, left: int, height: int, width: int) -> Array:
+    if top + height > image.shape[0] or left + width > image.shape[1]:
+        raise errors.InvalidArgument(f"the crop window reaches beyond an image of shape {image.shape}")
+    return image[top : top + height, left : left + width]
+
+
+def extract_jpeg_shape(b: Bind) -> Run | Declined:
+    """Height, width and channels as the file has them."""
+    if find_spec("PIL") is None:
+        return b.decline(PILLOW)
+
+    def run(contents: Array, out: Array) -> None:
+        from PIL.JpegImagePlugin import JpegImageFile
+
+        image = _checked(lambda: JpegImageFile(BytesIO(contents.item())), contents.item())
+        out[:] = image.height, image.width, image.layers
 
     return run
 
@@ -281,7 +329,8 @@ def encode_jpeg(b: Bind) -> Run | Declined:
 
 def register(kernels: Kernels) -> None:
     kernels.kernel("DecodeRaw", allocates=True)(decode_raw)
-    for op in ("DecodeBmp", "DecodeGif", "DecodeImage", "DecodeJpeg", "DecodePng"):
+    for op in DECODERS:
         kernels.kernel(op, allocates=True)(decode)
+    kernels.kernel("ExtractJpegShape")(extract_jpeg_shape)
     kernels.kernel("EncodePng")(encode_png)
     kernels.kernel("EncodeJpeg")(encode_jpeg)
