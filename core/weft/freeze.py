@@ -1,15 +1,16 @@
 """Freezing: variables that a graph only reads become constants.
 
-A variable that anything else has to do with (an assignment, a loop's body) stays one, and so do all that read it.
+A variable that anything else has to do with, such as an assignment, stays one, and so do all that read it.
 What reads a constant needs not wait for anything, nor does anything need to wait for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import dtypes
+from .captures import Captures
 from .errors import WeftError
 from .graph import Graph, Node, TensorValue, topological_order
 from .op import Attrs, OpRegistry
@@ -26,19 +27,32 @@ REFERENCES = frozenset({"VariableV2", "Variable"})
 
 def freeze(graph: Graph, values: Mapping[str, Array], ops: OpRegistry) -> Graph:
     """The graph with constants for those variables, by the names of their nodes, that it only reads."""
-    users: dict[str, list[tuple[Node, int]]] = {name: [] for name in values if name in graph}
+    captures, taken = Captures(graph), {source for node in graph for source in node.inputs}
+    users = _users(graph, values)
+    frozen = {name: TensorValue(values[name]) for name, found in users.items()
+              if all(_only_reads(graph[name], node, index, ops) or captures.only_reads(node, index, taken)
+                     for node, index in found)}
+    handles = {name: value for name, value in frozen.items() if graph[name].op not in REFERENCES}
+    readers = {node.name: node for name in handles for node, _ in users[name]}
+    nodes = [_constant(name, value, graph[name].device) for name, value in frozen.items()]
+    for node in readers.values():
+        if node.op in _READS:
+            nodes += _READS[node.op](node, attributes(ops.get(node.op), node), handles[node.inputs[0].node])
+    handed = [captures.handed(node, {index: handles[source.node].dtype for index, source in enumerate(node.inputs)
+                                     if source.node in handles})
+              for node in readers.values() if node.op not in _READS]
+    graph = graph.replace(nodes=[*nodes, *handed], functions=captures.made or None)
+    return without_idle_controls(graph, {node.name for node in nodes})
+
+
+def _users(graph: Graph, names: Collection[str]) -> dict[str, list[tuple[Node, int]]]:
+    """For those of these nodes that are in the graph, the inputs that are tensors of them."""
+    users: dict[str, list[tuple[Node, int]]] = {name: [] for name in names if name in graph}
     for node in graph:
         for index, source in enumerate(node.inputs):
             if source.node in users:
                 users[source.node].append((node, index))
-    frozen = {name: TensorValue(values[name]) for name, found in users.items()
-              if all(_only_reads(graph[name], node, index, ops) for node, index in found)}
-    nodes = [_constant(name, value, graph[name].device) for name, value in frozen.items()]
-    for name, value in frozen.items():
-        if graph[name].op not in REFERENCES:
-            for node, _ in users[name]:
-                nodes += _READS[node.op](node, attributes(ops.get(node.op), node), value)
-    return without_idle_controls(graph.replace(nodes=nodes), {node.name for node in nodes})
+    return users
 
 
 def without_idle_controls(graph: Graph, idle: Iterable[str]) -> Graph:

@@ -31,13 +31,9 @@ def signature_graph(
     signature = saved.signature(name)
     if not signature.outputs:
         raise Unimplemented(f"signature '{name}' has no outputs: it is for its effects, and those are not run yet")
-    wanted = _nodes(signature.inputs, signature.outputs)
+    _check_there(signature, name, saved.graph)
     further = [parse_input(output).node for output in outputs]
-    for node in wanted:
-        if node not in saved.graph:
-            raise NotFound(f"signature '{name}' has a tensor of '{node}', which is not in the graph",
-                           hint=did_you_mean(node, saved.graph.nodes))
-    needed = ancestors(saved.graph.nodes, (*wanted, *further))
+    needed = ancestors(saved.graph.nodes, (*_nodes(signature.inputs, signature.outputs), *further))
     graph = saved.graph.replace(without=saved.graph.nodes.keys() - needed, nodes=_assets(saved, needed))
     calls = [node.name for node in graph if node.op != "NoOp"]
     graph, given = inline(graph, ops)
@@ -49,6 +45,13 @@ def signature_graph(
     kept = ancestors(graph.nodes, (*_nodes(inputs, results), *further))
     graph = graph.replace(without=graph.nodes.keys() - kept)
     return _without_functions(graph), replace(signature, inputs=inputs, outputs=results)
+
+
+def _check_there(signature: Signature, name: str, graph: Graph) -> None:
+    for node in _nodes(signature.inputs, signature.outputs):
+        if node not in graph:
+            raise NotFound(f"signature '{name}' has a tensor of '{node}', which is not in the graph",
+                           hint=did_you_mean(node, graph.nodes))
 
 
 def _nodes(*sides: Mapping[str, Place]) -> list[str]:
