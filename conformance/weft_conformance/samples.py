@@ -50,6 +50,29 @@ BY_OP |= {
     "Multinomial": (((2, 4),), ((1, 9),)), "StatelessMultinomial": (((2, 4),), ((1, 9),)),
     "_FusedMatMul": (((3, 4), (4, 5), (5,)), ((33, 65), (65, 17), (17,))),
 }
+VOLUME = (2, 4, 6, 4, 3)
+BY_OP |= {
+    "_FusedConv2D": tuple(((*i,), (3, 3, i[3], 5), (5,)) for i in IMAGES),
+    "Conv2DBackpropInput": tuple(((k, k, 3, 5), (2, n, n, 5)) for k in (1, 3) for n in (4, 6, 8)),
+    "Conv2DBackpropFilter": tuple(((2, 8, 8, 3), (2, n, n, 5)) for n in (4, 6, 8)),
+    "DepthwiseConv2dNativeBackpropInput": tuple(((3, 3, 3, 2), (2, n, n, 6)) for n in (4, 6, 8)),
+    "DepthwiseConv2dNativeBackpropFilter": tuple(((2, 8, 8, 3), (2, n, n, 6)) for n in (4, 6, 8)),
+    "Conv3D": ((VOLUME, (2, 3, 3, 3, 5)),),
+    "Conv3DBackpropInputV2": (((2, 3, 3, 3, 5), (2, 4, 6, 4, 5)), ((2, 3, 3, 3, 5), (2, 2, 3, 2, 5))),
+    "Conv3DBackpropFilterV2": ((VOLUME, (2, 4, 6, 4, 5)), (VOLUME, (2, 2, 3, 2, 5))),
+    "Dilation2D": tuple((i, (2, 3, i[3])) for i in IMAGES),
+    "FusedBatchNormGrad": tuple((i, i, *((i[3],),) * 4) for i in IMAGES),
+    "MaxPoolGrad": tuple((i,) * 3 for i in IMAGES), "LRNGrad": tuple((i,) * 3 for i in IMAGES),
+    "MaxPool3DGrad": ((VOLUME,) * 3,),
+    "SparseSoftmaxCrossEntropyWithLogits": (((3, 5),), ((4, 7),)),
+    "LSTMBlockCell": (((2, 3), (2, 4), (2, 4), (7, 16), (4,), (4,), (4,), (16,)),),
+    "EditDistance": (((3,), (2,)),),
+    **dict.fromkeys(("CTCLoss", "CTCGreedyDecoder", "CTCBeamSearchDecoder"), (((5, 2, 3),),)),
+    **dict.fromkeys(("AvgPool3D", "AvgPool3DGrad", "MaxPool3D"), ((VOLUME,),)),
+    **{op: tuple((i,) for i in IMAGES) for op in ("AvgPoolGrad", "LRN", "MaxPoolV2", "MaxPoolWithArgmax")},
+}
+BY_OP["BiasAddV1"] = BY_OP["BiasAdd"]
+BY_OP["FusedBatchNormGradV2"] = BY_OP["FusedBatchNormGradV3"] = BY_OP["FusedBatchNormGrad"]
 BY_OP["LogSoftmax"] = BY_OP["Softmax"]
 BY_OP["FusedBatchNormV2"] = BY_OP["FusedBatchNormV3"] = BY_OP["FusedBatchNorm"]
 
@@ -61,6 +84,13 @@ ATTRS: dict[str, tuple[Any, ...]] = {  # attributes that have no default, or who
 ATTRS_BY_OP: dict[str, dict[str, tuple[Any, ...]]] = {  # all values to try, the default is none of them
     "Einsum": {"N": (2,), "equation": ("ab,bc->ac", "...ab,...bc->...ca", "ab,ab->b", "abc,acd->adb")},
     "_FusedMatMul": {"num_args": (1,), "fused_ops": (("BiasAdd",), ("BiasAdd", "Relu"), ("BiasAdd", "Tanh"))},
+    "_FusedConv2D": {"num_args": (1,), "TArgs": ((dtypes.float32,),), "strides": ((1, 1, 1, 1),),
+                     "fused_ops": (("BiasAdd",), ("BiasAdd", "Relu"), ("BiasAdd", "Elu"), ("BiasAdd", "LeakyRelu"))},
+    "Dilation2D": {"rates": ((1, 1, 1, 1), (1, 2, 2, 1))},
+    "CTCBeamSearchDecoder": {"beam_width": (4,), "top_paths": (2, 1)},
+    **{op: {"ksize": ((1, 2, 2, 2, 1),), "strides": ((1, 1, 1, 1, 1), (1, 2, 2, 2, 1))} for op in (
+        "AvgPool3D", "AvgPool3DGrad", "Conv3D", "Conv3DBackpropFilterV2", "Conv3DBackpropInputV2", "MaxPool3D",
+        "MaxPool3DGrad")},
     **{op: {"seed": (1,), "seed2": (2,)} for op in ("Multinomial", "RandomShuffle", "RandomStandardNormal",
                                                     "RandomUniform", "RandomUniformInt", "TruncatedNormal")},
 }
@@ -110,7 +140,7 @@ def _operand(tensor: Any, shape: tuple[int, ...], rng: np.random.Generator) -> A
     if tensor.arg == "indices":
         return rng.integers(0, 4, shape).astype(tensor.dtype.numpy)
     drawn = numbers(tensor.dtype, () if tensor.arg == "constant_values" else shape, rng)
-    return np.abs(drawn) if tensor.arg == "variance" else drawn
+    return np.abs(drawn) if tensor.arg in ("variance", "reserve_space_2") else drawn
 
 
 def _attributes(op: Any, dtype: DType | None) -> Iterator[dict[str, Any]]:
@@ -162,4 +192,20 @@ INTEGERS: dict[str, Any] = {
     "minval": lambda _, d: np.array(2, d.numpy),
     "maxval": lambda _, d: np.array(99, d.numpy),
     "num_samples": lambda _, d: np.array(3, d.numpy),
+    "Conv2DBackpropInput.input_sizes": lambda _, d: np.array([8, 8], d.numpy),
+    "Conv2DBackpropFilter.filter_sizes": lambda _, d: np.array([3, 3, 3, 5], d.numpy),
+    "Conv3DBackpropInputV2.input_sizes": lambda _, d: np.array(VOLUME, d.numpy),
+    "Conv3DBackpropFilterV2.filter_sizes": lambda _, d: np.array([2, 3, 3, 3, 5], d.numpy),
+    "DepthwiseConv2dNativeBackpropInput.input_sizes": lambda _, d: np.array([2, 8, 8, 3], d.numpy),
+    "DepthwiseConv2dNativeBackpropFilter.filter_sizes": lambda _, d: np.array([3, 3, 3, 2], d.numpy),
+    "MaxPoolV2.ksize": lambda _, d: np.array([1, 2, 2, 1], d.numpy),
+    "orig_input_shape": lambda shape, d: np.array(shape, d.numpy),
+    "SparseSoftmaxCrossEntropyWithLogits.labels": lambda shape, d: np.arange(shape[0], dtype=d.numpy),
+    "sequence_length": lambda shape, d: np.full(shape[1], shape[0] - 1, d.numpy),
+    "labels_indices": lambda _, d: np.array([[0, 0], [0, 1], [1, 0]], d.numpy),
+    "labels_values": lambda _, d: np.array([0, 1, 1], d.numpy),
+    "hypothesis_indices": lambda _, d: np.array([[0, 0], [0, 1], [1, 0]], d.numpy),
+    "truth_indices": lambda _, d: np.array([[0, 0], [2, 0]], d.numpy),
+    "hypothesis_shape": lambda _, d: np.array([2, 2], d.numpy),
+    "truth_shape": lambda _, d: np.array([3, 2], d.numpy),
 }

@@ -151,7 +151,8 @@ def _explicit_pads(attrs: Mapping[str, Any], rank: int) -> list[tuple[int, int]]
 def window_taps(length: int, kernel: int, stride: int, slide: Window) -> list[tuple[slice, slice]]:
     """For each place in the window: the outputs that find an element there (not padding), and those elements."""
     assert slide.size is not None
-    taps = (tap_slices(length, stride, slide.size, tap - slide.before) for tap in range(kernel))
+    reached = range(max(0, slide.before - (slide.size - 1) * stride), min(kernel, slide.before + length))
+    taps = (tap_slices(length, stride, slide.size, tap - slide.before) for tap in reached)
     return [found for found in taps if found is not None]
 
 

@@ -120,3 +120,11 @@ def test_a_window_that_is_not_known_leaves_the_shape_open():
     attrs = {"T": dtypes.float32, "padding": "SAME", "data_format": "NHWC"}
     got = RULES["MaxPoolV2"].function(attrs, info(dtypes.float32, (1, 2, 3, 4)), ksize, ksize)
     assert got.shape == (None,) * 4
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AvgPool"])
+def test_a_window_costs_no_more_than_what_it_reaches(op):
+    x = random(1, 3, 3, 2)
+    (got,) = run(op, x, **window((2**31 - 1, 2**31 - 1), (1, 1), "SAME"))
+    want = x.max((1, 2)) if op == "MaxPool" else x.mean((1, 2))
+    np.testing.assert_allclose(got, np.broadcast_to(want[:, None, None], x.shape))
