@@ -6,8 +6,9 @@ reference refuses is no sample.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from .arrays import generator, numbers, special
 
 Array = np.ndarray[Any, Any]
 Shapes = tuple[tuple[int, ...], ...]
+IMAGE_FILES = Path(__file__).parent / "data" / "images"
 
 SAME: tuple[Shapes, ...] = (((7,),), ((3, 5),), ((2, 3, 4),), ((),), ((1,),), ((0, 4),), ((2, 3, 4, 6),), ((1031,),))
 BROADCAST: tuple[Shapes, ...] = (((3, 5), (5,)), ((3, 1), (1, 5)), ((3, 5), ()), ((), (2, 3)), ((2, 1, 4), (3, 1)))
@@ -42,9 +44,28 @@ BY_OP: dict[str, tuple[Shapes, ...]] = {
 BY_OP["LogSoftmax"] = BY_OP["Softmax"]
 BY_OP["FusedBatchNormV2"] = BY_OP["FusedBatchNormV3"] = BY_OP["FusedBatchNorm"]
 
+BOXES: Shapes = ((9, 4), (9,))
+BY_OP |= {
+    **{f"Resize{how}": tuple((i,) for i in IMAGES) for how in ("Area", "Bicubic", "Bilinear", "NearestNeighbor",
+                                                                "NearestNeighborGrad")},
+    **{f"{op}Grad": (((1, 5, 6, 3), (1, 8, 7, 3)),) for op in ("ResizeBicubic", "ResizeBilinear", "ScaleAndTranslate")},
+    "ScaleAndTranslate": tuple((i,) for i in IMAGES),
+    "CropAndResize": tuple((i, (3, 4)) for i in IMAGES),
+    "ImageProjectiveTransformV2": (((2, 8, 8, 3), (1, 8)), ((2, 7, 9, 4), (2, 8))),
+    "ImageProjectiveTransformV3": (((2, 8, 8, 3), (1, 8), ()), ((2, 7, 9, 4), (2, 8), ())),
+    **{f"NonMaxSuppression{version}": (BOXES,) for version in ("", "V2", "V3", "V4", "V5")},
+    "NonMaxSuppressionWithOverlaps": (((9, 9), (9,)),),
+    "CombinedNonMaxSuppression": (((2, 9, 1, 4), (2, 9, 3)), ((1, 9, 3, 4), (1, 9, 3))),
+    **dict.fromkeys(("AdjustContrastv2", "AdjustHue", "AdjustSaturation"), (((2, 5, 4, 3), ()), ((5, 4, 3), ()))),
+    **dict.fromkeys(("HSVToRGB", "RGBToHSV"), (((5, 3),), ((2, 4, 4, 3),))),
+    "DrawBoundingBoxes": (((2, 8, 8, 3), (2, 4, 4)),), "DrawBoundingBoxesV2": (((2, 8, 8, 3), (2, 4, 4), (3, 4)),),
+    **dict.fromkeys(("EncodeJpeg", "EncodePng"), (((5, 6, 3),), ((5, 6, 1),))),
+}
+
 ATTRS: dict[str, tuple[Any, ...]] = {  # attributes that have no default, or whose values are worth trying
     "N": (3,), "num": (3,), "num_split": (2,), "axis": (0, 1, -1), "batch_dims": (0,), "ksize": ((1, 2, 2, 1),),
     "strides": ((1, 1, 1, 1), (1, 2, 2, 1)), "squeeze_dims": ((),), "shape": (None,), "padding": ("SAME", "VALID"),
+    "interpolation": ("NEAREST", "BILINEAR"),
 }
 TYPES = ("float32", "int32", "int64", "bool")  # of attributes beside the one that is varied
 
@@ -72,13 +93,14 @@ def samples(op: Any, dtype: DType | None, values: tuple[str, ...]) -> Iterator[S
     """Samples of an op whose varied type attribute is `dtype`; `values` names the inputs that metadata reads."""
     for attrs in _attributes(op, dtype):
         tensors = op.expand_inputs(attrs)
-        known = frozenset(i for i, t in enumerate(tensors) if t.arg in values or t.arg in INTEGERS)
-        wide = [i for i, t in enumerate(tensors) if t.arg not in INTEGERS]
+        given: dict[str, Any] = {t.arg: INTEGERS.get(f"{op.name}/{t.arg}", INTEGERS.get(t.arg)) for t in tensors}
+        known = frozenset(i for i, t in enumerate(tensors) if t.arg in values or given[t.arg])
+        wide = [i for i, t in enumerate(tensors) if not given[t.arg]]
         shapes = BY_OP.get(op.name) or (*SAME, *(BROADCAST if len(wide) == 2 else ()))
         for number, shape in enumerate(shapes):
             rng = generator(op.name, dtype, number)
             main = dict(zip(wide, shape if len(shape) > 1 else shape * len(wide), strict=False))
-            inputs = tuple(INTEGERS[t.arg](shape[0], t.dtype) if t.arg in INTEGERS
+            inputs = tuple(given[t.arg](shape[0], t.dtype) if given[t.arg]
                            else _operand(t, main.get(i, shape[-1]), rng) for i, t in enumerate(tensors))
             yield Sample(attrs, inputs, known)
         if op.name not in BY_OP and dtype is not None and dtype.kind == "f" and len(wide) == len(tensors):
@@ -120,7 +142,17 @@ def _axis(shape: tuple[int, ...], dtype: DType) -> Array:
     return np.array(len(shape) - 1 if shape else 0, dtype.numpy)
 
 
-INTEGERS: dict[str, Any] = {  # inputs that say how, by what they are called: from the first shape and their type
+def _always(*elements: Any) -> Callable[..., Array]:
+    """The same vector for every shape, or the same scalar."""
+    return lambda _shape, d: np.array(elements if len(elements) > 1 else elements[0], d.numpy)
+
+
+def _image(kind: str) -> Callable[..., Array]:
+    return _always((IMAGE_FILES / f"pixels.{kind}").read_bytes())
+
+
+# inputs that say how, by what they are called, or by the op and that: from the first shape and their type
+INTEGERS: dict[str, Any] = {
     "axis": _axis, "dim": _axis, "dimension": _axis, "split_dim": _axis,
     "reduction_indices": lambda shape, d: np.arange(len(shape))[-1:].astype(d.numpy),
     "perm": lambda shape, d: np.arange(len(shape))[::-1].astype(d.numpy),
@@ -132,4 +164,14 @@ INTEGERS: dict[str, Any] = {  # inputs that say how, by what they are called: fr
     "size": lambda shape, d: np.array([max(n - 1, 0) for n in shape], d.numpy),
     "end": lambda shape, d: np.array([max(n - 1, 0) for n in shape], d.numpy),
     "strides": lambda shape, d: np.ones(len(shape), d.numpy),
+    "box_ind": _always(0, 0, 0), "crop_size": _always(3, 4), "output_shape": _always(5, 6),
+    "max_output_size": _always(4), "max_output_size_per_class": _always(4), "max_total_size": _always(5),
+    "iou_threshold": _always(0.5), "overlap_threshold": _always(0.5), "score_threshold": _always(0),
+    "soft_nms_sigma": _always(0.5), "translation": _always(0.5, -1), "crop_window": _always(0, 1, 2, 1),
+    "DecodeRaw/bytes": _always(b"sixteen bytes ab", b"and sixteen more"),
+    **{f"{op}/size": _always(5, 6) for op in BY_OP if op.startswith(("Resize", "ScaleAndTranslate"))},
+    **{f"{op}/scale": _always(0.75, 1.5) for op in ("ScaleAndTranslate", "ScaleAndTranslateGrad")},
+    **{f"{op}/contents": _image(kind) for op, kind in {
+        "DecodeAndCropJpeg": "jpeg", "DecodeBmp": "bmp", "DecodeGif": "gif", "DecodeImage": "bmp", "DecodeJpeg": "jpeg",
+        "DecodePng": "png", "DecodeWebP": "webp", "ExtractJpegShape": "jpeg"}.items()},
 }

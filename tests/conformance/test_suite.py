@@ -123,12 +123,17 @@ def test_a_broken_rule_is_an_assertion_that_says_what_was_expected(monkeypatch):
         weft_conformance.case("ordering.work_on_one_stream_is_done_in_order")("EXAMPLE:0")
 
 
+FLOAT32 = weft.api.dtypes.float32
+
+
 def test_every_op_of_the_reference_has_samples_that_it_takes():
     on, without = Subject("CPU:0"), []
     for op in sorted({k.op for k in on.kernels()}):
         definition = on.host.registries.ops.get(op)
         rule = on.host.registries.ops.metadata(definition)
-        dtype = weft.api.dtypes.float32 if varied_type(definition) else None
+        attr = varied_type(definition)
+        allowed = definition.attrs[attr].allowed if attr else None
+        dtype = None if attr is None else min(allowed or [FLOAT32], key=lambda d: d is not FLOAT32)
         if not any(runs(on, op, sample) for sample in samples(definition, dtype, rule.values if rule else ())):
             without.append(op)
     assert not without
