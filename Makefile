@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 MANIFESTS := requirements.txt constraints.txt $(wildcard pyproject.toml */pyproject.toml plugins/*/pyproject.toml)
 
-.PHONY: demo test check bench opencl-cpu clean
+.PHONY: demo test check bench opencl-cpu ops-page clean
 demo: $(VENV)/.ready
 	$(VENV)/bin/python examples/digits/demo.py
 
@@ -32,6 +32,11 @@ $(VENV)/.ready: $(MANIFESTS)
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	touch $@
+
+# The page of ops, from the table that `weft ops` shows; a test compares them.
+ops-page: $(VENV)/.ready
+	{ sed '/^| op/,$$d' docs/ops.md; $(VENV)/bin/weft ops --tier 1 2 3 4 --device CPU --markdown; } > docs/ops.md.new
+	mv docs/ops.md.new docs/ops.md
 
 clean:
 	rm -rf $(VENV)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from weft.device import DeviceType
+from weft.dtypes import of_numpy
 from weft.kernel import Bind, Declined, KernelPack
 from weft.op import infer
 from weft.registries import Registries
@@ -46,3 +47,23 @@ def run_op(name: str, inputs: list[np.ndarray[Any, Any]], attrs: dict[str, Any])
             getattr(bound, "run", bound)(*inputs, *made)
         return made
     raise AssertionError(f"no kernel for {name} {attrs}: {REGISTRIES.kernels.failures}")
+
+
+def outputs(name: str, *inputs: Any, **attrs: Any) -> list[np.ndarray[Any, Any]]:
+    """`run_op` with the attributes of types and counts taken from the inputs."""
+    arrays = [np.asarray(x) for x in inputs]
+    return run_op(name, arrays, attributes(name, arrays, attrs))
+
+
+def attributes(name: str, inputs: list[np.ndarray[Any, Any]], attrs: dict[str, Any]) -> dict[str, Any]:
+    """`attrs`, the defaults, and types and counts as the inputs have them; lists of inputs are equally long."""
+    defined = REGISTRIES.ops.get(name)
+    found: dict[str | None, Any] = {n: a.default for n, a in defined.attrs.items()}
+    lists = [bool(arg.number_attr or arg.type_list_attr) for arg in defined.inputs]
+    given = list(inputs)
+    for arg, is_list in zip(defined.inputs, lists, strict=True):
+        count = (len(inputs) - lists.count(False)) // lists.count(True) if is_list else 1
+        mine, given = given[:count], given[count:]
+        types = tuple(of_numpy(x.dtype) for x in mine)
+        found |= {arg.number_attr: count, arg.type_attr: types[0], arg.type_list_attr: types}
+    return {n: v for n, v in (found | attrs).items() if n is not None}

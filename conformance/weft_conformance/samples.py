@@ -41,6 +41,17 @@ BY_OP: dict[str, tuple[Shapes, ...]] = {
     "Range": (((),) * 3,),
     "Fill": (((),),),
 }
+SQUARE: tuple[Shapes, ...] = (((3, 3),), ((2, 4, 4),), ((0, 2, 2),))
+SOLVED: tuple[Shapes, ...] = (((3, 3), (3, 2)), ((2, 4, 4), (2, 4, 1)))
+BY_OP |= {
+    "BatchMatMul": (((2, 3, 4), (2, 4, 5)), ((2, 4, 3), (2, 4, 5))),
+    "BatchMatMulV3": BY_OP["BatchMatMulV2"],
+    "Cholesky": SQUARE, "LogMatrixDeterminant": SQUARE, "MatrixDeterminant": SQUARE, "MatrixInverse": SQUARE,
+    "MatrixSolve": SOLVED, "MatrixTriangularSolve": SOLVED, "SelfAdjointEigV2": SQUARE,
+    "Einsum": (((3, 4), (4, 5)), ((4, 4), (4, 4)), ((2, 3, 4), (2, 4, 5))),
+    "Multinomial": (((2, 4),), ((1, 9),)), "StatelessMultinomial": (((2, 4),), ((1, 9),)),
+    "_FusedMatMul": (((3, 4), (4, 5), (5,)), ((33, 65), (65, 17), (17,))),
+}
 BY_OP["LogSoftmax"] = BY_OP["Softmax"]
 BY_OP["FusedBatchNormV2"] = BY_OP["FusedBatchNormV3"] = BY_OP["FusedBatchNorm"]
 
@@ -65,7 +76,13 @@ BY_OP |= {
 ATTRS: dict[str, tuple[Any, ...]] = {  # attributes that have no default, or whose values are worth trying
     "N": (3,), "num": (3,), "num_split": (2,), "axis": (0, 1, -1), "batch_dims": (0,), "ksize": ((1, 2, 2, 1),),
     "strides": ((1, 1, 1, 1), (1, 2, 2, 1)), "squeeze_dims": ((),), "shape": (None,), "padding": ("SAME", "VALID"),
-    "interpolation": ("NEAREST", "BILINEAR"),
+    "message": (b"sampled",), "interpolation": ("NEAREST", "BILINEAR"),
+}
+ATTRS_BY_OP: dict[str, dict[str, tuple[Any, ...]]] = {  # all values to try, the default is none of them
+    "Einsum": {"N": (2,), "equation": ("ab,bc->ac", "...ab,...bc->...ca", "ab,ab->b", "abc,acd->adb")},
+    "_FusedMatMul": {"num_args": (1,), "fused_ops": (("BiasAdd",), ("BiasAdd", "Relu"), ("BiasAdd", "Tanh"))},
+    **{op: {"seed": (1,), "seed2": (2,)} for op in ("Multinomial", "RandomShuffle", "RandomStandardNormal",
+                                                    "RandomUniform", "RandomUniformInt", "TruncatedNormal")},
 }
 TYPES = ("float32", "int32", "int64", "bool")  # of attributes beside the one that is varied
 
@@ -93,15 +110,15 @@ def samples(op: Any, dtype: DType | None, values: tuple[str, ...]) -> Iterator[S
     """Samples of an op whose varied type attribute is `dtype`; `values` names the inputs that metadata reads."""
     for attrs in _attributes(op, dtype):
         tensors = op.expand_inputs(attrs)
-        given: dict[str, Any] = {t.arg: INTEGERS.get(f"{op.name}/{t.arg}", INTEGERS.get(t.arg)) for t in tensors}
-        known = frozenset(i for i, t in enumerate(tensors) if t.arg in values or given[t.arg])
-        wide = [i for i, t in enumerate(tensors) if not given[t.arg]]
+        says = [INTEGERS.get(f"{op.name}.{t.arg}", INTEGERS.get(t.arg)) for t in tensors]
+        known = frozenset(i for i, t in enumerate(tensors) if t.arg in values or says[i])
+        wide = [i for i, says_how in enumerate(says) if not says_how]
         shapes = BY_OP.get(op.name) or (*SAME, *(BROADCAST if len(wide) == 2 else ()))
         for number, shape in enumerate(shapes):
             rng = generator(op.name, dtype, number)
             main = dict(zip(wide, shape if len(shape) > 1 else shape * len(wide), strict=False))
-            inputs = tuple(given[t.arg](shape[0], t.dtype) if given[t.arg]
-                           else _operand(t, main.get(i, shape[-1]), rng) for i, t in enumerate(tensors))
+            inputs = tuple(make(shape[0], t.dtype) if make else _operand(t, main.get(i, shape[-1]), rng)
+                           for i, (t, make) in enumerate(zip(tensors, says, strict=True)))
             yield Sample(attrs, inputs, known)
         if op.name not in BY_OP and dtype is not None and dtype.kind == "f" and len(wide) == len(tensors):
             edge = special(dtype)
@@ -118,7 +135,8 @@ def _operand(tensor: Any, shape: tuple[int, ...], rng: np.random.Generator) -> A
 
 def _attributes(op: Any, dtype: DType | None) -> Iterator[dict[str, Any]]:
     """A first choice of all attributes, then each other value of each, one at a time."""
-    choices = {name: _choices(name, attr, dtype if name == varied_type(op) else None)
+    given = ATTRS_BY_OP.get(op.name, {})
+    choices = {name: list(given.get(name, ())) or _choices(name, attr, dtype if name == varied_type(op) else None)
                for name, attr in op.attrs.items()}
     if all(choices.values()):
         first = {name: options[0] for name, options in choices.items()}
@@ -151,7 +169,7 @@ def _image(kind: str) -> Callable[..., Array]:
     return _always((IMAGE_FILES / f"pixels.{kind}").read_bytes())
 
 
-# inputs that say how, by what they are called, or by the op and that: from the first shape and their type
+# Inputs that say how, by what they are called, after their op where that tells more: of the first shape and their type.
 INTEGERS: dict[str, Any] = {
     "axis": _axis, "dim": _axis, "dimension": _axis, "split_dim": _axis,
     "reduction_indices": lambda shape, d: np.arange(len(shape))[-1:].astype(d.numpy),
@@ -164,14 +182,23 @@ INTEGERS: dict[str, Any] = {
     "size": lambda shape, d: np.array([max(n - 1, 0) for n in shape], d.numpy),
     "end": lambda shape, d: np.array([max(n - 1, 0) for n in shape], d.numpy),
     "strides": lambda shape, d: np.ones(len(shape), d.numpy),
+    **{f"{op}{suffix}.fft_length": lambda shape, d, rank=rank: np.array(shape[-rank:], d.numpy) // 2
+       for op in ("RFFT", "IRFFT") for rank, suffix in ((1, ""), (2, "2D"), (3, "3D"))},
+    "seed": lambda _, d: np.array([1, 2], d.numpy),
+    "key": lambda _, d: np.array([3], d.numpy),
+    "counter": lambda _, d: np.array([4, 5], d.numpy),
+    "alg": lambda _, d: np.array(1, d.numpy),
+    "minval": lambda _, d: np.array(2, d.numpy),
+    "maxval": lambda _, d: np.array(99, d.numpy),
+    "num_samples": lambda _, d: np.array(3, d.numpy),
     "box_ind": _always(0, 0, 0), "crop_size": _always(3, 4), "output_shape": _always(5, 6),
     "max_output_size": _always(4), "max_output_size_per_class": _always(4), "max_total_size": _always(5),
     "iou_threshold": _always(0.5), "overlap_threshold": _always(0.5), "score_threshold": _always(0),
     "soft_nms_sigma": _always(0.5), "translation": _always(0.5, -1), "crop_window": _always(0, 1, 2, 1),
-    "DecodeRaw/bytes": _always(b"sixteen bytes ab", b"and sixteen more"),
-    **{f"{op}/size": _always(5, 6) for op in BY_OP if op.startswith(("Resize", "ScaleAndTranslate"))},
-    **{f"{op}/scale": _always(0.75, 1.5) for op in ("ScaleAndTranslate", "ScaleAndTranslateGrad")},
-    **{f"{op}/contents": _image(kind) for op, kind in {
+    "DecodeRaw.bytes": _always(b"sixteen bytes ab", b"and sixteen more"),
+    **{f"{op}.size": _always(5, 6) for op in BY_OP if op.startswith(("Resize", "ScaleAndTranslate"))},
+    **{f"{op}.scale": _always(0.75, 1.5) for op in ("ScaleAndTranslate", "ScaleAndTranslateGrad")},
+    **{f"{op}.contents": _image(kind) for op, kind in {
         "DecodeAndCropJpeg": "jpeg", "DecodeBmp": "bmp", "DecodeGif": "gif", "DecodeImage": "bmp", "DecodeJpeg": "jpeg",
         "DecodePng": "png", "DecodeWebP": "webp", "ExtractJpegShape": "jpeg"}.items()},
 }

@@ -1,12 +1,13 @@
 """The versioned public contract of plugins, re-exports only: a plugin imports this module and nothing else of weft."""
 
-from . import dtypes, errors, geometry
+from . import dtypes, errors, geometry, wire
 from .allocator import AllocatorStats, HostAllocator, PlainAllocator
 from .async_value import DEAD, AsyncValue, available, failed
 from .device import STREAM, Device
 from .disk_cache import DiskCache
 from .dtypes import DType
 from .errors import Unavailable
+from .forked import inherited
 from .hookspecs import DeviceRegistrar, KernelPackRegistrar, OpRegistrar, hookimpl
 from .host_kernel import Callee, HostKernels
 from .host_type import F32, F64, I1, I32, I64, Chain, HostType, String, Tensor
@@ -15,6 +16,7 @@ from .op import Attrs
 from .op_spec import OpSpec
 from .running.step import Step
 from .tensor import TensorMetadata, ValueInfo, info
+from .tensor_proto import TensorValue
 from .work_queue import ConcurrentWorkQueue, WorkQueueConfig
 
 API = (1, 0)  # major: what breaks plugins; minor: what adds to them
@@ -54,6 +56,7 @@ __all__ = [
     "String",
     "Tensor",
     "TensorMetadata",
+    "TensorValue",
     "Unavailable",
     "ValueInfo",
     "WorkQueueConfig",
@@ -64,4 +67,6 @@ __all__ = [
     "geometry",
     "hookimpl",
     "info",
+    "inherited",
+    "wire",
 ]

@@ -37,6 +37,22 @@ def _broadcast_dim(x: int | None, y: int | None) -> int | None:
     return max(x or 0, y or 0) or None
 
 
+def broadcast_gradient_axes(
+    a: Sequence[int | None], b: Sequence[int | None]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The axes of the broadcast shape to sum over for the gradient by each of two tensors of these shapes.
+
+    Raises InvalidArgument when the shapes do not fit.
+    """
+    shapes = tuple(a), tuple(b)
+    rank = len(broadcast_shapes(*shapes) or ())
+    if shapes[0] == shapes[1]:
+        return (), ()
+    padded = ((1,) * (rank - len(shape)) + shape for shape in shapes)
+    first, second = (tuple(i for i, length in enumerate(shape) if length == 1) for shape in padded)
+    return first, second
+
+
 def reduction_axes(rank: int, axes: Sequence[int]) -> tuple[int, ...]:
     """Axes as a reduction's input lists them, negative ones from the end: counted from 0, in order.
 
@@ -64,7 +80,8 @@ def window(
     length: int | None, kernel: int | None, stride: int, dilation: int = 1, padding: str = "VALID",
     explicit: tuple[int, int] = (0, 0),
 ) -> Window:
-    """`kernel` taps, `dilation` apart, every `stride` along `length` elements. Raises InvalidArgument."""
+    """`kernel` taps, `dilation` apart, every `stride` along `length` elements; no place for a kernel that is a little
+    longer, as TensorFlow has it. Raises InvalidArgument."""
     if stride < 1 or dilation < 1:
         raise InvalidArgument(f"stride {stride} and dilation {dilation} must be greater than 0")
     if padding == "SAME":
@@ -78,37 +95,53 @@ def window(
     if length is None or kernel is None:
         return Window(None, before, after)
     room = length + before + after - ((kernel - 1) * dilation + 1)
-    if room < 0:
+    if room <= -2 * stride:
         raise InvalidArgument(f"a window of {kernel} with dilation {dilation} does not fit into {length} elements"
                               f" padded with {before} and {after}: negative output size")
-    return Window(room // stride + 1, before, after)
+    return Window(max(room // stride + 1, 0), before, after)
+
+
+def patch_window(length: int | None, taps: int, stride: int, rate: int, padding: str) -> Window:
+    """`window` of ExtractImagePatches: one that lacks less than two strides to fit gives no patches, and no error."""
+    lacking = 0 if length is None else (taps - 1) * rate + 1 - length
+    if padding == "VALID" and 0 < lacking < 2 * stride:
+        return Window(0, 0, 0)
+    return window(length, taps, stride, rate, padding)
 
 
 def spatial_windows(
     attrs: Mapping[str, Any], lengths: Sequence[int | None], taps: Sequence[int | None]
 ) -> list[Window]:
-    """How the window of a convolution or pooling op with these attributes slides along height and width.
+    """How the window of a convolution or pooling op with these attributes slides along each spatial dimension.
 
-    `lengths` and `taps` are those of the input and of the window, height and width. Raises InvalidArgument.
+    `lengths` and `taps` are those of the input and of the window, height and width or depth before them. Raises
+    InvalidArgument.
     """
-    strides, dilations = attrs["strides"], attrs.get("dilations", (1, 1, 1, 1))
+    rank = len(lengths) + 2
+    strides, dilations = attrs["strides"], attrs.get("dilations", (1,) * rank)
     for name, steps in (("strides", strides), ("dilations", dilations)):
-        if len(steps) != 4 or min(steps) < 1:
-            raise InvalidArgument(f"{name} must be 4 numbers greater than 0, given {list(steps)}")
-    pads = _explicit_pads(attrs)
-    h = attrs["data_format"].index("H")
-    return [window(lengths[i], taps[i], strides[h + i], dilations[h + i], attrs["padding"], pads[h + i])
-            for i in range(2)]
+        if len(steps) != rank or min(steps) < 1:
+            raise InvalidArgument(f"{name} must be {rank} numbers greater than 0, given {list(steps)}")
+    pads = _explicit_pads(attrs, rank)
+    first = first_spatial(attrs["data_format"])
+    return [window(length, taps[i], strides[first + i], dilations[first + i], attrs["padding"], pads[first + i])
+            for i, length in enumerate(lengths)]
 
 
-def _explicit_pads(attrs: Mapping[str, Any]) -> list[tuple[int, int]]:
+def first_spatial(data_format: str) -> int:
+    """The first spatial axis; the channels are before it or last."""
+    return 2 if data_format[1] == "C" else 1
+
+
+def _explicit_pads(attrs: Mapping[str, Any], rank: int) -> list[tuple[int, int]]:
     given = tuple(attrs.get("explicit_paddings", ()))
     if attrs["padding"] != "EXPLICIT":
         if given:
             raise InvalidArgument("explicit_paddings must be empty unless padding is EXPLICIT")
-        return [(0, 0)] * 4
-    if len(given) != 8 or min(given) < 0:
-        raise InvalidArgument(f"explicit_paddings must be 8 numbers that are not negative, given {list(given)}")
+        return [(0, 0)] * rank
+    if len(given) != 2 * rank or min(given) < 0:
+        raise InvalidArgument(f"explicit_paddings must be {2 * rank} numbers that are not negative, "
+                              f"given {list(given)}")
     pads = list(zip(given[::2], given[1::2], strict=True))
     if any(pads[0]) or any(pads[attrs["data_format"].index("C")]):
         raise InvalidArgument("explicit padding in the batch or depth dimension is not supported")
@@ -118,15 +151,18 @@ def _explicit_pads(attrs: Mapping[str, Any]) -> list[tuple[int, int]]:
 def window_taps(length: int, kernel: int, stride: int, slide: Window) -> list[tuple[slice, slice]]:
     """For each place in the window: the outputs that find an element there (not padding), and those elements."""
     assert slide.size is not None
-    found = []
-    for tap in range(kernel):
-        offset = tap - slide.before  # output o reads element o * stride + offset
-        first = max(0, -(offset // stride))
-        last = min(slide.size, (length - 1 - offset) // stride + 1)
-        if first < last:
-            start = first * stride + offset
-            found.append((slice(first, last), slice(start, start + (last - first - 1) * stride + 1, stride)))
-    return found
+    taps = (tap_slices(length, stride, slide.size, tap - slide.before) for tap in range(kernel))
+    return [found for found in taps if found is not None]
+
+
+def tap_slices(length: int, stride: int, size: int, offset: int) -> tuple[slice, slice] | None:
+    """Output o of `size` reads element o * stride + offset: the outputs for which there is one, and those elements."""
+    first = max(0, -(offset // stride))
+    last = min(size, (length - 1 - offset) // stride + 1)
+    if first >= last:
+        return None
+    start = first * stride + offset
+    return slice(first, last), slice(start, start + (last - first - 1) * stride + 1, stride)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,3 +242,45 @@ def _range(
     if size == 0:
         return slice(0, 0), 0
     return slice(first, last if last >= 0 else None, stride), size
+
+
+Label = str | int  # of an einsum's axes: those of an ellipsis are numbered from the end, -1 the last
+
+
+def einsum_labels(
+    equation: str, ranks: Sequence[int | None]
+) -> tuple[list[tuple[Label, ...]], tuple[Label, ...]] | None:
+    """The labels of each input's axes and of the output's; None where that needs a rank which is not known.
+
+    Any character is a label, a space too, as for TensorFlow. Raises InvalidArgument.
+    """
+    subscripts = equation.split("->")
+    if len(subscripts) != 2:
+        raise InvalidArgument(f"Expecting exactly one '->' in einsum equation: {equation}")
+    terms, result = subscripts[0].split(","), subscripts[1]
+    if len(terms) > 2 or len(terms) != len(ranks):
+        raise InvalidArgument(f"Expected {min(len(terms), 2)} inputs but got: {len(ranks)} for equation '{equation}'")
+    for term in (*terms, result):
+        if "." in term.replace("...", "", 1):
+            raise InvalidArgument(f"Expected at most one ellipsis and no other '.' in the subscript '{term}'")
+    if any(rank is None and "..." in term for term, rank in zip(terms, ranks, strict=True)):
+        return None
+    inputs = [_axis_labels(i, term, rank) for i, (term, rank) in enumerate(zip(terms, ranks, strict=True))]
+    broadcast = max(sum(isinstance(label, int) for label in labels) for labels in inputs)
+    if broadcast and "..." not in result:
+        raise InvalidArgument(f"Output contains {broadcast} broadcasting dimension(s) but no ellipsis (...) was found "
+                              f"in the output subscript of '{equation}'")
+    output = _axis_labels(-1, result, len(result.replace("...", "")) + broadcast)
+    for label in output:
+        if not any(label in labels for labels in inputs):
+            raise InvalidArgument(f"Einsum output subscripts contain label '{label}' not in inputs: '{equation}'")
+    return inputs, output
+
+
+def _axis_labels(number: int, term: str, rank: int | None) -> tuple[Label, ...]:
+    before, ellipsis, after = term.partition("...")
+    rest = 0 if rank is None else rank - len(before) - len(after)
+    if rest < 0 or (rest and not ellipsis):
+        raise InvalidArgument(f"Expected input {number} of subscript '{term}' to have "
+                              f"{'at least ' if ellipsis else ''}rank {len(before) + len(after)} but got: {rank}")
+    return (*before, *range(-rest, 0), *after)

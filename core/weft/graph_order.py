@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from .errors import InvalidArgument
@@ -22,6 +22,19 @@ def consumers(nodes: Mapping[str, Node]) -> dict[str, list[Node]]:
             if name in found:
                 found[name].append(node)
     return found
+
+
+def ancestors(nodes: Mapping[str, Node], names: Iterable[str]) -> set[str]:
+    """These nodes and all that they depend on, data and control; names that no node has are passed over."""
+    stack = list(names)
+    seen: set[str] = set()
+    while stack:
+        name = stack.pop()
+        if name not in seen and name in nodes:
+            seen.add(name)
+            stack += [i.node for i in nodes[name].inputs]
+            stack += nodes[name].controls
+    return seen
 
 
 def topological_order(graph: Graph | Mapping[str, Node]) -> list[Node]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from . import graphdef_text, wire
@@ -41,11 +43,18 @@ def load(path: str | os.PathLike[str], *, text: bool | None = None) -> Graph:
     graphs that are not well formed.
     """
     file = Path(path)
-    try:
-        _check_file(file)
+    with reading(file):
+        check_file(file)
         if file.suffix.lower() in TEXT_SUFFIXES if text is None else text:
             return loads(graphdef_text.parse(file.read_bytes(), str(file)))
         return _load_binary(file)
+
+
+@contextmanager
+def reading(file: Path) -> Iterator[None]:
+    """What goes wrong with a file inside names it, and is a typed error."""
+    try:
+        yield
     except WeftError as error:
         raise error.at(location=Location(str(file))) from error.__cause__
     except (OSError, ValueError) as error:
@@ -191,7 +200,7 @@ def _versions(graph: Graph) -> bytes:
 
 
 def _load_binary(file: Path) -> Graph:
-    view = _map(file)
+    view = map_file(file)
     what = next((name for at, magic, name in _FOREIGN if view[at : at + len(magic)] == magic), None)
     if what is not None:
         raise DataLoss(f"this is {what}, not a GraphDef")
@@ -209,7 +218,8 @@ def _load_binary(file: Path) -> Graph:
     return graph
 
 
-def _map(file: Path) -> memoryview:
+def map_file(file: Path) -> memoryview:
+    """The bytes of a file that is not empty, which come into memory when they are looked at."""
     with file.open("rb") as opened:
         return memoryview(mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ))
 
@@ -225,7 +235,7 @@ def _looks_like_text(start: bytes) -> bool:
     return b"{" in start and start.isascii() and all(byte >= 0x20 or byte in b"\t\n\r\f" for byte in start)
 
 
-def _check_file(file: Path) -> None:
+def check_file(file: Path) -> None:
     """Raises for what should not even be opened: opening a pipe would wait for ever."""
     if file.is_dir():
         saved = (file / "saved_model.pb").exists()

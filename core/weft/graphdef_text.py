@@ -1,4 +1,4 @@
-"""The text form of GraphDef, by protobuf's own parser and printer."""
+"""The text form of GraphDef and SavedModel, by protobuf's own parser and printer."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _PLACE = re.compile(r"^\d+:\d+ : ")
 _SHOWN = 300  # characters of protobuf's message, which may quote a whole line
 
 
-def parse(data: bytes, file: str) -> bytes:
-    """The binary form of a GraphDef in text form, `file` being its name in errors.
+def parse(data: bytes, file: str, kind: str = "GraphDef") -> bytes:
+    """The binary form of a GraphDef, or another kind of message, in text form; `file` is its name in errors.
 
     Raises InvalidArgument with the place in the text.
     """
@@ -33,14 +33,14 @@ def parse(data: bytes, file: str) -> bytes:
 
     from .messages import message_class
 
-    message = message_class("GraphDef")()
+    message = message_class(kind)()
     try:
         text_format.Parse(text, message)
         return message.SerializeToString(deterministic=True)
     except text_format.ParseError as error:
         raise _located(error, file) from None
     except EncodeError as error:
-        raise InvalidArgument(f"not a GraphDef: {error}", location=Location(file)) from None
+        raise InvalidArgument(f"not a {kind}: {error}", location=Location(file)) from None
 
 
 def _located(error: Exception, file: str) -> WeftError:

@@ -58,6 +58,13 @@ class FusedOp(NamedTuple):
     outputs: tuple[TensorMetadata, ...]
 
 
+Keep = Callable[[str, Callable[[], Any]], Any]  # what is kept under a name, made by whoever asks first
+
+
+def _keep_nothing(_: str, make: Callable[[], T]) -> T:
+    return make()
+
+
 class Bind:
     """What bind sees of its node.
 
@@ -67,11 +74,12 @@ class Bind:
     `op` the fusion's name, and `attrs` are empty.
     """
 
-    __slots__ = ("_prepared", "attrs", "device", "fused", "inputs", "node", "op", "outputs", "stream")
+    __slots__ = ("_prepared", "attrs", "device", "fused", "inputs", "keep", "node", "op", "outputs", "stream")
 
     def __init__(
         self, node: str, op: str, attrs: Attrs, inputs: tuple[ValueInfo, ...], outputs: tuple[TensorMetadata, ...],
         device: Device, stream: Stream, prepared: dict[Any, Any], fused: tuple[FusedOp, ...] = (),
+        keep: Keep = _keep_nothing,
     ) -> None:
         self.node = node
         self.op = op
@@ -81,6 +89,7 @@ class Bind:
         self.device = device
         self.stream = stream
         self.fused = fused
+        self.keep = keep
         self._prepared = prepared
 
     def decline(self, reason: str) -> Declined:
@@ -93,6 +102,11 @@ class Bind:
         if slot not in self._prepared:
             self._prepared[slot] = make()
         return self._prepared[slot]  # type: ignore[no-any-return]
+
+    def resource(self, kind: str, make: Callable[[], T]) -> T:
+        """What the session keeps for this node from run to run, one of each kind, made once: every kernel that is bound
+        to the node gets the same, and several threads may use it at once."""
+        return self.keep(f"{kind} of {self.node}", make)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True)

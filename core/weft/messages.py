@@ -2,7 +2,7 @@
 
 Their definitions are data/tensorflow_messages.json: by syntax and message, [number, name, type, label] of each
 field. A type is a scalar's, a message's, an enum's, or a map<key, value>; a label is repeated, packed or
-`oneof name`.
+`oneof name`. Enums within messages, and the few messages of google.protobuf that these hold, are in the same package.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, cast
 
+from .errors import DataLoss
+from .wire import Buffer
+
 if TYPE_CHECKING:
     from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
     from google.protobuf.message import Message
@@ -20,8 +23,8 @@ if TYPE_CHECKING:
 PACKAGE = "tensorflow"
 _MAP = re.compile(r"map<(\w+), ([\w.]+)>")
 _SCALARS = {
-    "double": 1, "float": 2, "int64": 3, "uint64": 4, "int32": 5, "fixed64": 6, "bool": 8, "string": 9,
-    "bytes": 12, "uint32": 13,
+    "double": 1, "float": 2, "int64": 3, "uint64": 4, "int32": 5, "fixed64": 6, "fixed32": 7, "bool": 8,
+    "string": 9, "bytes": 12, "uint32": 13, "sint64": 18,
 }
 _MESSAGE, _ENUM = 11, 14  # FieldDescriptorProto.Type
 _OPTIONAL: Any = 1  # FieldDescriptorProto.Label
@@ -34,6 +37,16 @@ def message_class(name: str) -> type[Message]:
     from google.protobuf import message_factory
 
     return message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"{PACKAGE}.{name}"))
+
+
+def parse_message(name: str, raw: Buffer) -> Message:
+    """The message called `name` in its binary form. Raises DataLoss."""
+    from google.protobuf.message import DecodeError
+
+    try:
+        return message_class(name).FromString(bytes(raw))
+    except DecodeError as error:
+        raise DataLoss(f"this is no {name}: {error}") from None
 
 
 @cache
@@ -61,9 +74,11 @@ def _pool() -> Any:
 
 def _add_message(file: FileDescriptorProto, name: str, rows: list[list[Any]], enums: dict[str, Any]) -> None:
     """A message's definition; an outer message stands in the table before those within it."""
-    outer, _, inner = name.rpartition(".")
-    parent = next((m for m in file.message_type if m.name == outer), None)
-    message = file.message_type.add(name=name) if parent is None else parent.nested_type.add(name=inner)
+    *outer, inner = name.split(".")
+    siblings: Any = file.message_type
+    for part in outer:
+        siblings = next(message for message in siblings if message.name == part).nested_type
+    message = siblings.add(name=inner)
     for number, field_name, kind, *label in rows:
         field = message.field.add(name=field_name, number=number, label=_OPTIONAL)
         pair = _MAP.fullmatch(kind)

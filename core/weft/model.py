@@ -1,43 +1,60 @@
-"""Model: a file loaded for answers. Inputs and outputs are found, and calling it runs a step."""
+"""Model: a file or a SavedModel loaded for answers. Inputs and outputs are found, and calling it runs a step."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from . import graphdef
-from .errors import InvalidArgument, NotFound, Unimplemented, WeftError, boundary
+from . import graphdef, saved_model
+from .errors import InvalidArgument, NotFound, WeftError, boundary
 from .graph import Graph
 from .place import Placement
 from .prune import needed_placeholders
 from .resolve import Resolved
+from .runtime import runtime
+from .saved_model import Place, SavedModel, Signature
 from .session import Session
+from .signature_graph import signature_graph
 from .tensor import TensorMetadata
 
+SERVING = "serving_default"  # the signature that is meant where none is named
+_NONE: Mapping[str, Signature] = MappingProxyType({})
 NO_OUTPUTS = frozenset({"NoOp", "Assert", "Print", "PrintV2", "SaveV2", "Save", "SaveSlices", "MergeV2Checkpoints",
                         "Const", "Placeholder", "PlaceholderV2"})
 
 
 class Model:
-    """A loaded model. `inputs` and `outputs` map names to metadata, in the order that calls use."""
+    """A loaded model. `inputs` and `outputs` map names to metadata, in the order that calls use; `signatures` are all
+    those of a SavedModel, by name.
+    """
 
-    def __init__(self, session: Session, inputs: Sequence[str] | None, outputs: Sequence[str] | None) -> None:
+    def __init__(
+        self, session: Session, inputs: Mapping[str, Place], outputs: Mapping[str, Place],
+        signatures: Mapping[str, Signature] = _NONE,
+    ) -> None:
+        """The step is made when it is first run: what cannot be run is no error before."""
         self.session = session
-        self._output_names = tuple(outputs) if outputs is not None else find_outputs(session)
-        self._input_names = tuple(inputs) if inputs is not None else find_inputs(session, self._output_names)
-        prepared = session.prepare(self._output_names, self._input_names)
-        function = prepared.program.functions["main"]
-        self.inputs: dict[str, TensorMetadata] = dict(zip(self._input_names, function.arg_metas, strict=True))
-        self.outputs: dict[str, TensorMetadata] = dict(zip(self._output_names, function.result_metas, strict=True))
-        fetches = self._output_names[0] if len(self._output_names) == 1 else {n: n for n in self._output_names}
-        self._step = session.make_callable(fetches, self._input_names)
+        self.signatures = signatures
+        self.inputs: dict[str, TensorMetadata] = {name: place.meta for name, place in inputs.items()}
+        self.outputs: dict[str, TensorMetadata] = {name: place.meta for name, place in outputs.items()}
+        self.fed = {name: place.tensor for name, place in inputs.items()}  # the session's names of inputs
+        self.fetched = {name: place.tensor for name, place in outputs.items()}
+        self._input_names = tuple(inputs)
+
+    @cached_property
+    def _step(self) -> Callable[..., Any]:
+        fetches: Any = self.fetched if len(self.fetched) != 1 else next(iter(self.fetched.values()))
+        return self.session.make_callable(fetches, tuple(self.fed.values()))
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Outputs for these inputs, in order or by name (or one dict by name): the array, or several in a dict.
 
-        Raises InvalidArgument when inputs are missing, unknown or do not fit.
+        Raises InvalidArgument when inputs are missing, unknown or do not fit; for a SavedModel also what is wrong
+        with a node that the outputs need.
         """
         if len(arrays) == 1 and isinstance(arrays[0], Mapping) and not named:
             named, arrays = dict(arrays[0]), ()
@@ -64,18 +81,67 @@ class Model:
 @boundary
 def load(
     path: str | os.PathLike[str], *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None,
-    device: str | None = None, config: Any = None,
+    device: str | None = None, config: Any = None, signature: str | None = None, tags: Collection[str] | None = None,
 ) -> Model:
-    """Load a frozen GraphDef (.pb, .pbtxt) for inference.
+    """Load a frozen GraphDef (.pb, .pbtxt), or a SavedModel's folder, for inference.
 
-    Without `outputs` they are the nodes whose results nobody takes; without `inputs` the placeholders that those
-    need. `device`, such as "CPU:0", is where nodes go that ask for none. Raises NotFound, InvalidArgument, DataLoss
-    for what cannot be read, and whatever is wrong with a node that the outputs need.
+    Of a GraphDef the outputs are, without `outputs`, the nodes whose results nobody takes, and the inputs, without
+    `inputs`, the placeholders that those need. Of a SavedModel they are those of its `signature` ("serving_default"),
+    in the graph that has exactly these `tags` ({"serve"}); `inputs` and `outputs` choose among them, or name other
+    tensors of the graph. Variables become constants. `device`, such as "CPU:0", is where nodes go that ask for none.
+
+    Raises NotFound, InvalidArgument, DataLoss for what cannot be read. What is wrong with a node that the outputs need
+    is raised here, but by a SavedModel, whose signature tells inputs and outputs, when it is called.
     """
     if Path(path).is_dir():
-        raise Unimplemented(f"'{os.fspath(path)}' is a folder: SavedModels are not read yet",
-                            hint="give the frozen graph, a .pb file")
-    return Model(Session(graphdef.load(path), config, device=device), inputs, outputs)
+        return _load_signature(Path(path), inputs, outputs, device, config, signature, tags)
+    if signature is not None or tags is not None:
+        raise InvalidArgument(f"'{os.fspath(path)}' is no SavedModel's folder: it has no signatures and no tags")
+    session = Session(graphdef.load(path), config, device=device)
+    fetches = find_outputs(session) if outputs is None else outputs
+    feeds = find_inputs(session, fetches) if inputs is None else inputs
+    return Model(session, *_described(session, {name: name for name in feeds}, {name: name for name in fetches}))
+
+
+def _load_signature(
+    folder: Path, inputs: Sequence[str] | None, outputs: Sequence[str] | None, device: str | None, config: Any,
+    signature: str | None, tags: Collection[str] | None,
+) -> Model:
+    saved, graph, found = open_signature(folder, signature, tags, outputs or (), config)
+    session = Session(graph, config, device=device)
+    if inputs is None and outputs is None:
+        return Model(session, found.inputs, found.outputs, saved.signatures)
+    fed, fetched = ({name: place.tensor for name, place in side.items()} for side in (found.inputs, found.outputs))
+    if outputs is not None:
+        fetched = {name: fetched.get(name, name) for name in outputs}
+    if inputs is not None:
+        fed = {name: fed.get(name, name) for name in inputs}
+    else:
+        names = {tensor.removesuffix(":0"): name for name, tensor in fed.items()}
+        fed = {names.get(node, node): node for node in find_inputs(session, tuple(fetched.values()))}
+    return Model(session, *_described(session, fed, fetched), saved.signatures)
+
+
+def open_signature(
+    folder: Path, signature: str | None = None, tags: Collection[str] | None = None, outputs: Sequence[str] = (),
+    config: Any = None,
+) -> tuple[SavedModel, Graph, Signature]:
+    """A SavedModel, the graph of one of its signatures, and the signature in terms of that graph."""
+    saved = saved_model.read(folder, saved_model.SERVE if tags is None else tags)
+    ops = runtime(config).host.registries.ops
+    return saved, *signature_graph(saved, SERVING if signature is None else signature, ops, outputs)
+
+
+def _described(
+    session: Session, fed: Mapping[str, str], fetched: Mapping[str, str]
+) -> tuple[dict[str, Place], dict[str, Place]]:
+    """What the step for these tensors, by the names of inputs and outputs, tells of them."""
+    function = session.prepare(tuple(fetched.values()), tuple(fed.values())).program.functions["main"]
+    return _places(fed, function.arg_metas), _places(fetched, function.result_metas)
+
+
+def _places(tensors: Mapping[str, str], metas: Sequence[TensorMetadata]) -> dict[str, Place]:
+    return {name: Place(tensor, meta) for (name, tensor), meta in zip(tensors.items(), metas, strict=True)}
 
 
 def find_outputs(session: Session) -> tuple[str, ...]:

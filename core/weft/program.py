@@ -15,6 +15,7 @@ from .running.host_binding import check_argument, check_call
 from .running.host_context import HostContext
 from .running.link import LinkedFunction
 from .running.request import RequestContext
+from .running.resources import Resources
 from .runtime import runtime
 
 
@@ -60,8 +61,9 @@ class HostProgram(host_program.HostProgram):
                             raise error.at(location=call.location)  # noqa: B904 - the same error, with its place
                         check_call(kernel, call, function)
             linked: dict[str, LinkedFunction] = {}
+            resources = Resources()
             for name in self.functions:
-                linked[name] = LinkedFunction(self, name, host, linked)
+                linked[name] = LinkedFunction(self, name, host, linked, resources)
             self._links[host] = linked
         return self._links[host]
 

@@ -68,7 +68,7 @@ def _resolve(node: Node, graph: Graph, ops: OpRegistry, producer: int) -> Resolv
     if op.deprecated is not None and producer >= op.deprecated:
         raise Unimplemented(f"op {op.name} is deprecated since GraphDef version {op.deprecated}, and this graph is "
                             f"of version {producer}", hint="write the graph again without it")
-    attrs = _attrs(op, node)
+    attrs = attributes(op, node)
     if op.name == "Const" and attrs["value"].dtype is not attrs["dtype"]:
         raise InvalidArgument(f"attribute 'value' is {attrs['value'].dtype.name}, 'dtype' says {attrs['dtype'].name}")
     inputs = tuple(op.expand_inputs(attrs))
@@ -93,8 +93,11 @@ def _check_edges(entry: Resolved, found: Mapping[str, Resolved | WeftError]) -> 
                                   f"({source.op.name}) is {outputs[index].dtype.name}")
 
 
-def _attrs(op: OpDef, node: Node) -> dict[str, Any]:
-    """The op's attributes in a node, as kernels see them: strings as str, shapes as tuple or None, lists as tuples."""
+def attributes(op: OpDef, node: Node) -> dict[str, Any]:
+    """The op's attributes in a node, as kernels see them: strings as str, shapes as tuple or None, lists as tuples.
+
+    Raises InvalidArgument for what is missing, unknown, or not as it was declared.
+    """
     given = node.attrs
     attrs: dict[str, Any] = {}
     for name, declared in op.attrs.items():

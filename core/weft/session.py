@@ -20,6 +20,7 @@ from .resolve import Resolved, check_versions, resolve
 from .running.executor import Executable
 from .running.link import NodesDeclined, Shared, link
 from .running.prepared import Linked, Prepared
+from .running.resources import Resources
 from .running.step import CancelToken, RunOptions
 from .running.trace import RunMetadata
 from .runtime import Runtime, runtime
@@ -50,7 +51,7 @@ class Session:
         check_versions(graph)
         self._runtime: Runtime = runtime(config)
         host, settings = self._runtime.host, self._runtime.config
-        self._step = host.lasting_step()
+        self._step = host.lasting_step(Resources())
         self._closing = CancelToken()
         self._passes = in_order([p for name, p in host.registries.passes.items()
                                  if name not in settings.passes.disable], "graph")

@@ -211,7 +211,7 @@ class TensorValue:
         if len(values) == size:
             return values.reshape(self.shape)
         if len(values) == 1 or size == 0:
-            return np.broadcast_to(values[0], self.shape)
+            return np.broadcast_to(values[:1].reshape(()), self.shape)  # not values[0]: of strings that is no array
         filled = np.empty(size, dtype)
         filled[: len(values)] = values
         filled[len(values) :] = values[-1]

@@ -10,7 +10,6 @@ import pyopencl as cl
 from pyopencl._cl import _Program
 from weft.api import DiskCache, errors
 
-warnings.filterwarnings("ignore", category=cl.CompilerWarning)  # some drivers always have something to say
 OPTIONS = ["-w"]  # warnings about kernels are nobody's at run time
 SHOWN = 3
 
@@ -56,7 +55,9 @@ class Programs:
     def _build(self, program: cl.Program, options: str) -> cl.Program:
         """Build a program that exists already for the driver: for others pyopencl has a cache of its own, which leaves
         the text of what does not compile behind."""
-        program.build([*OPTIONS, *options.split()])
+        with warnings.catch_warnings():  # some drivers always have something to say
+            warnings.simplefilter("ignore", cl.CompilerWarning)
+            program.build([*OPTIONS, *options.split()])
         return program
 
 

@@ -1,6 +1,7 @@
 """weft ops: kernels, signatures, what a model lacks."""
 
 import json
+from pathlib import Path
 
 import pytest
 from build import node, placeholder
@@ -9,21 +10,21 @@ from weft import dtypes
 
 def test_ops_with_kernels_are_listed(command):
     lines = command("ops").words
-    assert ["MatMul", "EXAMPLE", "example", "yes"] in [line[:4] for line in lines]
+    assert ["MatMul", "1", "EXAMPLE", "example", "yes"] in [line[:5] for line in lines]
     assert [line for line in lines if line[0] == "Fact"] == []
     assert lines[-1][1:] == ["ops,", lines[-1][0], "with", "a", "kernel"]
 
 
 def test_all_lists_ops_without_a_kernel_too(command):
     found = {row["op"]: row for row in json.loads(command("ops", "--all", "--json").out)}
-    assert found["Fact"] == {"op": "Fact", "metadata": False, "plugin": None, "kernels": []}
+    assert found["Fact"] == {"op": "Fact", "tier": None, "metadata": False, "plugin": None, "kernels": []}
     assert found["Example>Gelu"]["plugin"] == "example"
     assert len(found) > 1900
 
 
 def test_types_are_told_in_groups(command):
-    (line,) = [line for line in command("ops").words if line[:3] == ["AddV2", "CPU", "cpu"]]
-    assert line[4:] == ["T:", "ints,", "uints,", "floats,", "complex"]
+    (line,) = [line for line in command("ops").words if line[:4] == ["AddV2", "1", "CPU", "cpu"]]
+    assert line[5:] == ["T:", "ints,", "uints,", "floats,", "complex"]
 
 
 def test_an_op_is_told_with_signature_and_kernels(command):
@@ -84,3 +85,18 @@ def test_nodes_that_no_output_needs_do_not_count(command, saved):
 
 def test_the_digits_network_lacks_nothing(command, digits):
     assert command("ops", "--missing", digits / "frozen.pb").out.startswith("nothing is missing")
+
+
+def test_tiers_list_what_is_missing_as_well(command):
+    lines = command("ops", "--tier", "1", "--device", "cpu").words
+    assert ["MatMul", "1", "CPU", "cpu", "yes"] in [line[:5] for line in lines]
+    assert ["Switch", "1", "no"] in lines
+    assert ["Const", "1", "yes", "needs", "none"] in lines or ["Const", "1", "no", "needs", "none"] in lines
+    assert lines[-1][:2] == ["122", "ops,"]
+    assert command("ops", "--device", "GPUU").err.startswith("error: no plugin brings the device type GPUU")
+
+
+def test_the_page_of_ops_says_what_the_table_says(command):
+    page = (Path(__file__).parents[2] / "docs" / "ops.md").read_text("utf-8")
+    told = command("ops", "--tier", "1", "2", "3", "4", "--device", "CPU", "--markdown").out
+    assert page.partition("\n\n| op")[2] == told.removeprefix("| op"), "make ops-page"

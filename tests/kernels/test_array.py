@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from run_op import REGISTRIES, run_op
+from run_op import REGISTRIES, attributes, outputs, run_op
 from weft import dtypes
 from weft.api import geometry
 from weft.errors import InvalidArgument
@@ -16,23 +16,6 @@ from weft.tensor import TensorMetadata, ValueInfo, constant_info, info, merge_sh
 
 fast = settings(max_examples=60)
 x234 = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
-
-
-def filled(op, inputs, attrs):
-    """The attributes, those of types and counts taken from the inputs."""
-    defined = REGISTRIES.ops.get(op)
-    found = {n: a.default for n, a in defined.attrs.items()}
-    given = list(inputs)
-    for arg in defined.inputs:
-        count = len(given) - len(defined.inputs) + 1 if arg.number_attr or arg.type_list_attr else 1
-        mine, given = given[:count], given[count:]
-        types = tuple(dtypes.of_numpy(np.asarray(x).dtype) for x in mine)
-        found |= {arg.number_attr: count, arg.type_attr: types[0], arg.type_list_attr: types}
-    return {n: v for n, v in (found | attrs).items() if n is not None}
-
-
-def outputs(op, *inputs, **attrs):
-    return run_op(op, [np.asarray(x) for x in inputs], filled(op, inputs, attrs))
 
 
 def run(op, *inputs, **attrs):
@@ -228,7 +211,7 @@ def calls(draw):
 @given(calls(), st.randoms(use_true_random=False))
 def test_what_is_inferred_from_unknown_lengths_is_true_of_the_outputs(call, random):
     op, inputs, attrs = call
-    attrs = filled(op, inputs, attrs)
+    attrs = attributes(op, inputs, attrs)
     actual = run_op(op, inputs, attrs)
     infos = [constant_info(x) for x in inputs]
     for i, x in enumerate(infos):

@@ -16,6 +16,7 @@ from weft.kernel import Bind
 from weft.metadata import RULES
 from weft.tensor import TensorMetadata, ValueInfo, constant_info, info
 from weft_cpu.device import Cpu
+from weft_cpu.kernels import activations, arithmetic, gradients
 from weft_cpu.kernels.elementwise import IN_STEPS, LOGICAL, SAME_TYPE, UPPER_BOUND
 
 INF, NAN = np.inf, np.nan
@@ -106,6 +107,44 @@ def test_on_request_tensors_whose_shapes_do_not_fit_are_unequal_as_a_whole(op, w
     same(got, np.array(want))
 
 
+def test_the_lower_bound_wins_and_nan_bounds_nothing():
+    x = np.float32([NAN, INF, -INF, 0, 5, 2])
+
+    def clip(low, high):
+        return run("ClipByValue", x, np.float32(low), np.float32(high)).tolist()
+
+    np.testing.assert_array_equal(clip(1, 3), [NAN, 3, 1, 1, 3, 2])
+    np.testing.assert_array_equal(clip(3, 1), [NAN, 3, 3, 3, 3, 3])
+    np.testing.assert_array_equal(clip(NAN, 1), [NAN, 1, -INF, 0, 1, 1])
+    np.testing.assert_array_equal(clip(1, NAN), [NAN, INF, 1, 1, 5, 2])
+
+
+def test_each_part_of_a_complex_number_is_bounded():
+    got = run("ClipByValue", np.complex64([1 + 2j, 5, -3j]), np.complex64(1 - 1j), np.complex64(3 + 1j))
+    assert got.tolist() == [1 + 1j, 3, 1 - 1j]
+
+
+def test_bounds_are_scalars_or_of_the_shape_of_what_they_bound():
+    x = np.ones((2, 3), np.float32)
+    np.testing.assert_array_equal(run("ClipByValue", x, np.float32(2), x * 3), x * 2)
+    with pytest.raises(InvalidArgument, match="clip_value_max"):
+        run("ClipByValue", x, np.float32(0), np.ones(3, np.float32))
+
+
+def test_a_difference_of_the_tolerance_is_approximately_equal():
+    x, y = np.float32([1, 2, 3, INF]), np.float32([2, 2, 4.5, INF])
+    assert run("ApproximateEqual", x, y, tolerance=1.0).tolist() == [True, True, False, False]
+    assert run("ApproximateEqual", x, y, tolerance=0.0).tolist() == [False, True, False, False]
+    with pytest.raises(InvalidArgument, match="same shape"):
+        run("ApproximateEqual", x, np.float32(1), tolerance=1.0)
+
+
+def test_terms_of_different_shapes_are_not_added():
+    with pytest.raises(InvalidArgument, match="same shape"):
+        run("AddN", np.ones((2, 3)), np.ones(3), N=2)
+    assert RULES["AddN"].function({}, info(dtypes.int32, (2, None)), info(dtypes.int32, (None, 3))).shape == (2, 3)
+
+
 # Casts
 
 
@@ -167,7 +206,19 @@ def test_shapes_fit_when_numpy_broadcasts_them(a, b):
     assert geometry.shapes_fit(a, b) == all(x == y or 1 in (x, y) for x, y in pairs)
 
 
-IN_PLACE = {row[0] for row in (*SAME_TYPE, *IN_STEPS)} | {*LOGICAL, *UPPER_BOUND, "LogSoftmax", "Softmax"}
+@fast
+@given(st.integers(1, 5), st.data())
+def test_several_tensors_are_added_up(count, data):
+    terms = data.draw(st.lists(hnp.arrays(np.int16, (2, 3)), min_size=count, max_size=count))
+    for op, attrs in (("AddN", {}), ("AccumulateNV2", {"shape": (2, 3)})):
+        np.testing.assert_array_equal(run(op, *terms, N=count, **attrs), np.sum(terms, 0, dtype=np.int16))
+
+
+TABLES = (SAME_TYPE, IN_STEPS, arithmetic.OF_FLOATS, arithmetic.ZERO_DECIDES)
+IN_PLACE = {row[0] for table in TABLES for row in table} | {
+    *LOGICAL, *UPPER_BOUND, *activations.IN_STEPS, *gradients.OF_INTEGERS_TOO, *gradients.OF_ACTIVATIONS,
+    *gradients.BY_OUTPUT, *gradients.BY_CONJUGATE, "AddN", "Erf", "Erfc", "LogSoftmax", "Softmax",
+}
 
 
 @pytest.mark.parametrize("op", sorted(IN_PLACE))
@@ -177,6 +228,7 @@ def test_the_output_may_be_written_over_the_input(op):
     attrs, meta = {"T": dtype}, TensorMetadata(dtype, (2, 2))
     x, y = np.array([[0.5, 0], [7, 3]]).astype(dtype.numpy), np.array([[2, 5], [0, 1]]).astype(dtype.numpy)
     inputs = [x, y][: len(spec.inputs)]
+    attrs |= {"N": 1} if op == "AddN" else {}
     want = run_op(op, inputs, attrs)[0]
     kernel = next(k for k in REGISTRIES.kernels.candidates(op, "CPU") if k.refuses(attrs) is None)
     bound = kernel.bind(Bind("node", op, attrs, (ValueInfo(meta),) * len(inputs), (meta,), Cpu(0), None, {}))

@@ -35,7 +35,8 @@ def as_constants(case: Case) -> list[np.ndarray]:
 
 
 def between_buffers(case: Case) -> list[np.ndarray]:
-    """Inputs and outputs are buffers of the frame, which are overwritten as soon as they may be."""
+    """Inputs and outputs are buffers of the frame, overwritten as soon as they may be: the results of a second
+    run, but for ops that go on where they stopped."""
     graph = case.graph()
     op = graph.nodes["op"]
     entry = resolve(graph, runtime().host.registries.ops)["op"]
@@ -48,8 +49,8 @@ def between_buffers(case: Case) -> list[np.ndarray]:
     with weft.Session(graph.replace(nodes=[changed, *before, *after]), POISON, device="CPU:0") as session:
         step = session.make_callable([n.name for n in after], [f"i{i}" for i in range(len(case.inputs))],
                                      targets=() if after else ["op"])
-        step(*case.inputs)
-        return step(*case.inputs)
+        first, second = step(*case.inputs), step(*case.inputs)
+        return first if entry.op.stateful else second
 
 
 def run(session: weft.Session, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:

@@ -68,6 +68,50 @@ def test_batches_broadcast(batch, adj_x, adj_y):
     np.testing.assert_array_equal(run("BatchMatMulV2", *turned, adj_x=adj_x, adj_y=adj_y), x @ y)
 
 
+def test_the_first_batched_product_does_not_broadcast():
+    x = random(2, 3, 4)
+    np.testing.assert_array_equal(run("BatchMatMul", x, random(2, 4, 5)), x @ random(2, 4, 5))
+    for other in ((1, 4, 5), (4, 5)):
+        with pytest.raises(InvalidArgument):
+            run("BatchMatMul", x, random(*other))
+
+
+@pytest.mark.parametrize(("left", "right", "output"), [
+    (np.int8, np.uint8, np.int32), (np.int8, ml_dtypes.bfloat16, ml_dtypes.bfloat16), (np.float32,) * 3,
+])
+def test_a_product_of_two_types_is_summed_in_a_third(left, right, output):
+    x, y = np.full((2, 1, 9), 100, left), np.full((9, 1), 100, right)
+    types = {name: dtypes.of_numpy(np.dtype(d)) for name, d in (("Ta", left), ("Tb", right), ("Tout", output))}
+    got = run_op("BatchMatMulV3", [x, y], types)[0]
+    np.testing.assert_array_equal(got, np.full((2, 1, 1), 90000, output))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_a_fused_product_is_the_product_and_what_follows(dtype):
+    def fused(*ops, args):
+        attrs = {"T": dtypes.of_numpy(np.dtype(dtype)), "num_args": len(args), "fused_ops": ops, "leakyrelu_alpha": 0.5}
+        return run_op("_FusedMatMul", [a, b, *args], attrs)[0]
+
+    a, b, bias, other = (random(*shape, dtype=dtype) for shape in ((2, 3), (3, 4), (4,), (2, 4)))
+    total = a.astype(np.float32) @ b.astype(np.float32) + bias.astype(np.float32)
+    np.testing.assert_array_equal(fused("BiasAdd", args=[bias]), total.astype(dtype))
+    np.testing.assert_array_equal(fused("BiasAdd", "Relu", args=[bias]), np.maximum(total, 0).astype(dtype))
+    np.testing.assert_array_equal(fused("BiasAdd", "Add", args=[bias, other]),
+                                  (total + other.astype(np.float32)).astype(dtype))
+    np.testing.assert_array_equal(fused("BiasAdd", "LeakyRelu", args=[bias]),
+                                  np.where(total > 0, total, total / 2).astype(dtype))
+    for ops, args in ((("Relu",), []), (("BiasAdd", "Mul"), [bias, other]), (("BiasAdd",), [other]),
+                      (("BiasAdd", "Add"), [bias, bias]), (("BiasAdd", "Add", "Relu"), [bias, other])):
+        with pytest.raises(InvalidArgument):
+            fused(*ops, args=args)
+
+
+def test_only_the_conjugate_transpose_conjugates():
+    x = np.array([[1 + 2j, 3], [4j, 5]])
+    got = run_op("ConjugateTranspose", [x, np.int32([1, 0])], {"T": dtypes.complex128, "Tperm": dtypes.int32})[0]
+    np.testing.assert_array_equal(got, x.conj().T)
+
+
 def test_products_that_do_not_fit_are_refused():
     for op, a, b in (
         ("MatMul", (2, 3), (2, 3)), ("MatMul", (1, 2, 3), (3, 2)), ("BatchMatMulV2", (2, 3, 4), (2, 3, 4)),

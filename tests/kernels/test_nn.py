@@ -74,7 +74,7 @@ def test_a_maximum_across_the_depth_takes_neighbouring_channels():
 def test_pooling_that_is_not_defined_is_refused():
     x = random(1, 3, 3, 2)
     with pytest.raises(InvalidArgument):
-        pool("MaxPool", x, (4, 1))
+        pool("MaxPool", x, (5, 1))
     with pytest.raises(InvalidArgument):
         pool("AvgPool", x, (0, 1))
     with pytest.raises(InvalidArgument, match="NHWC"):
@@ -176,3 +176,10 @@ def test_taps_name_every_element_that_a_window_finds(length, kernel, stride, pad
 def test_unknown_lengths_stay_unknown_and_the_others_are_computed():
     attrs = {"data_format": "NHWC", "strides": (1, 2, 2, 1), "ksize": (1, 3, 3, 1), "padding": "SAME"}
     assert RULES["AvgPool"].function(attrs, info(dtypes.float32, (None, None, 8, 2))).shape == (None, None, 4, 2)
+
+
+def test_a_window_that_is_a_little_longer_than_the_image_has_no_place():
+    x = random(2, 3, 5, 2)
+    assert pool("MaxPool", x, (4, 1)).shape == (2, 0, 5, 2)
+    assert pool("AvgPool", x, (4, 1)).shape == (2, 0, 5, 2)
+    assert pool("MaxPool", random(2, 3, 5, 0), (2, 2)).shape == (2, 2, 4, 0)

@@ -176,6 +176,19 @@ def test_softmax_of_half_is_rounded_once():
     same(along_last("Softmax", x), (wide / wide.sum()).astype(np.float16))
 
 
+def test_norms_are_roots_of_sums_of_squares():
+    x = np.float64([[3, 4], [-6, 8]])
+    same(reduce("EuclideanNorm", x, [1]), np.array([5.0, 10.0]))
+    same(reduce("EuclideanNorm", np.complex64([3 + 4j]), [0]), np.array(5, np.complex64))
+    same(run_op("L2Loss", [x], {"T": dtypes.float64})[0], np.array(62.5))
+
+
+def test_all_and_any_of_nothing_are_true_and_false():
+    nothing = np.ones((2, 0), bool)
+    same(reduce("All", nothing, [1]), np.array([True, True]))
+    same(reduce("Any", nothing, [1], keep_dims=True), np.array([[False], [False]]))
+
+
 # Metadata
 
 

@@ -269,6 +269,29 @@ def test_programs_over_it_and_the_cpu_do_what_those_over_other_devices_do(run: R
     assert facts["passed"] >= 4
 
 
+def test_a_control_edge_to_the_host_waits_until_the_device_is_done(run: Run, real_driver: None) -> None:
+    facts = run("""
+        from weft.host_program import EVENT
+        g = [placeholder("x", (1,)), node("slow", "Test>Slow", "x", device="OPENCL:0")]
+        config = {"plugins": {"load": [os.environ["PLUGIN"]]}}
+        found, crossed = {}, 0
+        for controls in ([], ["^slow"]):
+            session = weft.Session(graph(*g, node("see", "Test>See", "x", *controls)), config)
+            idle = []
+            for _ in range(20):
+                metadata = weft.RunMetadata()
+                session.run(["slow", "see"], {"x": [1]}, options=weft.RunOptions(trace=True), metadata=metadata)
+                crossed += [e.call.code for e in metadata.trace.events if not e.is_asynchronous].count(EVENT)
+            import plugin_of_slow_kernels
+            found[str(controls)] = plugin_of_slow_kernels.idle[:]
+            plugin_of_slow_kernels.idle.clear()
+        tell(found=found, crossed=crossed)
+    """, env={"PLUGIN": str(Path(__file__).parent / "plugin_of_slow_kernels.py")})
+    assert facts["found"]["['^slow']"] == [True] * 20
+    assert not all(facts["found"]["[]"])  # so that this could fail
+    assert facts["crossed"] == 20
+
+
 def test_a_graph_saved_for_gpus_runs_on_it_from_the_shell(run: Run, tmp_path: Path) -> None:
     facts = run("""
         from weft.cli import main

@@ -19,10 +19,10 @@ FLOORS = (
     ("contracts", "allocator allocators debug_config device disk_cache geometry graph_pass hookspecs host_kernel "
                   "host_type kernel metadata op op_spec placement_config plugin_code registries work_queue "
                   "work_queues"),
-    ("graphs", "attr_value function graph graph_order graph_verifier graphdef graphdef_text messages node "
-               "tensor_proto wire"),
+    ("graphs", "attr_value checkpoint crc32c function graph graph_order graph_verifier graphdef graphdef_text messages "
+               "node saved_model snappy sstable tensor_proto wire"),
     ("programs", "host_program program_verifier"),
-    ("passes", "colocation host_numbers infer lower names place prune resolve"),
+    ("passes", "captures colocation freeze host_numbers infer inline lower names place prune resolve signature_graph"),
     ("running", "running"),
     ("fronts", "__main__ api cli config config_schema config_sources difference discovery installed model "
                "plugin_module plugin_record program runtime session"),

@@ -25,6 +25,7 @@ examples:
   weft inspect model.pb                          what goes in, what comes out, which ops
   weft run model.pb --input image=cat.png        run it once, print the outputs
   weft run model.pb --input x.npy --output y.npz --repeat 20
+  weft run saved_model/ --input x.npy            a SavedModel: --signature, --tags
   weft explain model.pb                          where each node runs, and why
   weft devices --check                           which devices work here
 

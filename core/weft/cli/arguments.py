@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .progress import ticking
+
+if TYPE_CHECKING:
+    from ..graph import Graph
+    from ..saved_model import Signature
 
 
 def command(
@@ -22,7 +27,18 @@ def command(
 
 
 def add_model(parser: ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="a frozen GraphDef: .pb or .pbtxt")
+    parser.add_argument("model", metavar="MODEL", help="a frozen GraphDef (.pb, .pbtxt), or the folder of a SavedModel")
+    add_signature(parser)
+
+
+def add_signature(parser: ArgumentParser) -> None:
+    """--signature and --tags, which say what of a SavedModel is meant."""
+    parser.add_argument("--signature", metavar="NAME", help="of a SavedModel: the signature (serving_default)")
+    parser.add_argument("--tags", type=_tags, metavar="TAG,...", help="of a SavedModel: the tags of its graph (serve)")
+
+
+def _tags(text: str) -> tuple[str, ...]:
+    return tuple(tag.strip() for tag in text.split(",") if tag.strip())
 
 
 def add_device(parser: ArgumentParser) -> None:
@@ -45,10 +61,37 @@ def register_plugins(args: Namespace) -> None:
             register(plugin)
 
 
-def open_graph(args: Namespace) -> Any:
-    """The graph in the file MODEL, with the plugins registered before."""
+class Opened(NamedTuple):
+    """A graph; of a SavedModel the graph of a signature, and the signatures that there are."""
+
+    graph: Graph
+    signature: Signature | None = None
+    signatures: Mapping[str, Signature] = MappingProxyType({})
+
+    def tensor(self, name: str) -> str:
+        """What the graph calls an input or output that the signature calls `name`."""
+        sides = (self.signature.inputs, self.signature.outputs) if self.signature is not None else ()
+        return next((side[name].tensor.removesuffix(":0") for side in sides if name in side), name)
+
+    @property
+    def outputs(self) -> list[str]:
+        """The tensors that the signature gives."""
+        return [] if self.signature is None else [place.tensor for place in self.signature.outputs.values()]
+
+
+def open_graph(args: Namespace) -> Opened:
+    """The graph in the file or folder MODEL, with the plugins registered before."""
+    from pathlib import Path
+
+    from ..errors import InvalidArgument
     from ..graphdef import load
+    from ..model import open_signature
 
     register_plugins(args)
     with ticking(f"loading {args.model}"):
-        return load(args.model)
+        if not Path(args.model).is_dir():
+            if args.signature is not None or args.tags is not None:
+                raise InvalidArgument(f"'{args.model}' is no SavedModel's folder: it has no signatures and no tags")
+            return Opened(load(args.model))
+        saved, graph, signature = open_signature(Path(args.model), args.signature, args.tags)
+        return Opened(graph, signature, saved.signatures)

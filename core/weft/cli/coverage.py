@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ..errors import WeftError
 from ..graph import Graph, Node
+from ..graph_order import ancestors
 from ..model import NO_OUTPUTS
 from ..place import HOST_OPS
 from ..resolve import Resolved
@@ -35,17 +36,8 @@ def needed(graph: Graph, outputs: Iterable[str]) -> list[Node]:
 
     Raises NotFound for a name that is not in the graph.
     """
-    stack = [graph[name.partition(":")[0]].name for name in outputs]
-    seen: set[str] = set()
-    while stack:
-        name = stack.pop()
-        if name in seen or name not in graph:
-            continue
-        seen.add(name)
-        node = graph[name]
-        stack += [i.node for i in node.inputs]
-        stack += node.controls
-    return [node for node in graph if node.name in seen]
+    found = ancestors(graph.nodes, [graph[name.partition(":")[0]].name for name in outputs])
+    return [node for node in graph if node.name in found]
 
 
 def missing(order: Iterable[Node], nodes: Nodes, host: HostContext) -> list[Missing]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..difference import Difference
     from ..session import Session
     from ..tensor import TensorMetadata
+    from .arguments import Opened
 
 DIFFERENT = 1
 FEW = 10  # rows that are shown without --all
@@ -42,10 +43,11 @@ def diff(args: Namespace) -> int:
     from ..model import find_inputs, find_outputs
     from ..session import Session
 
-    graph = open_graph(args)
+    opened = open_graph(args)
+    graph = opened.graph
     session = Session(graph, device=args.reference)
-    fetches = args.fetch or list(find_outputs(session))
-    feeds = _feeds(session, find_inputs(session, fetches), fetches, args.input)
+    fetches = [opened.tensor(name) for name in args.fetch] or opened.outputs or list(find_outputs(session))
+    feeds = _feeds(session, find_inputs(session, fetches), fetches, args.input, opened)
     tolerance = TOLERANCE if args.tolerance is None else args.tolerance
     with ticking(f"running on {args.device} and {args.reference}"):
         found = list(differences(graph, feeds, args.device, args.reference, fetches, tolerance=tolerance))
@@ -59,10 +61,12 @@ def diff(args: Namespace) -> int:
     return DIFFERENT if beyond else 0
 
 
-def _feeds(session: Session, inputs: Sequence[str], fetches: Sequence[str], given: Sequence[str]) -> dict[str, Any]:
+def _feeds(
+    session: Session, inputs: Sequence[str], fetches: Sequence[str], given: Sequence[str], opened: Opened
+) -> dict[str, Any]:
     from .inputs import named, parse, read
 
-    texts = named([parse(text) for text in given], inputs)
+    texts = {opened.tensor(name): text for name, text in named([parse(text) for text in given], inputs).items()}
     names = tuple(dict.fromkeys((*inputs, *texts)))
     prepared = session.prepare(fetches, names)
     types = dict(zip(names, prepared.program.functions["main"].arg_metas, strict=True))

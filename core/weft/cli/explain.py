@@ -12,6 +12,7 @@ from .progress import ticking
 
 if TYPE_CHECKING:
     from ..session import Session
+    from .arguments import Opened
 
 FEW = 30  # rows that are shown one by one without --all
 COLUMNS = ("op", "requested", "assigned", "kernel", "reason", "refused")
@@ -37,12 +38,13 @@ def explain(args: Namespace) -> int:
     from .coverage import needed, sinks
     from .table import show_json
 
-    graph = open_graph(args)
+    opened = open_graph(args)
+    graph = opened.graph
     with ticking("placing"):
         session = Session(graph, device=args.device)
-        outputs = args.fetch or sinks(graph, session.nodes)
+        outputs = [opened.tensor(name) for name in args.fetch] or opened.outputs or sinks(graph, session.nodes)
         order = [node.name for node in needed(graph, outputs)] if args.fetch else list(graph.nodes)
-        note = _link(session, outputs, args.input)
+        note = _link(session, outputs, args.input, opened)
     rows = {row["node"]: row for row in session.placement().table()}
     chosen = [rows[name] for name in order]
     if args.json:
@@ -52,12 +54,12 @@ def explain(args: Namespace) -> int:
     return 0
 
 
-def _link(session: Session, outputs: Sequence[str], given: Sequence[str]) -> str:
+def _link(session: Session, outputs: Sequence[str], given: Sequence[str], opened: Opened) -> str:
     """Link the step for these inputs, so that kernels which decline are known; or why that cannot be done."""
     from ..errors import WeftError
     from ..model import find_inputs
 
-    shapes = dict(_shape(text) for text in given)
+    shapes = {opened.tensor(name): shape for name, shape in map(_shape, given)}
     feeds = tuple(dict.fromkeys((*find_inputs(session, outputs), *shapes)))
     try:
         prepared = session.prepare(outputs, feeds)

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 from .arguments import add_listing, add_model, command, open_graph
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..errors import WeftError
     from ..graph import Graph
     from ..resolve import Resolved
     from ..running.host_context import HostContext
+    from ..saved_model import Place, Signature
     from ..tensor import ValueInfo
 
 LARGEST = 5  # constants that are listed
@@ -32,16 +35,18 @@ def inspect(args: Namespace) -> int:
     from ..runtime import runtime
     from .table import show_json
 
-    graph = open_graph(args)
+    opened = open_graph(args)
+    graph = opened.graph
     host = runtime().host
     nodes = resolve(graph, host.registries.ops)
     found = {
         "file": args.model,
-        "bytes": Path(args.model).stat().st_size,
+        "bytes": _size(Path(args.model)),
         "nodes": len(graph),
         "versions": {"producer": graph.versions.producer, "min_consumer": graph.versions.min_consumer,
                      "bad_consumers": graph.versions.bad_consumers},
-        **_signature(graph, nodes, host),
+        "signatures": {name: str(signature) for name, signature in opened.signatures.items()},
+        **(_signature(graph, nodes, host) if opened.signature is None else _declared(graph, opened.signature)),
         "ops": _ops(graph, nodes, host),
         "constants": _constants(graph),
         "functions": _functions(graph),
@@ -51,6 +56,21 @@ def inspect(args: Namespace) -> int:
     else:
         _tell(found)
     return 0
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file, or of the files of a SavedModel."""
+    files = [f for f in path.rglob("*") if f.is_file() and not f.is_symlink()] if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files)
+
+
+def _declared(graph: Graph, signature: Signature) -> dict[str, Any]:
+    """Rows of inputs and of outputs, as a SavedModel's signature says."""
+    def rows(side: Mapping[str, Place]) -> list[dict[str, Any]]:
+        return [{"name": name, "op": graph[place.tensor.partition(":")[0]].op, "dtype": place.meta.dtype.name,
+                 "shape": place.meta.shape} for name, place in side.items()]
+
+    return {"inputs": rows(signature.inputs), "outputs": rows(signature.outputs)}
 
 
 def _signature(graph: Graph, nodes: Mapping[str, Resolved | WeftError], host: HostContext) -> dict[str, Any]:
@@ -110,8 +130,12 @@ def _tell(found: dict[str, Any]) -> None:
     from .table import byte_text, plural
 
     versions, constants = found["versions"], found["constants"]
-    print(f"{found['file']}: GraphDef of version {versions['producer']}, {byte_text(found['bytes'])}, "
+    form = "SavedModel, with a graph" if found["signatures"] else "GraphDef"
+    print(f"{found['file']}: {form} of version {versions['producer']}, {byte_text(found['bytes'])}, "
           f"{plural(found['nodes'], 'node')}")
+    if found["signatures"]:
+        _section("signatures", [{"name": name, "takes and gives": text} for name, text in found["signatures"].items()],
+                 ("name", "takes and gives"))
     for title, columns in (("inputs", ("name", "dtype", "shape")), ("outputs", ("name", "dtype", "shape", "op"))):
         _section(title, [row | {"shape": _shape(row)} for row in found[title]], columns)
     marks = [row | {"kernel": _mark(row)} for row in found["ops"]]

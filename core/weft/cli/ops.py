@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .arguments import add_listing, command, open_graph, register_plugins
+from .arguments import add_listing, add_signature, command, open_graph, register_plugins
 
 if TYPE_CHECKING:
     from ..dtypes import DType
@@ -20,14 +21,22 @@ GROUPS = (
     ("ints", ("int8", "int16", "int32", "int64")), ("uints", ("uint8", "uint16", "uint32", "uint64")),
     ("floats", ("bfloat16", "float16", "float32", "float64")), ("complex", ("complex64", "complex128")),
 )
-EPILOG = "\n".join(f"{name}: {', '.join(types)}" for name, types in GROUPS)
+TIERS = Path(__file__).parent.parent / "data" / "op_tiers.tsv"
+EPILOG = "\n".join([*(f"{name}: {', '.join(types)}" for name, types in GROUPS), "",
+                    "tiers, by the graphs that have an op: 1 frozen inference graphs, 2 SavedModels for inference,",
+                    "3 training and TensorFlow 1, 4 few others"])
 
 
 def add(commands: Any) -> None:
     parser = command(commands, "ops", ops, "list the ops that have kernels, or what a model lacks", EPILOG)
     parser.add_argument("op", nargs="*", metavar="OP", help="show this op's signature and kernels")
     parser.add_argument("--missing", metavar="MODEL", help="the ops that this model's outputs need and nothing can run")
+    add_signature(parser)
     parser.add_argument("--all", action="store_true", help="also ops without a kernel")
+    parser.add_argument("--tier", nargs="+", type=int, choices=(1, 2, 3, 4), default=[],
+                        help="all ops of these tiers, with a kernel or not")
+    parser.add_argument("--device", metavar="TYPE", help="kernels of this device type alone, such as CPU")
+    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     add_listing(parser)
 
 
@@ -39,7 +48,7 @@ def ops(args: Namespace) -> int:
     host = runtime().host
     if args.missing is not None:
         return _missing(args, host)
-    kernels = _kernels(host)
+    kernels = _kernels(host, args.device)
     if args.op:
         found = [_described(host, name, kernels.get(name, [])) for name in args.op]
         if args.json:
@@ -47,21 +56,38 @@ def ops(args: Namespace) -> int:
         else:
             print("\n\n".join(_signature(one) for one in found))
         return 0
-    rows = [_row(host, name, kernels.get(name, [])) for name in (host.registries.ops if args.all else sorted(kernels))]
+    ranks = tiers()
+    listed = host.registries.ops if args.all or args.tier else sorted(kernels)
+    rows = [_row(host, name, kernels.get(name, [])) | {"tier": ranks.get(name)} for name in listed
+            if not args.tier or ranks.get(name) in args.tier]
     if args.json:
         show_json(rows)
     else:
-        _list(rows)
+        _list(rows, markdown=args.markdown)
     return 0
 
 
-def _kernels(host: HostContext) -> dict[str, list[KernelDef]]:
-    """The kernels of every device type by op, best first within a type."""
+def tiers() -> dict[str, int]:
+    """The tier of each op that real graphs were found to have."""
+    lines = TIERS.read_text("utf-8").splitlines()[1:]
+    return {op: int(tier) for op, _, tier in (line.partition("\t") for line in lines)}
+
+
+def _kernels(host: HostContext, only: str | None) -> dict[str, list[KernelDef]]:
+    """The kernels of every device type by op, or of one type, best first within a type. Raises NotFound."""
+    from ..errors import NotFound, closest
+
+    types = host.preference()
+    if only is not None and only.upper() not in types:
+        near = closest(only.upper(), types)
+        raise NotFound(f"no plugin brings the device type {only}", hint=f"did you mean {near[0]}?" if near else None)
+    types = types if only is None else [only.upper()]
     found: dict[str, list[KernelDef]] = {}
-    for device_type in host.preference():
+    for device_type in types:
         host.registries.kernels.load(device_type)
     for kernel in host.registries.kernels.loaded():
-        found.setdefault(kernel.op, []).append(kernel)
+        if kernel.device_type in types:
+            found.setdefault(kernel.op, []).append(kernel)
     return found
 
 
@@ -78,15 +104,20 @@ def _kernel(kernel: KernelDef) -> dict[str, Any]:
             "conditional": kernel.when is not None}
 
 
-def _list(rows: list[dict[str, Any]]) -> None:
-    from .table import plural, show
+def _list(rows: list[dict[str, Any]], *, markdown: bool) -> None:
+    from ..place import HOST_OPS
+    from .table import plural, show, show_markdown
 
-    cells = [{"op": row["op"], "metadata": row["metadata"], "device": kernel.get("device_type"),
-              "pack": kernel.get("pack"), "types": _types(kernel)}
+    columns = ("op", "tier", "device", "pack", "metadata", "types")
+    cells = [{"op": row["op"], "tier": row["tier"], "metadata": row["metadata"], "device": kernel.get("device_type"),
+              "pack": kernel.get("pack"), "types": _types(kernel) or ("needs none" if row["op"] in HOST_OPS else "")}
              for row in rows for kernel in row["kernels"] or [{}]]
-    if cells:
-        show(cells, ("op", "device", "pack", "metadata", "types"), wrap=("types",))
-    print(f"\n{plural(len(rows), 'op')}, {sum(bool(row['kernels']) for row in rows):,} with a kernel")
+    served = sum(bool(row["kernels"]) or row["op"] in HOST_OPS for row in rows)
+    if markdown:
+        show_markdown(cells, columns)
+    elif cells:
+        show(cells, columns, wrap=("types",))
+    print(f"\n{plural(len(rows), 'op')}, {served:,} with a kernel")
 
 
 def _types(kernel: dict[str, Any]) -> str:
@@ -175,9 +206,10 @@ def _missing(args: Namespace, host: HostContext) -> int:
     from .table import plural, show, show_json
 
     args.model = args.missing
-    graph = open_graph(args)
+    opened = open_graph(args)
+    graph = opened.graph
     nodes = resolve(graph, host.registries.ops)
-    order = needed(graph, sinks(graph, nodes))
+    order = needed(graph, opened.outputs or sinks(graph, nodes))
     rows = [row._asdict() for row in missing(order, nodes, host)]
     if args.json:
         show_json(rows)

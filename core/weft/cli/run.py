@@ -77,7 +77,7 @@ def _load(args: Namespace) -> Model:
     register_plugins(args)
     outputs = args.fetch or ([] if args.target else None)
     with ticking(f"loading {args.model}"):
-        return load(args.model, outputs=outputs, device=args.device)
+        return load(args.model, outputs=outputs, device=args.device, signature=args.signature, tags=args.tags)
 
 
 def _prepared(args: Namespace, model: Model) -> tuple[Callable[..., Sequence[Any]], list[Any]]:
@@ -85,17 +85,21 @@ def _prepared(args: Namespace, model: Model) -> tuple[Callable[..., Sequence[Any
     from ..model import find_inputs
     from .inputs import named, parse, read
 
-    needed = _types(args, model, find_inputs(model.session, [*model.outputs, *args.target]))
+    names = {tensor.removesuffix(":0"): name for name, tensor in model.fed.items()}
+    inputs = find_inputs(model.session, [*model.fetched.values(), *args.target])
+    needed = _types(args, model, [names.get(node, node) for node in inputs])
     texts = named([parse(text) for text in args.input], tuple(needed))
     _check_missing(needed, texts)
     types = _types(args, model, tuple(texts))
     values = [read(text, types[name], name) for name, text in texts.items()]
-    return model.session.make_callable(list(model.outputs), tuple(texts), args.target), values
+    tensors = [model.fed.get(name, name) for name in texts]
+    return model.session.make_callable(list(model.fetched.values()), tensors, args.target), values
 
 
 def _types(args: Namespace, model: Model, feeds: Sequence[str]) -> dict[str, TensorMetadata]:
     """What is known of these tensors when they are fed. Raises what is wrong with them, and with what they lead to."""
-    prepared = model.session.prepare(list(model.outputs), feeds, args.target)
+    tensors = [model.fed.get(name, name) for name in feeds]
+    prepared = model.session.prepare(list(model.fetched.values()), tensors, args.target)
     return dict(zip(feeds, prepared.program.functions["main"].arg_metas, strict=True))
 
 

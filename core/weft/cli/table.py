@@ -34,6 +34,15 @@ def show(rows: Sequence[Row], columns: Sequence[str], *, cut: Collection[str] = 
                             colalign=["right" if r else "left" for r in right]))
 
 
+def show_markdown(rows: Sequence[Row], columns: Sequence[str]) -> None:
+    """Print rows under these headings as a table of Markdown."""
+    import tabulate
+
+    tabulate.MIN_PADDING = 0
+    cells = [[_text(row.get(c)) for c in columns] for row in rows]
+    print(tabulate.tabulate(cells, headers=columns, tablefmt="github", disable_numparse=True))
+
+
 def show_json(value: Any) -> None:
     """Print `value` as JSON; numbers that are not finite are text, as in protobuf's JSON."""
     print(json.dumps(_finite(value), indent=2, ensure_ascii=False, default=str))

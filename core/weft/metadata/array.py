@@ -31,9 +31,30 @@ def placeholder_with_default(attrs: Attrs, x: ValueInfo) -> ValueInfo:
     return info(x.dtype, same_shape((attrs["shape"], x.shape), "the default does not fit the placeholder"))
 
 
-@rule("OnesLike", "ZerosLike")
-def filled_like(_: Attrs, x: ValueInfo) -> ValueInfo:
+@rule("DeepCopy", "OnesLike", "ZerosLike")
+def like(_: Attrs, x: ValueInfo) -> ValueInfo:
     return ValueInfo(x.meta)
+
+
+@rule("EnsureShape")
+def ensure_shape(attrs: Attrs, x: ValueInfo) -> ValueInfo:
+    shape = same_shape((attrs["shape"], x.shape), "the tensor does not have the expected shape")
+    return ValueInfo(TensorMetadata(x.dtype, shape), x.value, x.dims, x.handle)
+
+
+@rule("Bitcast")
+def bitcast(attrs: Attrs, x: ValueInfo) -> ValueInfo:
+    """Between types of different sizes the last dimension comes or goes."""
+    source, target = x.dtype, attrs["type"]
+    if source.itemsize == target.itemsize or x.shape is None:
+        return info(target, x.shape)
+    if source.itemsize > target.itemsize:
+        return info(target, (*x.shape, source.itemsize // target.itemsize))
+    count = target.itemsize // source.itemsize
+    if not x.shape or x.shape[-1] not in (count, None):
+        raise InvalidArgument(f"Cannot bitcast {shape_text(x.shape)} from {source} to {target}: the last dimension "
+                              f"must be {count}")
+    return info(target, x.shape[:-1])
 
 
 @rule("Reshape", values=("shape",))
@@ -100,15 +121,15 @@ def expand_dims(_: Attrs, x: ValueInfo, dim: ValueInfo) -> ValueInfo:
 
 @rule("Shape")
 def shape(attrs: Attrs, x: ValueInfo) -> ValueInfo:
-    return _shape_vector(attrs["out_type"], x.shape)
+    return shape_vector(attrs["out_type"], x.shape)
 
 
 @rule("ShapeN")
 def shape_n(attrs: Attrs, *xs: ValueInfo) -> tuple[ValueInfo, ...]:
-    return tuple(_shape_vector(attrs["out_type"], x.shape) for x in xs)
+    return tuple(shape_vector(attrs["out_type"], x.shape) for x in xs)
 
 
-def _shape_vector(dtype: DType, shape: Shape) -> ValueInfo:
+def shape_vector(dtype: DType, shape: Shape) -> ValueInfo:
     if shape is None:
         return info(dtype, (None,))
     _check_fits(dtype, shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil, isfinite
 from typing import Any
 
@@ -12,7 +13,7 @@ from ..geometry import broadcast_shapes
 from ..op import Attrs
 from ..tensor import Shape, TensorMetadata, ValueInfo, info, shape_text
 from .rules import rule
-from .shapes import Dims, axis_in, ranked, same_dim, same_shape, single, vector
+from .shapes import Dims, axis_in, check_single, ranked, same_dim, same_shape, single, vector
 from .values import MOST, move
 
 
@@ -29,7 +30,15 @@ def pack(attrs: Attrs, *xs: ValueInfo) -> ValueInfo:
 @rule("ConcatV2", values=("axis",))
 def concat(_: Attrs, *values_then_axis: ValueInfo) -> ValueInfo:
     *xs, axis = values_then_axis
-    at = single(axis, "axis", most_rank=1)
+    return _concatenated(xs, single(axis, "axis", most_rank=1))
+
+
+@rule("Concat", values=("concat_dim",))
+def concat_by_dim(_: Attrs, concat_dim: ValueInfo, *xs: ValueInfo) -> ValueInfo:
+    return _concatenated(xs, single(concat_dim, "concat_dim", most_rank=1))
+
+
+def _concatenated(xs: Sequence[ValueInfo], at: int | None) -> ValueInfo:
     rank = next((x.rank for x in xs if x.rank is not None), None)
     if rank is None:
         return info(xs[0].dtype, None)
@@ -46,6 +55,22 @@ def concat(_: Attrs, *values_then_axis: ValueInfo) -> ValueInfo:
     lengths = [s[at] for s in shapes]
     shape[at] = None if None in lengths else sum(n for n in lengths if n is not None)
     return move(lambda *parts: np.concatenate(parts, at), TensorMetadata(xs[0].dtype, tuple(shape)), *xs)
+
+
+@rule("ConcatOffset", values=("concat_dim", "shape"))
+def concat_offset(_: Attrs, concat_dim: ValueInfo, *shapes: ValueInfo) -> tuple[ValueInfo, ...]:
+    """Where each of several tensors begins in their concatenation."""
+    at = single(concat_dim, "concat_dim")
+    shape = same_shape([s.shape for s in shapes], "the shapes must have equal length")
+    (rank,) = shape if shape is not None and len(shape) == 1 else ranked(shapes[0], 1, "shape")
+    axis = None if at is None or rank is None else axis_in(at, rank, "concat_dim")
+    lengths = [s.value.tolist() for s in shapes if s.value is not None]
+    if axis is not None:
+        for i, other in enumerate(lengths[1:], 1):
+            if any(a != b for n, (a, b) in enumerate(zip(lengths[0], other, strict=True)) if n != axis):
+                raise InvalidArgument(f"All dimensions except {axis} must match. Input {i} has shape {other} and "
+                                      f"doesn't match input 0 with shape {lengths[0]}")
+    return (info(shapes[0].dtype, (rank,)),) * len(shapes)
 
 
 @rule("Pad", values=("paddings",))
@@ -71,6 +96,24 @@ def mirror_pad(attrs: Attrs, x: ValueInfo, paddings: ValueInfo) -> ValueInfo:
     return info(x.dtype, _padded(x.shape, pairs))
 
 
+@rule("MirrorPadGrad", values=("paddings",))
+def mirror_pad_grad(attrs: Attrs, x: ValueInfo, paddings: ValueInfo) -> ValueInfo:
+    pairs = _pairs(x, paddings)
+    if x.shape is None or pairs is None:
+        return info(x.dtype, None if pairs is None else (None,) * len(pairs))
+    kept = 1 if attrs["mode"] == "REFLECT" else 0
+    return info(x.dtype, tuple(_unpadded(i, n, p, kept) for i, (n, p) in enumerate(zip(x.shape, pairs, strict=True))))
+
+
+def _unpadded(axis: int, length: int | None, pair: tuple[int, int] | None, kept: int) -> int | None:
+    if length is None or pair is None:
+        return None
+    inner = length - sum(pair)
+    if inner < 1 or max(pair) > inner - kept:
+        raise InvalidArgument(f"paddings {pair} of dimension {axis} do not fit its size {length}")
+    return inner
+
+
 Pairs = tuple[tuple[int, int], ...] | tuple[None, ...]
 
 
@@ -93,7 +136,7 @@ def _padded(shape: Shape, pairs: Pairs | None) -> Shape:
     return tuple(None if n is None or p is None else n + sum(p) for n, p in zip(lengths, pairs, strict=True))
 
 
-@rule("Transpose", values=("perm",))
+@rule("ConjugateTranspose", "Transpose", values=("perm",))
 def transpose(_: Attrs, x: ValueInfo, perm: ValueInfo) -> ValueInfo:
     order = vector(perm, "perm")
     rank = same_dim(x.rank, None if order is None else len(order), "the rank of x and the length of perm")
@@ -144,7 +187,7 @@ def fill(_: Attrs, dims: ValueInfo, value: ValueInfo) -> ValueInfo:
 @rule("Range", values=("start", "limit", "delta"))
 def range_(_: Attrs, start: ValueInfo, limit: ValueInfo, delta: ValueInfo) -> ValueInfo:
     for x, name in ((start, "start"), (limit, "limit"), (delta, "delta")):
-        single(x, name, most_rank=1)
+        check_single(x, name, most_rank=1)
     if start.value is None or limit.value is None or delta.value is None:
         return info(start.dtype, (None,))
     first, last, step = (value.reshape(())[()] for value in (start.value, limit.value, delta.value))

@@ -17,7 +17,7 @@ from .values import fold
 FOLDING = {"Prod": np.multiply, "Sum": np.add}
 
 
-@rule("Max", "Mean", "Min", values=("reduction_indices",))
+@rule("All", "Any", "EuclideanNorm", "Max", "Mean", "Min", values=("reduction_indices",))
 def reduce(attrs: Attrs, x: ValueInfo, axes: ValueInfo) -> ValueInfo:
     if axes.rank is not None and axes.rank > 1:
         raise InvalidArgument(f"reduction_indices is a scalar or vector, given {shape_text(axes.shape)}")
@@ -77,6 +77,11 @@ def _without(shape: Shape, dimension: ValueInfo) -> Shape:
     if shape[axis] == 0:
         raise InvalidArgument(f"Reduction axis {axis % rank} is empty in shape {shape_text(shape)}")
     return rest
+
+
+@rule("L2Loss")
+def l2_loss(_: Attrs, x: ValueInfo) -> ValueInfo:
+    return info(x.dtype, ())
 
 
 @rule("LogSoftmax", "Softmax")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from ..errors import InvalidArgument
+from ..geometry import broadcast_shapes
 from ..tensor import Shape, TensorMetadata, ValueInfo, merge_shapes, shape_text
 
 Dims = tuple[int | None, ...]
@@ -20,10 +21,15 @@ def ranked(x: ValueInfo, rank: int, name: str) -> Dims:
     return x.shape
 
 
-def single(x: ValueInfo, name: str, *, most_rank: int = 0) -> int | None:
-    """The element of an input that must hold just one integer; None while it is unknown."""
+def check_single(x: ValueInfo, name: str, *, most_rank: int = 0) -> None:
+    """Raises InvalidArgument for an input of more than one element, or of none."""
     if x.rank is not None and (x.rank > most_rank or (x.meta.is_static and x.size != 1)):
         raise InvalidArgument(f"{name} must be a scalar, given shape {shape_text(x.shape)}")
+
+
+def single(x: ValueInfo, name: str, *, most_rank: int = 0) -> int | None:
+    """The element of an input that must hold just one integer; None while it is unknown."""
+    check_single(x, name, most_rank=most_rank)
     known = x.vector()
     return known[0] if known else None
 
@@ -33,6 +39,14 @@ def vector(x: ValueInfo, name: str) -> Dims | None:
     (length,) = ranked(x, 1, name)
     known = x.vector()
     return known if known is not None or length is None else (None,) * length
+
+
+def shape_in(x: ValueInfo, name: str) -> Dims | None:
+    """The elements of a vector that is a shape, as `vector` knows them."""
+    shape = vector(x, name)
+    if any(length is not None and length < 0 for length in shape or ()):
+        raise InvalidArgument(f"{name} must have no negative dimension: {shape_text(shape)}")
+    return shape
 
 
 def axis_in(axis: int, rank: int, name: str) -> int:
@@ -58,6 +72,16 @@ def same_shape(shapes: Sequence[Shape], what: str) -> Shape:
         except ValueError as error:
             raise InvalidArgument(f"{what}: {error}") from None
     return together
+
+
+def broadcast_into(shape: Shape, target: Dims, what: str) -> Dims:
+    """`target`, which a tensor of this shape must fit by broadcasting, and what more `shape` says of it."""
+    if shape is None:
+        return target
+    if len(shape) > len(target):
+        raise InvalidArgument(f"{what}: rank of input ({len(shape)}) must be no greater than rank of output shape "
+                              f"({len(target)})")
+    return same_shape((target, broadcast_shapes(shape, target)), what) or ()
 
 
 def elements_in(shape: Shape) -> int | None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from ..errors import InvalidArgument
+from ..geometry import Slicing
 from ..geometry import strided_slice as slicing
 from ..op import Attrs
-from ..tensor import Shape, TensorMetadata, ValueInfo, info, shape_text
+from ..tensor import Shape, TensorMetadata, ValueInfo, constant_info, info, shape_text
 from .rules import rule
-from .shapes import Dims, axis_in, same_dim, single, vector
+from .shapes import Dims, axis_in, broadcast_into, elements_in, same_dim, same_shape, shape_in, single, vector
 from .values import move
 
 MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
@@ -20,19 +22,47 @@ MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axi
 
 @rule("StridedSlice", values=("begin", "end", "strides"))
 def strided_slice(attrs: Attrs, x: ValueInfo, begin: ValueInfo, end: ValueInfo, strides: ValueInfo) -> ValueInfo:
+    found = _sliced(attrs, x.shape, begin, end, strides)
+    if found is None:
+        return info(x.dtype, None)
+    meta = TensorMetadata(x.dtype, found.shape)
+    return ValueInfo(meta) if found.index is None else move(lambda a: a[found.index], meta, x)
+
+
+def _sliced(attrs: Attrs, shape: Shape, begin: ValueInfo, end: ValueInfo, strides: ValueInfo) -> Slicing | None:
+    """What is selected of a tensor of this shape; None where not even its rank is known."""
     first, last, steps = vector(begin, "begin"), vector(end, "end"), vector(strides, "strides")
     known = [v for v in (first, last, steps) if v is not None]
     if len({len(v) for v in known}) > 1:
         raise InvalidArgument("begin, end and strides must have the same length, given "
                               f"{', '.join(str(len(v)) for v in known)}")
-    if x.shape is None or first is None or last is None or steps is None:
-        return info(x.dtype, None)
+    if shape is None or first is None or last is None or steps is None:
+        return None
     stride = [s for s in steps if s is not None]
     if len(stride) < len(steps):
-        return info(x.dtype, None)
-    found = slicing(x.shape, first, last, stride, **{m: attrs[m] for m in MASKS})
-    meta = TensorMetadata(x.dtype, found.shape)
-    return ValueInfo(meta) if found.index is None else move(lambda a: a[found.index], meta, x)
+        return None
+    return slicing(shape, first, last, stride, **{m: attrs[m] for m in MASKS})
+
+
+@rule("StridedSliceGrad", values=("shape", "begin", "end", "strides"))
+def strided_slice_grad(
+    attrs: Attrs, shape: ValueInfo, begin: ValueInfo, end: ValueInfo, strides: ValueInfo, dy: ValueInfo
+) -> ValueInfo:
+    target = shape_in(shape, "shape")
+    found = _sliced(attrs, target, begin, end, strides)
+    if found is not None:
+        same_shape((found.shape, dy.shape), "dy must have the shape of the slice")
+    return info(dy.dtype, target)
+
+
+@rule("TensorStridedSliceUpdate", values=("begin", "end", "strides"))
+def tensor_strided_slice_update(
+    attrs: Attrs, x: ValueInfo, begin: ValueInfo, end: ValueInfo, strides: ValueInfo, value: ValueInfo
+) -> ValueInfo:
+    found = _sliced(attrs, x.shape, begin, end, strides)
+    if found is not None and elements_in(found.shape) != 0:
+        broadcast_into(value.shape, found.shape, "value must fit the slice")
+    return ValueInfo(x.meta)
 
 
 @rule("Slice", values=("begin", "size"))
@@ -93,6 +123,41 @@ def split(attrs: Attrs, split_dim: ValueInfo, x: ValueInfo) -> tuple[ValueInfo, 
     assert part is not None
     spans = (range(i * part, (i + 1) * part) for i in range(count))
     return tuple(move(partial(np.take, indices=span, axis=axis), meta, x) for span in spans)
+
+
+@rule("SplitV", values=("size_splits", "split_dim"))
+def split_v(attrs: Attrs, x: ValueInfo, size_splits: ValueInfo, split_dim: ValueInfo) -> tuple[ValueInfo, ...]:
+    count: int = attrs["num_split"]
+    sizes, at = vector(size_splits, "size_splits"), single(split_dim, "split_dim")
+    same_dim(count, None if sizes is None else len(sizes), "num_split and the length of size_splits")
+    if x.shape is None or at is None:
+        return (info(x.dtype, None if x.shape is None else (None,) * len(x.shape)),) * count
+    axis = axis_in(at, len(x.shape), "split_dim")
+    lengths = _split_lengths(x.shape[axis], sizes if sizes is not None else (None,) * count)
+    metas = [TensorMetadata(x.dtype, (*x.shape[:axis], n, *x.shape[axis + 1 :])) for n in lengths]
+    if not all(meta.is_static for meta in metas):
+        return tuple(ValueInfo(meta) for meta in metas)
+    ends = accumulate(n for n in lengths if n is not None)
+    spans = [range(end - meta.dims[axis], end) for end, meta in zip(ends, metas, strict=True)]
+    return tuple(move(partial(np.take, indices=span, axis=axis), meta, x)
+                 for span, meta in zip(spans, metas, strict=True))
+
+
+def _split_lengths(length: int | None, sizes: Dims) -> Dims:
+    """`sizes` with its -1, if there is one, computed."""
+    if sizes.count(-1) > 1 or any(n is not None and n < -1 for n in sizes):
+        raise InvalidArgument(f"size_splits must be non-negative, with at most one -1, given {list(sizes)}")
+    if None in sizes or length is None:
+        return tuple(None if n == -1 else n for n in sizes)
+    rest = length - sum(n for n in sizes if n is not None and n != -1)
+    if rest < 0 or (rest > 0 and -1 not in sizes):
+        raise InvalidArgument(f"size_splits {list(sizes)} do not add up to the {length} elements along split_dim")
+    return tuple(rest if n == -1 else n for n in sizes)
+
+
+@rule("Gather")
+def gather_rows(_: Attrs, params: ValueInfo, indices: ValueInfo) -> ValueInfo:
+    return gather({"batch_dims": 0}, params, indices, constant_info(np.zeros((), np.int32)))
 
 
 @rule("GatherV2", values=("axis",))

@@ -13,7 +13,7 @@ from ..device import STREAM
 from ..errors import PluginError, Unimplemented, WeftError
 from ..host_program import Call
 from ..infer import infer_call
-from ..kernel import Bind, Bound, Declined, KernelDef, check_bound, run_of
+from ..kernel import Bind, Bound, Declined, Keep, KernelDef, check_bound, run_of
 from ..op import MetadataRule, OpDef
 from ..tensor import TensorMetadata, ValueInfo, constant_info
 from .host_array import returned, view
@@ -36,6 +36,7 @@ class Binder:
     device_name: str
     prepared: dict[Any, Any]
     allocator: HostAllocator
+    keep: Keep
 
     def bind(
         self, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata]
@@ -45,7 +46,7 @@ class Binder:
         refusals: list[tuple[str, str]] = []
         for kernel in self.candidates:
             node = Bind(self.call.node, self.op.name, self.call.attrs, tuple(inputs), tuple(outputs), self.device,
-                        STREAM, self.prepared)
+                        STREAM, self.prepared, keep=self.keep)
             bound = bind(kernel, node, self.device_name)
             if not isinstance(bound, Declined):
                 return kernel, bound, refusals

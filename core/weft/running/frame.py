@@ -95,6 +95,9 @@ class FrameLayout:
         self._host = host
         self._metas = metas
         self.calls = tuple(calls)
+        self.needs = [bound.call.needs for bound in calls]
+        self.gives = [bound.call.gives for bound in calls]
+        self.nonstrict = frozenset(n for n, c in enumerate(calls) if c.kernel is not None and c.kernel.nonstrict)
         self._presets = presets
         self.results = function.results
         self._opaque = {r for r, kind in enumerate(function.register_types) if isinstance(kind, str)}

@@ -133,9 +133,9 @@ class HostContext:
             self._waiters.setdefault(key, Waiter(device, self.name_of(device)))
         return self._waiters[key]
 
-    def lasting_step(self) -> Step:
+    def lasting_step(self, resources: Resources) -> Step:
         """A step for all those runs that need none of their own, so that a cancelled host ends them, too."""
-        step = Step(self)
+        step = Step(self, resources=resources)
         self._lasting[id(step)] = step
         if self.cancellation.is_cancelled:
             step.cancel(Cancelled("the host was cancelled"))

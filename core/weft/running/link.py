@@ -6,10 +6,10 @@ memory is planned. What has no static shape is bound when it is first seen (see 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -28,10 +28,12 @@ from .executor import Executable
 from .fusing import Group, fused_call, fused_ops, groups
 from .host_array import solid, view
 from .host_binding import bind_host_kernel
+from .resources import Resources
 
 if TYPE_CHECKING:
     from .host_context import HostContext
 
+T = TypeVar("T")
 FOLDED_BYTES = 64 << 10  # a folded value may be this large, or as large as what it was made from
 
 
@@ -51,6 +53,7 @@ class NodesDeclined(Unimplemented):
 @dataclass(slots=True)
 class Shared:
     """What the links of one program share: what kernels prepared, constants folded and uploaded (by register).
+    `resources` are what kernels keep for nodes, for the programs of one session together.
 
     `buffers` are those on devices, with what frees them; they live as long as the program may be linked or run.
     """
@@ -60,28 +63,31 @@ class Shared:
     uploaded: dict[int, Any] = field(default_factory=dict)
     buffers: list[Owned] = field(default_factory=list)
     functions: dict[str, LinkedFunction] = field(default_factory=dict)
+    resources: Resources = field(default_factory=Resources)
 
     def renumbered(self) -> Shared:
         """This for a program that was lowered anew: its registers mean other values."""
-        return Shared(self.prepared, buffers=self.buffers)
+        return Shared(self.prepared, buffers=self.buffers, resources=self.resources)
 
 
 class LinkedFunction:
     """A function of a program, linked when it is first called."""
 
     def __init__(
-        self, program: HostProgram, name: str, host: HostContext, functions: dict[str, LinkedFunction]
+        self, program: HostProgram, name: str, host: HostContext, functions: dict[str, LinkedFunction],
+        resources: Resources,
     ) -> None:
         self.name = name
         self._program = program
         self._host = host
         self._functions = functions
+        self._resources = resources
         self._executable: Executable | None = None
 
     @property
     def executable(self) -> Executable:
         if self._executable is None:  # two threads may link it at once: either link will do
-            shared = Shared(functions=self._functions)
+            shared = Shared(functions=self._functions, resources=self._resources)
             self._executable = link(self._program, self._host, function=self.name, shared=shared)
         return self._executable
 
@@ -263,7 +269,7 @@ class Linker:
                          if k.host == named.host)
             rule = self._host.registries.ops.metadata(op)
             self._binders[key] = Binder(call, op, rule, same, device, name, self._shared.prepared,
-                                        self._host.allocator)
+                                        self._host.allocator, self._keep)
         return self._binders[key]
 
     def _fold(
@@ -304,11 +310,14 @@ class Linker:
         able = tuple(k for k in kernels if k.refuses(call.attrs) is None)
         return replace(binder, candidates=able, device=device, device_name=name)
 
+    def _keep(self, name: str, make: Callable[[], T]) -> T:
+        return self._shared.resources.get(f"{name} in {self._function.name}", make)
+
     def _bind_host(self, call: Call) -> BoundCall:
         kernel = self._host.registries.host_kernels.get(call.code)
-        functions = self._shared.functions
+        functions, resources = self._shared.functions, self._shared.resources
         for name in call.functions:
-            functions.setdefault(name, LinkedFunction(self._program, name, self._host, functions))
+            functions.setdefault(name, LinkedFunction(self._program, name, self._host, functions, resources))
         types = [self._function.register_types[r] for r in call.results]
         callees = [functions[name] for name in call.functions]
         run = bind_host_kernel(kernel, call, types, callees, self._host.debug.check_types)

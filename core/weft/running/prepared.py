@@ -57,7 +57,7 @@ class Prepared:
         self._count = len(names)
         self._dtypes = [(i, meta.dtype.numpy) for i, meta in enumerate(metas)]
         self._linking = linking
-        shared = Shared()
+        shared = Shared(resources=session.resources)
         weakref.finalize(self, host.device_memory.dropped.extend, shared.buffers)
         self._latest = program, shared  # one object: registers of the one are numbers in the other
         self._variants: dict[tuple[tuple[int, ...], ...], Executable] = {}
@@ -103,7 +103,7 @@ class Prepared:
         trace = Trace() if options.trace else None
         if metadata is not None:
             metadata.trace = trace
-        step = Step(self._host, options.timeout, parents, trace)
+        step = Step(self._host, options.timeout, parents, trace, self._step.resources)
         try:
             return executable.run(feeds, step)
         except BaseException:

@@ -55,9 +55,9 @@ class Propagation:
         for number in calls:
             call = layout.calls[number]
             self._may_pend += call.may_pend
-            for register in call.call.gives:
+            for register in layout.gives[number]:
                 values[register] = MISSING
-            for register in call.call.needs:
+            for register in layout.needs[number]:
                 self._uses[register] = self._uses.get(register, 0) + 1
         for register in layout.results:
             self._uses[register] = -1  # for whoever started this
@@ -107,7 +107,7 @@ class Propagation:
         call = self._layout.calls[number]
         del self._left[number]
         self._may_pend -= call.may_pend
-        if call.kernel is not None and call.kernel.nonstrict:
+        if number in self._layout.nonstrict:
             arguments: list[Any] = [self.value(r) for r in call.call.args]
             stopped = None
         else:
@@ -117,11 +117,11 @@ class Propagation:
         if call.call.after and stopped is None:
             stopped = _stopped([self.values[r] for r in call.call.after])
         if stopped is not None:
-            self._finish(call, [stopped] * len(call.call.gives), 0)
+            self._finish(number, call, [stopped] * len(self._layout.gives[number]), 0)
             return
         started = 0 if self._step.trace is None else perf_counter_ns()
         # No local variable here may hold an error: its traceback leads through this frame.
-        self._finish(call, self._results(number, call, arguments), started)
+        self._finish(number, call, self._results(number, call, arguments), started)
 
     def _results(self, number: int, call: BoundCall, arguments: list[Any]) -> list[Any]:
         """What a call gives, errors included."""
@@ -131,7 +131,7 @@ class Propagation:
         except BaseException as error:  # a kernel may raise anything; it becomes its results
             if is_interrupt(error):
                 raise
-            return self._failed(self._typed(error, call), len(call.call.gives))
+            return self._failed(self._typed(error, call), len(self._layout.gives[number]))
 
     def _failed(self, error: WeftError, count: int) -> list[Any]:
         if self._stop:
@@ -139,13 +139,13 @@ class Propagation:
         return [failed(error)] * count
 
     def _enter(self, number: int) -> None:
-        call = self._layout.calls[number]
-        needed = {r for r in call.call.needs if self.values[r] is MISSING or r in self._pending}
+        needed = {r for r in self._layout.needs[number] if self.values[r] is MISSING or r in self._pending}
         for register in needed:
             self._users.setdefault(register, []).append(number)
-        if call.kernel is not None and call.kernel.nonstrict:
-            self._missing[number] = len(needed.intersection(call.call.after))
-            if call.call.args and needed.issuperset(call.call.args):
+        if number in self._layout.nonstrict:
+            call = self._layout.calls[number].call
+            self._missing[number] = len(needed.intersection(call.after))
+            if call.args and needed.issuperset(call.args):
                 self._missing[number] += 1
                 self._unfed.add(number)
         else:
@@ -154,24 +154,23 @@ class Propagation:
             self._step.driver.enter(self, number)
 
     def _counts(self, number: int, register: int) -> bool:
-        """Whether a call could not run without this value, now that it has come."""
-        call = self._layout.calls[number]
-        if call.kernel is None or not call.kernel.nonstrict or register in call.call.after:
+        """Whether a non-strict call could not run without this value, now that it has come."""
+        if register in self._layout.calls[number].call.after:
             return True
         is_first = number in self._unfed
         self._unfed.discard(number)
         return is_first
 
-    def _finish(self, call: BoundCall, results: Sequence[Any], started: int) -> None:
+    def _finish(self, number: int, call: BoundCall, results: Sequence[Any], started: int) -> None:
         """`started` 0: it was not run, or nobody wants to know."""
         if self._step.trace is not None and started:
             name = self._device_names[id(call.device)]
             self._step.trace.record(call.call, name, started, results if call.pends else ())
-        for register in call.call.needs:
+        for register in self._layout.needs[number]:
             self._uses[register] -= 1
             if not self._uses[register]:
                 self.values[register] = None
-        for register, value in zip(call.call.gives, results, strict=True):
+        for register, value in zip(self._layout.gives[number], results, strict=True):
             if isinstance(value, AsyncValue):
                 self._receive(register, value)
             else:
@@ -203,7 +202,7 @@ class Propagation:
         if register not in self._users:
             return
         for number in self._users.pop(register):
-            if self._counts(number, register):
+            if number not in self._layout.nonstrict or self._counts(number, register):
                 self._missing[number] -= 1
                 if not self._missing[number]:
                     self._step.driver.enter(self, number)

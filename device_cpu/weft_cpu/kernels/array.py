@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, dtypes
 
+from .element_types import NUMBERS
+
 VIEWS = {
     "Identity": "T", "PlaceholderWithDefault": "dtype", "PreventGradient": "T", "Snapshot": "T", "StopGradient": "T",
     "Reshape": "T", "Squeeze": "T", "ExpandDims": "T",
@@ -60,12 +62,24 @@ def range_(b: Bind) -> Run:
     return lambda *arrays: np.copyto(arrays[-1], numbers)
 
 
+def copy(_: Bind) -> Run:
+    return lambda x, out: np.copyto(out, x)
+
+
+def bitcast(_: Bind) -> Run:
+    def run(x: Any, out: Any) -> None:
+        out.reshape(-1).view(np.uint8)[...] = x.reshape(-1).view(np.uint8)
+
+    return run
+
+
 def register(kernels: Kernels) -> None:
     for op, attr in VIEWS.items():
         kernels.kernel(op, dtypes={attr: "any"}, alias={0: 0})(view)
     kernels.kernel("IdentityN", alias=lambda attrs: {i: i for i in range(len(attrs["T"]))})(view)
+    kernels.kernel("Bitcast", dtypes={"T": NUMBERS, "type": NUMBERS})(bitcast)
     for op, bind in {
-        "Fill": fill, "OnesLike": fill_like(1), "Range": range_, "Rank": rank,
+        "DeepCopy": copy, "Fill": fill, "OnesLike": fill_like(1), "Range": range_, "Rank": rank,
         "Shape": shapes, "ShapeN": shapes, "Size": size, "ZerosLike": fill_like(0),
     }.items():
         kernels.kernel(op)(bind)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from weft.api import Bind, DType, dtypes
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -19,12 +20,34 @@ NUMBERS = REAL + COMPLEX
 Array = np.ndarray[Any, Any]
 
 
-def widened(function: Callable[[Array, Array], object]) -> Callable[[Array, Array], None]:
-    """`function(x, out)`, which takes several steps, done in float32 for two-byte floats and rounded once."""
+def zero(dtype: DType) -> Any:
+    """What fills a tensor of this type where nothing else is: 0, or the empty text."""
+    return b"" if dtype is dtypes.string else 0
 
-    def run(x: Array, out: Array) -> None:
-        wide = x.astype(np.float32)
-        function(wide, wide)
-        out[...] = wide
+
+def widened(function: Callable[..., object]) -> Callable[..., None]:
+    """`function(*inputs, out)`, which takes several steps and may write over its first input, done in float32 for
+    two-byte floats of one shape and rounded once."""
+
+    def run(*arrays: Array) -> None:
+        wide = [x.astype(np.float32) for x in arrays[:-1]]
+        function(*wide, wide[0])
+        arrays[-1][...] = wide[0]
 
     return run
+
+
+def attribute(b: Bind, name: str, dtype: DType) -> Array:
+    """A number of an attribute in this type; attributes are float32."""
+    return np.array(np.float32(b.attrs[name]), dtype.numpy)
+
+
+def stepwise(function: Callable[..., object]) -> Callable[[Bind], Callable[..., object]]:
+    """The bind function of `function(*inputs, out)`, which takes several steps: see `widened`."""
+    wide = widened(function)
+    return lambda b: wide if b.outputs[0].dtype.name in NARROW else function
+
+
+def sortable(x: Array) -> Array:
+    """`x` as NumPy sorts it with NaN at the end, which it does not do for bfloat16."""
+    return x.astype(np.float32) if x.dtype.name == "bfloat16" else x

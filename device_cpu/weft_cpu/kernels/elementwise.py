@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, geometry
 
-from .element_types import COMPLEX, FLOATS, NARROW, NUMBERS, REAL, SIGNED, Array, widened
+from .element_types import COMPLEX, FLOATS, NARROW, NUMBERS, REAL, SIGNED, Array, attribute, widened
 
 Function = Callable[..., Any]  # of inputs and output
 
@@ -34,29 +34,53 @@ def complex_squared_difference(x: Array, y: Array, out: Array) -> None:
 # op, function(*inputs, out), types; the output has the inputs' type
 SAME_TYPE: tuple[tuple[str, Function, tuple[str, ...]], ...] = (
     ("Abs", np.absolute, SIGNED + FLOATS),
+    ("Acos", np.arccos, FLOATS + COMPLEX),
+    ("Acosh", np.arccosh, FLOATS + COMPLEX),
     ("Add", np.add, (*SIGNED, "uint8", *FLOATS, *COMPLEX, "string")),
     ("AddV2", np.add, NUMBERS),
+    ("Asin", np.arcsin, FLOATS + COMPLEX),
+    ("Asinh", np.arcsinh, FLOATS + COMPLEX),
+    ("Atan", np.arctan, FLOATS + COMPLEX),
+    ("Atan2", np.arctan2, FLOATS),
+    ("Atanh", np.arctanh, FLOATS + COMPLEX),
+    ("Ceil", np.ceil, FLOATS),
+    ("Cos", np.cos, FLOATS + COMPLEX),
+    ("Cosh", np.cosh, FLOATS + COMPLEX),
     ("Exp", np.exp, FLOATS + COMPLEX),
+    ("Expm1", np.expm1, FLOATS + COMPLEX),
     ("Floor", np.floor, FLOATS),
     ("Log", np.log, FLOATS + COMPLEX),
+    ("Log1p", np.log1p, FLOATS),
     ("Maximum", maximum, REAL),
     ("Minimum", minimum, REAL),
     ("Mul", np.multiply, NUMBERS),
     ("Neg", np.negative, SIGNED + FLOATS + COMPLEX),
+    ("NextAfter", np.nextafter, ("float32", "float64")),
     ("RealDiv", np.divide, FLOATS + COMPLEX),
+    ("Rint", np.rint, FLOATS),
+    ("Round", np.rint, FLOATS),
+    ("Sign", np.sign, SIGNED + FLOATS + COMPLEX),
+    ("Sin", np.sin, FLOATS + COMPLEX),
+    ("Sinh", np.sinh, FLOATS + COMPLEX),
     ("Sqrt", np.sqrt, FLOATS + COMPLEX),
     ("Square", np.square, NUMBERS),
     ("SquaredDifference", squared_difference, ("int32", "int64", *FLOATS)),
     ("SquaredDifference", complex_squared_difference, COMPLEX),
     ("Sub", np.subtract, NUMBERS),
+    ("Tan", np.tan, FLOATS + COMPLEX),
     ("Tanh", np.tanh, FLOATS + COMPLEX),
 )
 LOGICAL = {"LogicalAnd": np.logical_and, "LogicalNot": np.logical_not, "LogicalOr": np.logical_or}
 COMPARISON = {
     "Greater": np.greater, "GreaterEqual": np.greater_equal, "Less": np.less, "LessEqual": np.less_equal,
 }
+PREDICATES = {"IsFinite": np.isfinite, "IsInf": np.isinf, "IsNan": np.isnan}
 EQUALITY = {"Equal": np.equal, "NotEqual": np.not_equal}
 UPPER_BOUND = {"Relu": None, "Relu6": 6}
+
+
+def reciprocal(one: Array) -> Function:
+    return lambda x, out: np.divide(one, x, out)  # np.reciprocal of a complex 0 is no infinity
 
 
 def rsqrt(one: Array) -> Function:
@@ -91,6 +115,8 @@ def complex_sigmoid(one: Array) -> Function:
 
 # op, maker of the function given 1, types
 IN_STEPS: tuple[tuple[str, Callable[[Array], Function], tuple[str, ...]], ...] = (
+    ("Inv", reciprocal, FLOATS + COMPLEX),
+    ("Reciprocal", reciprocal, FLOATS + COMPLEX),
     ("Rsqrt", rsqrt, FLOATS + COMPLEX),
     ("Sigmoid", sigmoid, FLOATS),
     ("Sigmoid", complex_sigmoid, COMPLEX),
@@ -104,12 +130,20 @@ def register(kernels: Kernels) -> None:
         kernels.kernel(op, inplace={0: 0})(lambda _, function=function: function)
     for op, function in COMPARISON.items():
         kernels.kernel(op, dtypes={"T": REAL})(lambda _, function=function: function)
+    for op, function in PREDICATES.items():
+        kernels.kernel(op, dtypes={"T": FLOATS})(lambda _, function=function: function)
     for op, function in EQUALITY.items():
         kernels.kernel(op, dtypes={"T": (*NUMBERS, "bool", "string")})(equality(function))
     for op, upper in UPPER_BOUND.items():
         kernels.kernel(op, dtypes={"T": REAL}, inplace={0: 0})(bounded(upper))
     for op, make, types in IN_STEPS:
         kernels.kernel(op, dtypes={"T": types}, inplace={0: 0})(in_steps(make))
+    kernels.kernel("Round", dtypes={"T": ("int32", "int64")}, inplace={0: 0})(lambda _: zero)
+    for op in ("AccumulateNV2", "AddN"):
+        kernels.kernel(op, dtypes={"T": NUMBERS}, inplace={0: 0})(add_n)
+    kernels.kernel("ApproximateEqual", dtypes={"T": REAL})(approximate_equal)
+    kernels.kernel("ClipByValue", dtypes={"T": REAL}, inplace={0: 0})(clip_by_value)
+    kernels.kernel("ClipByValue", dtypes={"T": COMPLEX}, inplace={0: 0})(clip_complex)
 
 
 def equality(function: np.ufunc) -> Callable[[Bind], Function]:
@@ -143,3 +177,49 @@ def in_steps(make: Callable[[Array], Function]) -> Callable[[Bind], Function]:
         return make(np.ones((), dtype.numpy))
 
     return bind
+
+
+def zero(_: Array, out: Array) -> None:
+    """What TensorFlow's CPU kernel makes of every integer that it rounds."""
+    out.fill(0)
+
+
+def add_n(b: Bind) -> Function:
+    if len(b.inputs) == 1:
+        return lambda x, out: np.copyto(out, x)
+
+    def run(x: Array, y: Array, *rest: Array) -> None:
+        out = rest[-1]
+        np.add(x, y, out)
+        for term in rest[:-1]:
+            np.add(out, term, out)
+
+    return run
+
+
+def approximate_equal(b: Bind) -> Function:
+    tolerance = attribute(b, "tolerance", b.inputs[0].dtype)
+    return lambda x, y, out: np.less_equal(np.absolute(x - y), tolerance, out)
+
+
+def clip_by_value(b: Bind) -> Function:
+    """The lower bound wins where it is above the upper one. A bound that is NaN bounds nothing."""
+    if b.outputs[0].dtype.kind != "f":
+        return _clip
+    infinity = np.array(np.inf, b.outputs[0].dtype.numpy)
+    return lambda x, low, high, out: _clip(x, np.fmax(low, -infinity), np.fmin(high, infinity), out)
+
+
+def _clip(x: Array, low: Array, high: Array, out: Array) -> None:
+    np.minimum(x, high, out=out)
+    np.maximum(out, low, out=out)
+
+
+def clip_complex(_: Bind) -> Function:
+    """Real and imaginary parts each between those of the bounds."""
+
+    def run(x: Array, low: Array, high: Array, out: Array) -> None:
+        _clip(x.real, low.real, high.real, out.real)
+        _clip(x.imag, low.imag, high.imag, out.imag)
+
+    return run

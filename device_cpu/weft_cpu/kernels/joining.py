@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from weft.api import Bind, Kernels, dtypes
+from weft.api import Bind, Kernels
 
+from .element_types import NUMBERS, zero
+from .known import integer, integers, pairs
 from .staging import nothing
 
 Run = Callable[..., None]
@@ -19,9 +21,7 @@ def pack(b: Bind) -> Run:
 
 
 def concat(b: Bind) -> Run:
-    value = b.inputs[-1].value
-    assert value is not None
-    axis = int(value.reshape(()))
+    axis = integer(b, len(b.inputs) - 1)
 
     def run(*arrays: Any) -> None:
         np.concatenate(arrays[:-2], axis, out=arrays[-1])
@@ -29,25 +29,36 @@ def concat(b: Bind) -> Run:
     return run
 
 
-def _pairs(b: Bind) -> list[tuple[int, int]]:
-    value = b.inputs[1].value
-    assert value is not None
-    return [(int(before), int(after)) for before, after in value]
+def concat_by_dim(b: Bind) -> Run:
+    axis = integer(b, 0)
+    return lambda *arrays: np.concatenate(arrays[1:-1], axis, out=arrays[-1])
+
+
+def concat_offset(b: Bind) -> Run:
+    axis, count = integer(b, 0), len(b.outputs)
+    offsets = np.zeros((count, *b.outputs[0].dims), b.outputs[0].dtype.numpy)
+    offsets[1:, axis] = np.cumsum([integers(b, i + 1)[axis] for i in range(count - 1)])
+
+    def run(*arrays: Any) -> None:
+        for out, offset in zip(arrays[count + 1 :], offsets, strict=True):
+            np.copyto(out, offset)
+
+    return run
 
 
 def _inner(b: Bind) -> tuple[Any, ...]:
     """Where the input lies in the padded output."""
     lengths = b.inputs[0].meta.dims
-    return (*(slice(before, before + n) for (before, _), n in zip(_pairs(b), lengths, strict=True)), ...)
+    return (*(slice(before, before + n) for (before, _), n in zip(pairs(b, 1), lengths, strict=True)), ...)
 
 
 def pad(b: Bind) -> Run:
     inner = _inner(b)
-    zero = b"" if b.attrs["T"] is dtypes.string else 0
+    blank = zero(b.attrs["T"])
 
     def run(x: Any, _paddings: Any, *constant_and_out: Any) -> None:
         out = constant_and_out[-1]
-        out[...] = zero if len(constant_and_out) == 1 else constant_and_out[0]
+        out[...] = blank if len(constant_and_out) == 1 else constant_and_out[0]
         out[inner] = x
 
     return run
@@ -55,15 +66,7 @@ def pad(b: Bind) -> Run:
 
 def mirror_pad(b: Bind) -> Run:
     """Axis by axis; what is mirrored along one includes the mirrored parts of those before."""
-    inner = _inner(b)
-    skip = 1 if b.attrs["mode"] == "REFLECT" else 0
-    copies: list[tuple[Any, Any]] = []
-    for axis, ((before, after), n) in enumerate(zip(_pairs(b), b.inputs[0].meta.dims, strict=True)):
-        lead, first, last = (slice(None),) * axis, before + skip, before + n - 1 - skip
-        if before:
-            copies.append(((*lead, slice(0, before)), (*lead, _backwards(first + before - 1, before))))
-        if after:
-            copies.append(((*lead, slice(before + n, None)), (*lead, _backwards(last, after))))
+    inner, copies = _inner(b), list(_mirrored(b, b.inputs[0].meta.dims))
 
     def run(x: Any, _paddings: Any, out: Any) -> None:
         out[inner] = x
@@ -71,6 +74,32 @@ def mirror_pad(b: Bind) -> Run:
             out[target] = out[source]
 
     return run
+
+
+def mirror_pad_grad(b: Bind) -> Run:
+    """The gradient of each mirrored element is added to that of what it mirrors, axis by axis."""
+    lengths = b.outputs[0].dims
+    inner = (*(slice(before, before + n) for (before, _), n in zip(pairs(b, 1), lengths, strict=True)), ...)
+    copies = list(_mirrored(b, lengths))
+
+    def run(dy: Any, _paddings: Any, out: Any) -> None:
+        total = dy.copy()
+        for target, source in copies:
+            total[source] += total[target]
+        np.copyto(out, total[inner])
+
+    return run
+
+
+def _mirrored(b: Bind, lengths: tuple[int, ...]) -> Iterator[tuple[Any, Any]]:
+    """Parts of the padded tensor and what they mirror, in the order of copying; `lengths` are without padding."""
+    skip = 1 if b.attrs["mode"] == "REFLECT" else 0
+    for axis, ((before, after), n) in enumerate(zip(pairs(b, 1), lengths, strict=True)):
+        lead, first, last = (slice(None),) * axis, before + skip, before + n - 1 - skip
+        if before:
+            yield (*lead, slice(0, before)), (*lead, _backwards(first + before - 1, before))
+        if after:
+            yield (*lead, slice(before + n, None)), (*lead, _backwards(last, after))
 
 
 def _backwards(start: int, count: int) -> slice:
@@ -112,7 +141,9 @@ def select(b: Bind) -> Run:
 
 def register(kernels: Kernels) -> None:
     for op, bind in {
-        "ConcatV2": concat, "MirrorPad": mirror_pad, "Pack": pack, "Pad": pad, "PadV2": pad, "Select": select,
-        "SelectV2": select, "Tile": tile, "Transpose": transpose,
+        "Concat": concat_by_dim, "ConcatOffset": concat_offset, "ConcatV2": concat, "MirrorPad": mirror_pad,
+        "Pack": pack, "Pad": pad, "PadV2": pad, "Select": select, "SelectV2": select, "Tile": tile,
+        "Transpose": transpose,
     }.items():
         kernels.kernel(op)(bind)
+    kernels.kernel("MirrorPadGrad", dtypes={"T": NUMBERS})(mirror_pad_grad)

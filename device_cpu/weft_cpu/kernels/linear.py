@@ -1,4 +1,4 @@
-"""Kernels of matrix products."""
+"""Kernels of matrix and vector products."""
 
 from __future__ import annotations
 
@@ -8,44 +8,117 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, dtypes
 
+from .element_types import REAL
+
 Run = Callable[..., None]
+Step = Callable[[Any], Any]
 HALVES = (dtypes.float16, dtypes.bfloat16)
 
 
 def matmul(b: Bind) -> Run:
-    def operand(x: Any, turned: bool) -> Any:
-        return x.T if turned else x
-
-    return _product(b, operand, b.attrs["transpose_a"], b.attrs["transpose_b"])
+    return _product(b, _transposed(b.attrs["transpose_a"]), _transposed(b.attrs["transpose_b"]))
 
 
 def batch_matmul(b: Bind) -> Run:
-    def operand(x: Any, adjoint: bool) -> Any:
-        return x.swapaxes(-2, -1).conj() if adjoint else x
-
-    return _product(b, operand, b.attrs["adj_x"], b.attrs["adj_y"])
+    return _product(b, _adjoint(b.attrs["adj_x"]), _adjoint(b.attrs["adj_y"]))
 
 
-def _product(b: Bind, operand: Callable[[Any, bool], Any], turn_x: bool, turn_y: bool) -> Run:
-    if b.attrs["T"] in HALVES:
-        return _half_product(b, operand, turn_x, turn_y)
-    return lambda x, y, out: np.matmul(operand(x, turn_x), operand(y, turn_y), out=out)
+def _transposed(turned: bool) -> Step:
+    return (lambda x: x.T) if turned else (lambda x: x)
 
 
-def _half_product(b: Bind, operand: Callable[[Any, bool], Any], turn_x: bool, turn_y: bool) -> Run:
-    """Multiplied and summed in float32, rounded once."""
-    weights = b.inputs[1].value
+def _adjoint(turned: bool) -> Step:
+    return (lambda x: x.swapaxes(-2, -1).conj()) if turned else (lambda x: x)
+
+
+def _product(b: Bind, left: Step, right: Step) -> Run:
+    within = _sum_dtype(b)
+    if {b.outputs[0].dtype.numpy, *(x.dtype.numpy for x in b.inputs)} == {within}:
+        return lambda x, y, out: np.matmul(left(x), right(y), out=out)
+    multiply = _wide_product(b, left, right)
+    return lambda x, y, out: np.copyto(out, multiply(x, y), casting="unsafe")
+
+
+def _sum_dtype(b: Bind) -> np.dtype[Any]:
+    """Halves are multiplied and summed in float32 and rounded once, bytes in int32."""
+    dtype = b.outputs[0].dtype
+    return np.dtype(np.float32) if dtype in HALVES else dtype.numpy
+
+
+def _wide_product(b: Bind, left: Step, right: Step) -> Callable[[Any, Any], Any]:
+    within, weights = _sum_dtype(b), b.inputs[1].value
     known = None
     if weights is not None:
-        known = b.prepared("cpu/matmul", lambda: operand(weights.astype(np.float32), turn_y))
+        known = b.prepared("cpu/matmul", lambda: right(weights.astype(within)))
 
-    def run(x: Any, y: Any, out: Any) -> None:
-        right = known if known is not None else operand(y.astype(np.float32), turn_y)
-        out[...] = np.matmul(operand(x.astype(np.float32), turn_x), right)
+    def multiply(x: Any, y: Any) -> Any:
+        return np.matmul(left(x.astype(within, copy=False)),
+                         known if known is not None else right(y.astype(within, copy=False)))
+
+    return multiply
+
+
+def fused_matmul(b: Bind) -> Any:
+    """A product, its bias, and what follows, in float32."""
+    _, *rest = b.attrs["fused_ops"]
+    if rest == ["GeluExact"]:
+        return b.decline("the error function is another kernel's")
+    multiply = _wide_product(b, _transposed(b.attrs["transpose_a"]), _transposed(b.attrs["transpose_b"]))
+    activate = ACTIVATIONS[rest[0]](b.attrs) if rest and rest[0] in ACTIVATIONS else None
+
+    def run(x: Any, y: Any, bias: Any, *addend_and_out: Any) -> None:
+        total = multiply(x, y)
+        for addend in (bias, *addend_and_out[:-1]):
+            total += addend.astype(np.float32, copy=False)
+        np.copyto(addend_and_out[-1], total if activate is None else activate(total), casting="unsafe")
 
     return run
 
 
+def cross(_: Bind) -> Run:
+    turns = ((1, 2), (2, 0), (0, 1))
+
+    def run(x: Any, y: Any, out: Any) -> None:
+        for i, (j, k) in enumerate(turns):
+            out[..., i] = x[..., j] * y[..., k] - x[..., k] * y[..., j]
+
+    return run
+
+
+def _leaky_relu(attrs: Any) -> Step:
+    alpha = np.float32(attrs["leakyrelu_alpha"])
+    return lambda x: np.where(x > 0, x, x * alpha)
+
+
+def _gelu(x: Any) -> Any:
+    """Hendrycks and Gimpel, Gaussian Error Linear Units, 2016: the approximation by tanh."""
+    return x * np.float32(0.5) * (1 + np.tanh(np.float32(np.sqrt(2 / np.pi)) * (x + np.float32(0.044715) * x**3)))
+
+
+ACTIVATIONS: dict[str, Callable[[Any], Step]] = {  # by name, made for a node's attributes
+    "Elu": lambda _: lambda x: np.where(x < 0, np.expm1(np.minimum(x, 0)), x),
+    "GeluApproximate": lambda _: _gelu,
+    "LeakyRelu": _leaky_relu,
+    "Relu": lambda _: lambda x: np.maximum(x, 0),
+    "Relu6": lambda _: lambda x: np.clip(x, 0, 6),
+    "Sigmoid": lambda _: lambda x: 1 / (1 + np.exp(-x)),
+    "Tanh": lambda _: np.tanh,
+}
+
+
+def conjugate_transpose(b: Bind) -> Run:
+    order = b.inputs[1].value
+    assert order is not None
+    axes = tuple(int(axis) for axis in order)
+    if b.outputs[0].dtype.kind == "c":
+        return lambda x, _, out: np.conjugate(x.transpose(axes), out=out)
+    return lambda x, _, out: np.copyto(out, x.transpose(axes))
+
+
 def register(kernels: Kernels) -> None:
     kernels.kernel("MatMul")(matmul)
-    kernels.kernel("BatchMatMulV2")(batch_matmul)
+    kernels.kernel("_FusedMatMul")(fused_matmul)
+    for op in ("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"):
+        kernels.kernel(op)(batch_matmul)
+    kernels.kernel("ConjugateTranspose")(conjugate_transpose)
+    kernels.kernel("Cross", dtypes={"T": REAL})(cross)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels
 
-from .staging import nothing
+from .element_types import NUMBERS
+from .staging import compute_dtype, nothing
 
 Run = Callable[..., None]
 
@@ -37,7 +38,7 @@ def bias_add(b: Bind) -> Run:
     shape = b.inputs[0].meta.dims
     if b.outputs[0].size == 0:
         return nothing
-    channels = Channels(shape, b.attrs["data_format"])
+    channels = Channels(shape, b.attrs.get("data_format", "NHWC"))
     rows, value = channels.rows, b.inputs[1].value
     known = channels.spread(value) if value is not None else None
 
@@ -45,6 +46,19 @@ def bias_add(b: Bind) -> Run:
         np.add(x.reshape(rows), known if known is not None else channels.spread(bias), out=out.reshape(rows))
 
     return run
+
+
+def bias_add_gradient(b: Bind) -> Run:
+    shape, wide = b.inputs[0].meta.dims, compute_dtype(b)
+    axes = Channels(shape, b.attrs["data_format"]).axes
+
+    def run(gradient: Any, out: Any) -> None:
+        np.add.reduce(gradient, axes, wide, out)
+
+    def run_rounded(gradient: Any, out: Any) -> None:
+        out[...] = np.add.reduce(gradient, axes, wide)
+
+    return run if wide == b.outputs[0].dtype.numpy else run_rounded
 
 
 def fused_batch_norm(b: Bind) -> Run:
@@ -118,7 +132,35 @@ def _trained(b: Bind, channels: Channels) -> Run:
     return run
 
 
+def fused_batch_norm_gradient(b: Bind) -> Run:
+    """With x' = (x - mean) / sqrt(variance + epsilon), and all means over the batch and the spatial dimensions:
+
+    in training, dx = scale / sqrt(variance + epsilon) * (dy - mean(dy) - x' * mean(dy * x')); in inference, where the
+    statistics are constants, without both means; the gradient of scale is sum(dy * x'), that of offset sum(dy).
+    """
+    channels, epsilon = Channels(b.inputs[1].meta.dims, b.attrs["data_format"]), np.float32(b.attrs["epsilon"])
+    shape = [-1 if axis not in channels.axes else 1 for axis in range(len(b.inputs[1].meta.dims))]
+    count = np.float32(max(1, b.inputs[1].size // max(1, channels.count)))
+    is_training = b.attrs["is_training"]
+
+    def run(dy: Any, x: Any, scale: Any, mean: Any, variance: Any, *arrays: Any) -> None:
+        dx, dscale, doffset = arrays[-5:-2]
+        deviation = np.sqrt(variance + epsilon)
+        wide = dy.astype(np.float32, copy=False)
+        normal = (x - mean.reshape(shape)) / deviation.reshape(shape)
+        np.add.reduce(wide * normal, channels.axes, np.float32, dscale)
+        np.add.reduce(wide, channels.axes, np.float32, doffset)
+        if is_training:
+            wide = wide - (doffset / count).reshape(shape) - normal * (dscale / count).reshape(shape)
+        dx[...] = wide * (scale / deviation).reshape(shape)
+
+    return run
+
+
 def register(kernels: Kernels) -> None:
     kernels.kernel("BiasAdd", inplace={0: 0})(bias_add)
+    kernels.kernel("BiasAddV1", dtypes={"T": NUMBERS}, inplace={0: 0})(bias_add)
+    kernels.kernel("BiasAddGrad", dtypes={"T": NUMBERS})(bias_add_gradient)
     for version, dtypes in {"": {}, "V2": {"U": "float32"}, "V3": {"U": "float32"}}.items():
         kernels.kernel(f"FusedBatchNorm{version}", dtypes=dtypes, inplace={0: 0})(fused_batch_norm)
+        kernels.kernel(f"FusedBatchNormGrad{version}", dtypes=dtypes)(fused_batch_norm_gradient)

@@ -1,49 +1,66 @@
-"""Pooling kernels: along the width, then along the height, one ufunc call for each place in the window."""
+"""Pooling kernels: along one spatial dimension after the other, the last first, one ufunc call for each place in the
+window."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
-from weft.api import Bind, DType, Kernels, errors, geometry
+from weft.api import Attrs, Bind, DType, Kernels, ValueInfo, errors, geometry
 
 from .staging import Scratched, compute_dtype, staged
 
-Taps = list[tuple[slice, slice]]
+Taps = list[tuple[slice, slice]]  # along one axis: the outputs that a place in the window serves, what they find there
 
 
-def _taps(b: Bind) -> tuple[Taps, Taps]:
-    """Along height and width: the outputs that each place in the window serves, and what they find there."""
-    if b.attrs["data_format"] != "NHWC":
-        raise errors.InvalidArgument(f"pooling on the CPU only supports NHWC, given {b.attrs['data_format']}")
-    if b.attrs["ksize"][0] != 1 or b.attrs["strides"][0] != 1:
+def window_attrs(b: Bind) -> Attrs:
+    """This node's attributes, with window and strides that are inputs and the data format that is not said."""
+    attrs = {"data_format": "NHWC", **b.attrs}
+    if "ksize" in attrs:
+        return attrs
+    return attrs | {name: tuple(int(n) for n in _known(value))
+                    for name, value in zip(("ksize", "strides"), b.inputs[1:], strict=True)}
+
+
+def _known(x: ValueInfo) -> Any:
+    assert x.value is not None
+    return x.value
+
+
+def window_taps(attrs: Attrs, shape: tuple[int, ...]) -> list[Taps]:
+    """Along each spatial dimension, how the window slides over an input of this shape."""
+    last = len(shape) - 1
+    if attrs["data_format"] not in ("NHWC", "NDHWC"):
+        raise errors.InvalidArgument(f"pooling on the CPU only supports NHWC and NDHWC, given {attrs['data_format']}")
+    if attrs["ksize"][0] != 1 or attrs["strides"][0] != 1:
         raise errors.Unimplemented("pooling is not implemented for the batch dimension")
-    lengths, sizes, strides = b.inputs[0].meta.dims[1:3], b.attrs["ksize"][1:3], b.attrs["strides"][1:3]
-    windows = geometry.spatial_windows(b.attrs, lengths, sizes)
-    rows, columns = (geometry.window_taps(*known) for known in zip(lengths, sizes, strides, windows, strict=True))
-    return rows, columns
+    lengths, sizes, strides = shape[1:last], attrs["ksize"][1:last], attrs["strides"][1:last]
+    windows = geometry.spatial_windows(attrs, lengths, sizes)
+    return [geometry.window_taps(*known) for known in zip(lengths, sizes, strides, windows, strict=True)]
 
 
-def _fold(ufunc: np.ufunc, start: Any, taps: tuple[Taps, Taps], x: Any, out: Any) -> Callable[[], None]:
+def _fold(ufunc: np.ufunc, start: Any, taps: list[Taps], x: Any, out: Any) -> Callable[[], None]:
     """Two passes need k + k calls where one needs k * k: 0.30 ms instead of 0.39 for 3x3 on 112x112x64."""
-    rows, columns = taps
-    between = np.empty((*x.shape[:2], *out.shape[2:]), x.dtype)
-    passes = [(between[:, :, o], x[:, :, i]) for o, i in columns]
-    second = [(out[:, o], between[:, i]) for o, i in rows]
+    steps, source = [], x
+    for axis in range(len(taps), 0, -1):
+        shape = (*source.shape[:axis], *out.shape[axis:])
+        target = out if axis == 1 else np.empty(shape, x.dtype)
+        before = (slice(None),) * axis
+        steps.append((target, [(target[(*before, o)], source[(*before, i)]) for o, i in taps[axis - 1]]))
+        source = target
 
     def run() -> None:
-        between.fill(start)
-        for target, source in passes:
-            ufunc(target, source, out=target)
-        out.fill(start)
-        for target, source in second:
-            ufunc(target, source, out=target)
+        for target, passes in steps:
+            target.fill(start)
+            for into, found in passes:
+                ufunc(into, found, out=into)
 
     return run
 
 
-def _lowest(dtype: DType) -> Any:
+def lowest(dtype: DType) -> Any:
     """The least finite number; of a float type, the one next to minus infinity."""
     if dtype.kind != "f":
         return np.iinfo(dtype.numpy).min
@@ -52,35 +69,33 @@ def _lowest(dtype: DType) -> Any:
 
 def max_pool(b: Bind) -> Any:
     """NaN never wins, and what is below the lowest finite number (or NaN alone) gives that: TensorFlow's start."""
-    taps, dtype = _taps(b), b.attrs["T"]
-    lowest = _lowest(dtype)
+    attrs, dtype = window_attrs(b), b.attrs["T"]
+    taps = window_taps(attrs, b.inputs[0].meta.dims)
+    least = lowest(dtype)
     larger: np.ufunc = np.fmax if dtype.kind == "f" else np.maximum
-    if b.attrs["ksize"][3] > 1:
-        return _max_pool_depth(b, larger, b.attrs["ksize"][3])
-    return staged(b, Scratched(lambda ins, outs: _fold(larger, lowest, taps, *ins, *outs)))
+    if attrs["ksize"][-1] > 1 or attrs["strides"][-1] > 1:
+        return _max_pool_depth(b, larger, attrs)
+    return staged(b, Scratched(lambda ins, outs: _fold(larger, least, taps, ins[0], outs[0])))
 
 
-def _max_pool_depth(b: Bind, larger: np.ufunc, depth: int) -> Any:
+def _max_pool_depth(b: Bind, larger: np.ufunc, attrs: Attrs) -> Any:
     """Here NaN among NaN stays, and there is no lowest start."""
-    if b.attrs["ksize"][1:3] != (1, 1):
-        raise errors.Unimplemented("pooling across both depth and width or height is not implemented")
-    if b.inputs[0].meta.dims[3] % depth or b.attrs["strides"][3] != depth:
+    depth = attrs["ksize"][-1]
+    if len(attrs["ksize"]) > 4 or {*attrs["ksize"][1:-1]} != {1}:
+        raise errors.Unimplemented("pooling across the depth and any other dimension is not implemented")
+    if b.inputs[0].meta.dims[-1] % depth or attrs["strides"][-1] != depth:
         raise errors.Unimplemented("a depth window must divide the depth and equal its stride")
 
     def attach(x: Any, out: Any) -> Callable[[], None]:
         groups = x.reshape(*out.shape, depth)
         return lambda: larger.reduce(groups, axis=-1, out=out)
 
-    return staged(b, Scratched(lambda ins, outs: attach(*ins, *outs)))
+    return staged(b, Scratched(lambda ins, outs: attach(ins[0], outs[0])))
 
 
 def avg_pool(b: Bind) -> Any:
-    taps = _taps(b)
-    if b.attrs["ksize"][3] != 1 or b.attrs["strides"][3] != 1:
-        raise errors.Unimplemented("average pooling across the depth is not implemented")
-    dtype = compute_dtype(b)
-    down, across = (_counts(t, n) for t, n in zip(taps, b.outputs[0].dims[1:3], strict=True))
-    count = np.multiply.outer(down, across)[:, :, None].astype(dtype)
+    taps = window_taps(b.attrs, b.inputs[0].meta.dims)
+    count = covered(b, taps, b.outputs[0].dims)
 
     def attach(x: Any, out: Any) -> Callable[[], None]:
         total = _fold(np.add, 0, taps, x, out)
@@ -94,8 +109,15 @@ def avg_pool(b: Bind) -> Any:
     return staged(b, Scratched(lambda ins, outs: attach(*ins, *outs)))
 
 
+def covered(b: Bind, taps: list[Taps], shape: tuple[int, ...]) -> Any:
+    """For each place of an output of `shape`, how many elements its window covers: padding does not count."""
+    if b.attrs["ksize"][-1] != 1 or b.attrs["strides"][-1] != 1:
+        raise errors.Unimplemented("average pooling across the depth is not implemented")
+    along = (_counts(t, n) for t, n in zip(taps, shape[1:-1], strict=True))
+    return reduce(np.multiply.outer, along)[..., None].astype(compute_dtype(b))
+
+
 def _counts(taps: Taps, size: int) -> Any:
-    """For each output along one axis, how many elements its window covers: padding does not count."""
     counts = np.zeros(size, int)
     for outputs, _ in taps:
         counts[outputs] += 1
@@ -103,5 +125,7 @@ def _counts(taps: Taps, size: int) -> Any:
 
 
 def register(kernels: Kernels) -> None:
-    kernels.kernel("MaxPool")(max_pool)
-    kernels.kernel("AvgPool")(avg_pool)
+    for op in ("MaxPool", "MaxPoolV2", "MaxPool3D"):
+        kernels.kernel(op)(max_pool)
+    for op in ("AvgPool", "AvgPool3D"):
+        kernels.kernel(op)(avg_pool)

@@ -17,6 +17,7 @@ BindFunction = Callable[[Bind], Function]
 add: Function = np.add.reduce
 largest: Function = np.maximum.reduce
 SUMS: dict[str, Function] = {"Prod": np.multiply.reduce, "Sum": add}
+LOGICAL: dict[str, Function] = {"All": np.logical_and.reduce, "Any": np.logical_or.reduce}
 EXTREMES: dict[str, tuple[Function, str]] = {  # op: function, the limit that loses against all
     "Max": (largest, "min"),
     "Min": (np.minimum.reduce, "max"),
@@ -31,12 +32,16 @@ WIDEST = {"i": np.dtype(np.int64), "u": np.dtype(np.uint64)}  # by kind
 def register(kernels: Kernels) -> None:
     for op, reduce in SUMS.items():
         kernels.kernel(op, dtypes={"T": NUMBERS})(total(reduce))
+    for op, reduce in LOGICAL.items():
+        kernels.kernel(op)(total(reduce))
     for op, (reduce, loser) in EXTREMES.items():
         kernels.kernel(op, dtypes={"T": REAL})(extreme(reduce, loser))
     for op, (find, number, loser, indices) in ARG_EXTREMES.items():
         types = {"T": (*REAL, "bool"), "output_type": indices}
         kernels.kernel(op, dtypes=types)(arg_extreme(find, number, loser))
     kernels.kernel("Mean", dtypes={"T": NUMBERS})(mean)
+    kernels.kernel("EuclideanNorm", dtypes={"T": NUMBERS})(euclidean_norm)
+    kernels.kernel("L2Loss", dtypes={"T": FLOATS})(l2_loss)
     kernels.kernel("Softmax", dtypes={"T": FLOATS}, inplace={0: 0})(normalisation(softmax))
     kernels.kernel("LogSoftmax", dtypes={"T": FLOATS}, inplace={0: 0})(normalisation(log_softmax))
 
@@ -80,6 +85,33 @@ def mean(b: Bind) -> Function:
 
 def _truncating_divide(x: Array, y: Array) -> Any:
     return (x - np.fmod(x, y)) // y
+
+
+def euclidean_norm(b: Bind) -> Function:
+    """Integers are squared and summed with wrap-around."""
+    dtype = b.outputs[0].dtype
+    axes, keep, within = _axes(b), b.attrs["keep_dims"], _at_least_float32(dtype)
+    square = _squared_magnitude if dtype.kind == "c" else np.square
+
+    def run(x: Array, _: Array, out: Array) -> None:
+        total = add(square(x.astype(within, copy=False)), axes, within, None, keep)
+        np.copyto(out, np.sqrt(total), casting="unsafe")
+
+    return run
+
+
+def _squared_magnitude(x: Array) -> Any:
+    return x * x.conj()
+
+
+def l2_loss(b: Bind) -> Function:
+    within = _at_least_float32(b.outputs[0].dtype)
+
+    def run(x: Array, out: Array) -> None:
+        flat = x.astype(within, copy=False).reshape(-1)
+        out[...] = add(np.square(flat), 0, within) / 2
+
+    return run
 
 
 def arg_extreme(find: Function, number: np.ufunc, loser: str) -> BindFunction:

@@ -7,30 +7,52 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from weft.api import Bind, Kernels, errors, geometry
+from weft.api import Bind, Kernels, geometry
 
+from .element_types import zero
+from .index_checks import check_inside
+from .known import integers
 from .staging import nothing
 
 MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 Run = Callable[..., None]
 
 
-def _ints(b: Bind, index: int) -> list[int]:
-    value = b.inputs[index].value
-    assert value is not None
-    return [int(v) for v in value.reshape(-1)]
-
-
 def strided_slice(b: Bind) -> Run:
-    masks = {mask: b.attrs[mask] for mask in MASKS}
-    found = geometry.strided_slice(b.inputs[0].meta.dims, _ints(b, 1), _ints(b, 2), _ints(b, 3), **masks)
-    assert found.index is not None
-    index = (*found.index, ...)  # the ellipsis makes a view of a single element too
+    index = _slice_index(b, b.inputs[0].meta.dims)
     return lambda x, _begin, _end, _strides, out: np.copyto(out, x[index])
 
 
+def strided_slice_grad(b: Bind) -> Run:
+    index, blank = _slice_index(b, b.outputs[0].dims), zero(b.outputs[0].dtype)
+
+    def run(_shape: Any, _begin: Any, _end: Any, _strides: Any, dy: Any, out: Any) -> None:
+        out.fill(blank)
+        out[index] = dy
+
+    return run
+
+
+def tensor_strided_slice_update(b: Bind) -> Run:
+    index = _slice_index(b, b.inputs[0].meta.dims)
+
+    def run(x: Any, _begin: Any, _end: Any, _strides: Any, value: Any, out: Any) -> None:
+        np.copyto(out, x)
+        if out[index].size:
+            out[index] = value
+
+    return run
+
+
+def _slice_index(b: Bind, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    masks = {mask: b.attrs[mask] for mask in MASKS}
+    found = geometry.strided_slice(shape, integers(b, 1), integers(b, 2), integers(b, 3), **masks)
+    assert found.index is not None
+    return (*found.index, ...)  # the ellipsis makes a view of a single element too
+
+
 def slice_(b: Bind) -> Run:
-    index = (*(slice(at, at + n) for at, n in zip(_ints(b, 1), b.outputs[0].dims, strict=True)), ...)
+    index = (*(slice(at, at + n) for at, n in zip(integers(b, 1), b.outputs[0].dims, strict=True)), ...)
     return lambda x, _begin, _size, out: np.copyto(out, x[index])
 
 
@@ -45,7 +67,7 @@ def unpack(b: Bind) -> Run:
 
 
 def split(b: Bind) -> Run:
-    (axis,) = _ints(b, 0)
+    (axis,) = integers(b, 0)
 
     def run(_split_dim: Any, x: Any, *outs: Any) -> None:
         for out, part in zip(outs, np.split(x, len(outs), axis), strict=True):
@@ -54,10 +76,22 @@ def split(b: Bind) -> Run:
     return run
 
 
+def split_v(b: Bind) -> Run:
+    (axis,) = integers(b, 2)
+    ends = np.cumsum([meta.dims[axis] for meta in b.outputs])[:-1]
+
+    def run(x: Any, _size_splits: Any, _split_dim: Any, *outs: Any) -> None:
+        for out, part in zip(outs, np.split(x, ends, axis), strict=True):
+            np.copyto(out, part)
+
+    return run
+
+
 def gather(b: Bind) -> Run:
+    """Gather is GatherV2 along the first axis."""
     params, indices = (x.meta.dims for x in b.inputs[:2])
-    axis = _ints(b, 2)[0] % len(params)
-    batch = b.attrs["batch_dims"]
+    axis = integers(b, 2)[0] % len(params) if b.op == "GatherV2" else 0
+    batch = b.attrs.get("batch_dims", 0)
     batch += len(indices) if batch < 0 else 0
     length, count = params[axis], prod(params[:batch])
     source = (count, prod(params[batch:axis]), length, prod(params[axis + 1 :]))
@@ -67,8 +101,9 @@ def gather(b: Bind) -> Run:
         return nothing
     row = np.arange(count)[:, None]
 
-    def run(params: Any, indices: Any, _axis: Any, out: Any) -> None:
-        _check_inside(indices, length)
+    def run(params: Any, indices: Any, *axis_and_out: Any) -> None:
+        out = axis_and_out[-1]
+        check_inside(indices, length)
         if count == 1:
             np.take(params.reshape(source[1:]), indices.reshape(-1), 1, out=out.reshape(target[1:]), mode="clip")
         else:
@@ -78,15 +113,10 @@ def gather(b: Bind) -> Run:
     return run
 
 
-def _check_inside(indices: Any, length: int) -> None:
-    if indices.min() < 0 or indices.max() >= length:
-        place = np.unravel_index(np.argmax((indices < 0) | (indices >= length)), indices.shape)
-        where = ",".join(str(i) for i in place)
-        raise errors.InvalidArgument(f"indices[{where}] = {indices[place]} is not in [0, {length})")
-
-
 def register(kernels: Kernels) -> None:
     for op, bind in {
-        "GatherV2": gather, "Slice": slice_, "Split": split, "StridedSlice": strided_slice, "Unpack": unpack,
+        "Gather": gather, "GatherV2": gather, "Slice": slice_, "Split": split, "SplitV": split_v,
+        "StridedSlice": strided_slice, "StridedSliceGrad": strided_slice_grad,
+        "TensorStridedSliceUpdate": tensor_strided_slice_update, "Unpack": unpack,
     }.items():
         kernels.kernel(op)(bind)

@@ -17,13 +17,19 @@ if TYPE_CHECKING:
     from .plugin import Config
 
 BindFunction = Callable[..., Any]
+RANDOM = ("RandomNormal", "RandomUniform", "RandomUniformFullInt", "RandomUniformInt", "TruncatedNormal")
 HOST: dict[str, tuple[str, ...]] = {  # inputs that say how to compute, not what with
     "ArgMax": ("dimension",), "ArgMin": ("dimension",), "ConcatV2": ("axis",), "ExpandDims": ("dim",),
     "Fill": ("dims",), "GatherV2": ("axis",), "Max": ("reduction_indices",), "Mean": ("reduction_indices",),
     "Min": ("reduction_indices",), "MirrorPad": ("paddings",), "Pad": ("paddings",), "PadV2": ("paddings",),
     "Prod": ("reduction_indices",), "Range": ("start", "limit", "delta"), "Reshape": ("shape",),
     "Slice": ("begin", "size"), "Split": ("split_dim",), "StridedSlice": ("begin", "end", "strides"),
-    "Sum": ("reduction_indices",), "Tile": ("multiples",), "Transpose": ("perm",),
+    "Sum": ("reduction_indices",), "Tile": ("multiples",), "Transpose": ("perm",), "ConjugateTranspose": ("perm",),
+    "Multinomial": ("num_samples",), "StatelessMultinomial": ("num_samples",),
+    **{f"{op}{suffix}": ("fft_length",) for op in ("RFFT", "IRFFT") for suffix in ("", "2D", "3D")},
+    **dict.fromkeys(("RandomStandardNormal", "RandomUniform", "RandomUniformInt", "TruncatedNormal"), ("shape",)),
+    **{f"Stateless{name}": ("shape",) for name in RANDOM},
+    **{f"Stateless{name}V2": ("shape", "alg") for name in RANDOM},
 }
 BEYOND = ("allocates", "asynchronous", "nonstrict", "step", "retains")  # what a stream cannot do
 
@@ -73,7 +79,7 @@ def _from_memory(b: Bind) -> Bind:
     if b.op in HOST:
         return b
     inputs = tuple(replace(x, value=None) if x.dtype.kind in "fc" else x for x in b.inputs)
-    return Bind(b.node, b.op, b.attrs, inputs, b.outputs, b.device, b.stream, {})
+    return Bind(b.node, b.op, b.attrs, inputs, b.outputs, b.device, b.stream, {}, keep=b.keep)
 
 
 def _in_memory(b: Bind) -> Iterator[DType]:

@@ -1,0 +1,115 @@
+"""A signature of a SavedModel as a graph that can be run: what saving, training and other signatures need is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from . import dtypes
+from .attr_value import Func
+from .errors import NotFound, Unimplemented
+from .freeze import freeze
+from .graph import Function, Graph, Input, Node, TensorValue
+from .graph_order import ancestors
+from .graph_verifier import did_you_mean
+from .inline import inline
+from .node import parse_input
+from .op import OpRegistry
+from .saved_model import Place, SavedModel, Signature
+
+
+def signature_graph(
+    saved: SavedModel, name: str, ops: OpRegistry, outputs: Sequence[str] = ()
+) -> tuple[Graph, Signature]:
+    """The graph of a signature, functions inlined and variables constants, and the signature in terms of it.
+
+    `outputs` may name further tensors of the SavedModel's graph that are to stay. What cannot be run is no error here.
+    Raises NotFound for a signature or a tensor that is not there, and for variables without a value, Unimplemented
+    for a signature without outputs.
+    """
+    signature = saved.signature(name)
+    if not signature.outputs:
+        raise Unimplemented(f"signature '{name}' has no outputs: it is for its effects, and those are not run yet")
+    _check_there(signature, name, saved.graph)
+    further = [parse_input(output).node for output in outputs]
+    needed = ancestors(saved.graph.nodes, (*_nodes(signature.inputs, signature.outputs), *further))
+    graph = saved.graph.replace(without=saved.graph.nodes.keys() - needed, nodes=_assets(saved, needed))
+    calls = [node.name for node in graph if node.op != "NoOp"]
+    graph, given = inline(graph, ops)
+    graph = freeze(graph, saved.variables(needed), ops)
+    inputs, results = (_located(side, given) for side in (signature.inputs, signature.outputs))
+    effects = [node for node in calls if graph[node].op == "NoOp" and graph[node].controls]
+    if effects:
+        graph, results = _after(graph, effects, results)
+    kept = ancestors(graph.nodes, (*_nodes(inputs, results), *further))
+    graph = graph.replace(without=graph.nodes.keys() - kept)
+    return _without_functions(graph), replace(signature, inputs=inputs, outputs=results)
+
+
+def _check_there(signature: Signature, name: str, graph: Graph) -> None:
+    for node in _nodes(signature.inputs, signature.outputs):
+        if node not in graph:
+            raise NotFound(f"signature '{name}' has a tensor of '{node}', which is not in the graph",
+                           hint=did_you_mean(node, graph.nodes))
+
+
+def _nodes(*sides: Mapping[str, Place]) -> list[str]:
+    return [parse_input(place.tensor).node for side in sides for place in side.values()]
+
+
+def _assets(saved: SavedModel, needed: Iterable[str]) -> Iterator[Node]:
+    """The constants that stand for asset files, with the paths that the files have here."""
+    import numpy as np
+
+    paths = saved.assets()
+    for name in paths.keys() & set(needed):
+        path = np.array(paths[name].encode(), object)
+        yield Node(name, "Const", attrs={"dtype": dtypes.string, "value": TensorValue(path)})
+
+
+def _located(places: Mapping[str, Place], given: Mapping[Input, Input]) -> dict[str, Place]:
+    return {name: place._replace(tensor=_text(given.get(parse_input(place.tensor), parse_input(place.tensor))))
+            for name, place in places.items()}
+
+
+def _text(tensor: Input) -> str:
+    return f"{tensor.node}:{tensor.index}"
+
+
+def _after(graph: Graph, effects: Sequence[str], outputs: Mapping[str, Place]) -> tuple[Graph, dict[str, Place]]:
+    """Outputs that come after what the called functions do besides."""
+    nodes, places = [], {}
+    for index, (name, place) in enumerate(outputs.items()):
+        output = f"outputs/{index}"
+        while output in graph:
+            output += "_"
+        nodes.append(Node(output, "Identity", [parse_input(place.tensor)], controls=effects,
+                          attrs={"T": place.meta.dtype}))
+        places[name] = place._replace(tensor=f"{output}:0")
+    return graph.replace(nodes=nodes), places
+
+
+def _without_functions(graph: Graph) -> Graph:
+    """The graph without the functions that nothing calls any more."""
+    called: dict[str, Function] = {}
+    waiting = [name for node in graph for name in _called(node)]
+    while waiting:
+        name = waiting.pop()
+        function = graph.functions.get(name)
+        if function is not None and name not in called:
+            called[name] = function
+            waiting += [inner for node in function.nodes.values() for inner in _called(node)]
+    return graph.replace(without_functions=graph.functions.keys() - called.keys())
+
+
+def _called(node: Node) -> Iterator[str]:
+    yield node.op
+    for value in node.attrs.values():
+        yield from (func.name for func in _functions(value))
+
+
+def _functions(value: Any) -> Iterator[Func]:
+    for item in value if isinstance(value, tuple) else (value,):
+        if isinstance(item, Func):
+            yield item

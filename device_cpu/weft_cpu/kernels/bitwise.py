@@ -1,0 +1,44 @@
+"""Kernels that work on the bits of integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from weft.api import Bind, Kernels
+
+from .element_types import INTEGERS, Array
+
+Run = Callable[..., object]
+SAME_TYPE: dict[str, Run] = {
+    "BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor, "Invert": np.invert,
+}
+SHIFTS: dict[str, Run] = {"LeftShift": np.left_shift, "RightShift": np.right_shift}
+
+
+def shift(function: Run) -> Callable[[Bind], Run]:
+    """Shifts by 0 to the number of bits less one; what is asked for beyond that is C's undefined behaviour."""
+
+    def bind(b: Bind) -> Run:
+        most = 8 * b.outputs[0].dtype.itemsize - 1
+        return lambda x, y, out: function(x, y.clip(0, most), out)
+
+    return bind
+
+
+def population_count(b: Bind) -> Run:
+    unsigned: Any = np.dtype(f"u{b.inputs[0].dtype.itemsize}")
+
+    def run(x: Array, out: Array) -> None:  # np.bitwise_count takes the absolute value of what is signed
+        np.bitwise_count(x.view(unsigned), out)
+
+    return run
+
+
+def register(kernels: Kernels) -> None:
+    for op, function in SAME_TYPE.items():
+        kernels.kernel(op, dtypes={"T": INTEGERS}, inplace={0: 0})(lambda _, function=function: function)
+    for op, function in SHIFTS.items():
+        kernels.kernel(op, dtypes={"T": INTEGERS}, inplace={0: 0})(shift(function))
+    kernels.kernel("PopulationCount", dtypes={"T": INTEGERS})(population_count)

@@ -1,0 +1,31 @@
+"""Kernels that look at a tensor before they pass it on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from weft.api import Bind, Kernels, errors
+
+from .element_types import FLOATS, Array
+
+
+def check_numerics(b: Bind) -> Callable[[Array, Array], None]:
+    message = b.attrs["message"]
+
+    def run(x: Array, out: Array) -> None:
+        if not np.isfinite(x).all():
+            kinds = [kind for kind, found in (("Inf", np.isinf), ("NaN", np.isnan)) if found(x).any()]
+            raise errors.InvalidArgument(f"{_text(message)} : Tensor had {' and '.join(kinds)} values")
+        np.copyto(out, x)
+
+    return run
+
+
+def _text(message: bytes | str) -> str:
+    return message.decode(errors="replace") if isinstance(message, bytes) else message
+
+
+def register(kernels: Kernels) -> None:
+    kernels.kernel("CheckNumerics", dtypes={"T": FLOATS}, inplace={0: 0})(check_numerics)
+    kernels.kernel("EnsureShape", alias={0: 0})(lambda _: None)

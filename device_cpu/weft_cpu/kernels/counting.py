@@ -1,0 +1,60 @@
+"""Kernels that count elements by their value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from weft.api import Bind, Kernels, errors
+
+from .element_types import Array
+
+Run = Callable[..., None]
+
+
+def bincount(b: Bind) -> Run:
+    """Bincount of all elements, DenseBincount of each row; what is not below the size is not counted."""
+    bins, size = b.outputs[0].dims[-1], b.outputs[0].size
+    firsts = np.arange(0, size, bins)[:, None] if size else None  # the first bin of each row
+    weighted, binary = b.inputs[2].size > 0, b.attrs.get("binary_output", False)
+
+    def run(x: Array, _: Array, weights: Array, out: Array) -> None:
+        if (x < 0).any():
+            raise errors.InvalidArgument(f"Input must be non-negative, but has {x.min()}")
+        if firsts is None:
+            return
+        rows, counts = x.reshape(len(firsts), -1), out.reshape(-1)
+        counted = rows < bins
+        places = (rows + firsts)[counted]
+        if not weighted and not binary:
+            counts[:] = np.bincount(places, minlength=size)
+            return
+        counts.fill(0)
+        if binary:
+            counts[places] = 1
+        else:
+            np.add.at(counts, places, weights.reshape(rows.shape)[counted])
+
+    return run
+
+
+def histogram(b: Bind) -> Run:
+    """Bins of equal width; what lies outside the range is counted in the first and last."""
+    bins = b.outputs[0].size
+
+    def run(values: Array, value_range: Array, _: Array, out: Array) -> None:
+        low, high = value_range.astype(np.float64)
+        if not low < high:
+            raise errors.InvalidArgument(f"value_range[0] < value_range[1] should hold, given {value_range}")
+        places = (np.maximum(values.reshape(-1), low) - low) / ((high - low) / bins)
+        if bins > 1 and np.isnan(places).any():
+            raise errors.InvalidArgument("NaN has no place among several bins")
+        out[...] = np.bincount(np.fmin(places, bins - 1).astype(np.int64), minlength=bins)
+
+    return run
+
+
+def register(kernels: Kernels) -> None:
+    kernels.kernel("Bincount")(bincount)
+    kernels.kernel("DenseBincount")(bincount)
+    kernels.kernel("HistogramFixedWidth")(histogram)

@@ -1,0 +1,60 @@
+"""Convolutions with what follows them: bias or batch normalisation, then an activation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from weft.api import Attrs, Bind, Kernels
+
+from .conv import Call, convolved
+from .staging import Scratched, compute_dtype, nothing, staged
+
+Activation = Callable[[Any, Attrs], object]
+
+
+def _elu(y: Any, _: Attrs) -> None:
+    np.copyto(y, np.expm1(np.minimum(y, 0)), where=y < 0)
+
+
+ACTIVATIONS: dict[str, Activation] = {
+    "Elu": _elu,
+    "LeakyRelu": lambda y, attrs: np.multiply(y, y.dtype.type(attrs["leakyrelu_alpha"]), out=y, where=y < 0),
+    "Relu": lambda y, _: np.maximum(y, 0, out=y),
+    "Relu6": lambda y, _: np.clip(y, 0, 6, out=y),
+}
+
+
+def fused_conv2d(b: Bind) -> Any:
+    if b.outputs[0].size == 0:
+        return nothing
+    conv, dtype = convolved(b), compute_dtype(b)
+    first, *rest = [op.decode() if isinstance(op, bytes) else op for op in b.attrs["fused_ops"]]
+    activations = [ACTIVATIONS[op] for op in rest]
+
+    def attach(inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Call:
+        call, out = conv.attach(inputs, outputs), outputs[0]
+
+        def run() -> None:
+            call()
+            after(out, *(arg.astype(dtype, copy=False) for arg in inputs[2 : 2 + b.attrs["num_args"]]))
+            for activation in activations:
+                activation(out, b.attrs)
+
+        return run
+
+    def bias_add(out: Any, bias: Any) -> None:
+        np.add(out, bias, out=out)
+
+    def batch_norm(out: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> None:
+        np.subtract(out, mean, out=out)
+        np.multiply(out, scale / np.sqrt(variance + dtype.type(b.attrs["epsilon"])), out=out)
+        np.add(out, offset, out=out)
+
+    after: Callable[..., None] = bias_add if first == "BiasAdd" else batch_norm
+    return staged(b, Scratched(attach))
+
+
+def register(kernels: Kernels) -> None:
+    kernels.kernel("_FusedConv2D", dtypes={"T": ("float16", "float32", "float64")})(fused_conv2d)

@@ -1,0 +1,192 @@
+"""Kernels that read or write the elements or slices of a tensor that an index tensor names.
+
+The last dimension of an index tensor, `depth` long, names the first dimensions of the tensor; what is left is a slice.
+Tensors are worked on as matrices, one slice a row, and index vectors as row numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+from weft.api import Bind, Kernels, dtypes
+
+from .element_types import NUMBERS, REAL, zero
+from .index_checks import check_all_inside, check_inside, inside
+
+Run = Callable[..., None]
+Update = Callable[[Any, Any, Any], None]  # of matrix, row numbers, new rows
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How index vectors name rows of a tensor of `shape`."""
+
+    shape: tuple[int, ...]
+    depth: int
+    skips: bool  # vectors out of range, instead of raising InvalidArgument
+
+    @property
+    def matrix(self) -> tuple[int, int]:
+        return prod(self.shape[: self.depth]), prod(self.shape[self.depth :])
+
+    def numbers(self, indices: Any) -> tuple[Any, Any]:
+        """The row number of each index vector, 0 for one out of range; which ones are in range."""
+        named = self.shape[: self.depth]
+        vectors = indices.reshape(prod(indices.shape[:-1]), self.depth).astype(np.int64)
+        known = inside(vectors, named)
+        if not self.skips:
+            check_all_inside(indices, known, self.shape)
+        steps = np.array([prod(named[i + 1 :]) for i in range(self.depth)], np.int64)
+        return np.where(known, vectors @ steps, 0), known
+
+
+def _rows(b: Bind, shape: tuple[int, ...], indices: int) -> Rows:
+    return Rows(shape, b.inputs[indices].meta.dims[-1], b.attrs["bad_indices_policy"] == "IGNORE")
+
+
+def gather_nd(b: Bind) -> Run:
+    rows = _rows(b, b.inputs[0].meta.dims, 1)
+    blank = zero(b.outputs[0].dtype)
+
+    def run(params: Any, indices: Any, out: Any) -> None:
+        numbers, known = rows.numbers(indices)
+        if not out.size:
+            return
+        matrix = out.reshape(numbers.size, rows.matrix[1])
+        np.take(params.reshape(rows.matrix), numbers, 0, out=matrix, mode="clip")
+        if not known.all():
+            matrix[~known] = blank
+
+    return run
+
+
+def scatter_nd(b: Bind) -> Run:
+    scatter = _scatter(_rows(b, b.outputs[0].dims, 0), np.add.at)
+    blank = zero(b.outputs[0].dtype)
+
+    def run(indices: Any, updates: Any, _shape: Any, out: Any) -> None:
+        out.fill(blank)
+        scatter(indices, updates, out)
+
+    return run
+
+
+def tensor_scatter(update: Update) -> Callable[[Bind], Run]:
+    def bind(b: Bind) -> Run:
+        scatter = _scatter(_rows(b, b.inputs[0].meta.dims, 1), update)
+
+        def run(x: Any, indices: Any, updates: Any, out: Any) -> None:
+            np.copyto(out, x)
+            scatter(indices, updates, out)
+
+        return run
+
+    return bind
+
+
+def _scatter(rows: Rows, update: Update) -> Callable[[Any, Any, Any], None]:
+    def run(indices: Any, updates: Any, out: Any) -> None:
+        numbers, known = rows.numbers(indices)
+        matrix, news = out.reshape(rows.matrix), updates.reshape(numbers.size, rows.matrix[1])
+        if known.all():
+            update(matrix, numbers, news)
+        else:
+            update(matrix, numbers[known], news[known])
+
+    return run
+
+
+def _assign(matrix: Any, numbers: Any, news: Any) -> None:
+    matrix[numbers] = news  # of several for one row the last stays
+
+
+def _extreme(ufunc: np.ufunc, matrix: Any, numbers: Any, news: Any) -> None:
+    """A NaN that is there stays, one that comes is passed over."""
+    stays = np.isnan(matrix) if matrix.dtype.kind in "fV" else None
+    ufunc.at(matrix, numbers, news)
+    if stays is not None:
+        matrix[stays] = np.nan
+
+
+def inplace(update: Update) -> Callable[[Bind], Run]:
+    """Row numbers wrap around."""
+
+    def bind(b: Bind) -> Run:
+        matrix = b.inputs[0].meta.dims[0], prod(b.inputs[0].meta.dims[1:])
+
+        def run(x: Any, i: Any, updates: Any, out: Any) -> None:
+            np.copyto(out, x)
+            if out.size and i.size:
+                update(out.reshape(matrix), i.reshape(-1) % matrix[0], updates.reshape(i.size, matrix[1]))
+
+        return run
+
+    return bind
+
+
+def dynamic_partition(b: Bind) -> Callable[..., tuple[Any, ...]]:
+    count, places = b.attrs["num_partitions"], len(b.inputs[1].meta.dims)
+    rest = b.inputs[0].meta.dims[places:]
+    total = prod(b.inputs[1].meta.dims)
+
+    def run(x: Any, partitions: Any) -> tuple[Any, ...]:
+        check_inside(partitions, count, "partitions")
+        flat = partitions.reshape(-1)
+        ordered = x.reshape(total, *rest)[np.argsort(flat, kind="stable")]
+        ends = np.cumsum(np.bincount(flat, minlength=count))
+        return tuple(np.split(ordered, ends[:-1]))
+
+    return run
+
+
+def dynamic_stitch(b: Bind) -> Callable[..., Any]:
+    """Rows that no index names are zero; of several for one row the last stays."""
+    count = b.attrs["N"]
+    counts = [x.size for x in b.inputs[:count]]
+    rest = b.inputs[count].meta.dims[len(b.inputs[0].meta.dims) :]
+    dtype = b.outputs[0].dtype
+
+    def run(*indices_then_data: Any) -> Any:
+        indices, data = indices_then_data[:count], indices_then_data[count:]
+        length = max((int(i.max()) + 1 for i in indices if i.size), default=0)
+        merged = np.zeros((max(length, 0), *rest), dtype.numpy)
+        if dtype is dtypes.string:
+            merged.fill(b"")
+        for n, i, x in zip(counts, indices, data, strict=True):
+            check_inside(i, length)
+            merged[i.reshape(-1)] = x.reshape(n, *rest)
+        return merged
+
+    return run
+
+
+# op, how rows are updated, types
+TENSOR_SCATTER: tuple[tuple[str, Update, tuple[str, ...]], ...] = (
+    ("ScatterNdNonAliasingAdd", np.add.at, (*NUMBERS, "bool")),
+    ("TensorScatterAdd", np.add.at, NUMBERS),
+    ("TensorScatterMax", partial(_extreme, np.fmax), REAL),
+    ("TensorScatterMin", partial(_extreme, np.fmin), REAL),
+    ("TensorScatterSub", np.subtract.at, NUMBERS),
+    ("TensorScatterUpdate", _assign, (*NUMBERS, "bool", "string")),
+)
+INPLACE: tuple[tuple[str, Update, tuple[str, ...]], ...] = (
+    ("InplaceAdd", np.add.at, NUMBERS), ("InplaceSub", np.subtract.at, NUMBERS),
+    ("InplaceUpdate", _assign, (*NUMBERS, "bool", "string")),
+)
+
+
+def register(kernels: Kernels) -> None:
+    kernels.kernel("GatherNd")(gather_nd)
+    kernels.kernel("ScatterNd", dtypes={"T": (*NUMBERS, "bool", "string")})(scatter_nd)
+    for op, update, types in TENSOR_SCATTER:
+        kernels.kernel(op, dtypes={"T": types})(tensor_scatter(update))
+    for op, update, types in INPLACE:
+        kernels.kernel(op, dtypes={"T": types})(inplace(update))
+    kernels.kernel("DynamicPartition", allocates=True)(dynamic_partition)
+    for op in ("DynamicStitch", "ParallelDynamicStitch"):
+        kernels.kernel(op, allocates=True)(dynamic_stitch)

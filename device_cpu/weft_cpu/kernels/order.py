@@ -1,0 +1,76 @@
+"""Kernels that order the elements of each row: the largest ones, the n-th. NaN counts as larger than any number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from weft.api import Bind, Kernels
+
+from .element_types import REAL, Array, sortable
+
+MANY = 1024  # columns, from which on a row at a time is faster: half the time for one row of 1,024, 1/50 for 100,000
+Run = Callable[..., None]
+
+
+def top_k(b: Bind) -> Run:
+    """TopK and TopKV2, largest first; of equal ones, the first first."""
+    k, columns = b.outputs[0].dims[-1], b.inputs[0].meta.dims[-1]
+    if b.outputs[0].size == 0:
+        return lambda *_: None
+    find = _largest_few if columns >= MANY and k * 8 <= columns else _largest
+
+    def run(x: Array, *k_and_outs: Any) -> None:
+        *_, values, indices = k_and_outs
+        found = find(sortable(x), k)
+        np.copyto(indices, found, casting="unsafe")
+        np.copyto(values, np.take_along_axis(x, found, -1))
+
+    return run
+
+
+def _largest(x: Array, k: int) -> Array:
+    """Read from behind, a stable sort leaves equal elements in the order that is wanted."""
+    found: Array = x.shape[-1] - 1 - x[..., ::-1].argsort(-1, kind="stable")[..., : -k - 1 : -1]
+    return found
+
+
+def _largest_few(x: Array, k: int) -> Array:
+    """Row by row, only what is not less than the k-th largest is sorted."""
+    found = np.empty((*x.shape[:-1], k), np.int64)
+    for row, target in zip(x.reshape(-1, x.shape[-1]), found.reshape(-1, k), strict=True):
+        places = np.flatnonzero(~(row < np.partition(row, -k)[-k]))
+        target[:] = places[_largest(row[places], k)]
+    return found
+
+
+def nth_element(b: Bind) -> Run:
+    n, columns = b.inputs[1].value, b.inputs[0].meta.dims[-1]
+    assert n is not None
+    place = columns - 1 - int(n) if b.attrs["reverse"] else int(n)
+    return lambda x, _n, out: np.copyto(out, np.partition(sortable(x), place, -1)[..., place], casting="unsafe")
+
+
+def in_top_k(b: Bind) -> Run:
+    """Fewer than k of the row's elements are larger than the target's, and all are finite."""
+    rows, classes = np.arange(b.inputs[0].meta.dims[0]), b.inputs[0].meta.dims[1]
+    fixed = b.attrs.get("k")
+    if not classes:
+        return lambda *arrays: arrays[-1].fill(False)
+
+    def run(predictions: Array, targets: Array, *k_and_out: Array) -> None:
+        k = k_and_out[0] if fixed is None else fixed
+        exists = (targets >= 0) & (targets < classes)
+        target = predictions[rows, np.where(exists, targets, 0)]
+        larger = np.count_nonzero(predictions > target[:, None], axis=1)
+        np.logical_and(exists & np.isfinite(predictions).all(1), larger < k, out=k_and_out[-1])
+
+    return run
+
+
+def register(kernels: Kernels) -> None:
+    for op, bind in {"NthElement": nth_element, "TopK": top_k, "TopKV2": top_k}.items():
+        kernels.kernel(op, dtypes={"T": REAL})(bind)
+    for op in ("InTopK", "InTopKV2"):
+        kernels.kernel(op)(in_top_k)

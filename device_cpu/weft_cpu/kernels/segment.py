@@ -1,0 +1,194 @@
+"""Kernels that reduce segments: the rows of a tensor that have the same id.
+
+Rows of one id are brought together, unless they are already, and each run of them is reduced at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from weft.api import Bind, DType, Kernels, errors
+
+from .element_types import FLOATS, NARROW, NUMBERS, REAL, Array
+
+Run = Callable[..., Any]
+Scale = Callable[[Array], Array]  # of the number of rows in each segment: what their sum is divided by
+
+SORTED: tuple[tuple[str, np.ufunc, int, tuple[str, ...]], ...] = (  # op, function, segment of no rows, types
+    ("SegmentMax", np.maximum, 0, REAL),
+    ("SegmentMin", np.minimum, 0, REAL),
+    ("SegmentProd", np.multiply, 1, NUMBERS),
+    ("SegmentSum", np.add, 0, NUMBERS),
+)
+UNSORTED: tuple[tuple[str, np.ufunc, int | str, tuple[str, ...]], ...] = (  # a limit where that is what loses
+    ("UnsortedSegmentMax", np.maximum, "min", REAL),
+    ("UnsortedSegmentMin", np.minimum, "max", REAL),
+    ("UnsortedSegmentProd", np.multiply, 1, NUMBERS),
+    ("UnsortedSegmentSum", np.add, 0, NUMBERS),
+)
+SPARSE: tuple[tuple[str, Scale | None, tuple[str, ...]], ...] = (
+    ("SparseSegmentMean", lambda count: count, FLOATS),
+    ("SparseSegmentSqrtN", np.sqrt, FLOATS),
+    ("SparseSegmentSum", None, REAL),
+)
+
+
+def register(kernels: Kernels) -> None:
+    for op, ufunc, of_nothing, types in SORTED:
+        kernels.kernel(op, dtypes={"T": types}, allocates=True)(sorted_segments(ufunc, of_nothing))
+    kernels.kernel("SegmentMean", dtypes={"T": NUMBERS}, allocates=True)(segment_mean)
+    for op, ufunc, loser, types in UNSORTED:
+        kernels.kernel(op, dtypes={"T": types})(unsorted_segments(ufunc, loser))
+    for op, scale, types in SPARSE:
+        kernels.kernel(op, dtypes={"T": types}, allocates=True)(sparse_segments(scale))
+        kernels.kernel(f"{op}WithNumSegments", dtypes={"T": types})(counted_sparse_segments(scale))
+
+
+def sorted_segments(ufunc: np.ufunc, of_nothing: int) -> Callable[[Bind], Run]:
+    def run(data: Array, ids: Array) -> Array:
+        out = np.full((_segments(ids), *data.shape[1:]), of_nothing, data.dtype)
+        _reduce(ufunc, data, ids, out)
+        return out
+
+    return lambda _: run
+
+
+def segment_mean(_: Bind) -> Run:
+    def run(data: Array, ids: Array) -> Array:
+        out = np.zeros((_segments(ids), *data.shape[1:]), data.dtype)
+        _reduce(np.add, data, ids, out, lambda count: count)
+        return out
+
+    return run
+
+
+def unsorted_segments(ufunc: np.ufunc, of_nothing: int | str) -> Callable[[Bind], Run]:
+    """What infinities meet is the start, too: the largest is no minimum."""
+
+    def bind(b: Bind) -> Run:
+        dtype, row = b.outputs[0].dtype, b.outputs[0].dims[1:]
+        rows = (b.inputs[1].size, *row)
+        start = of_nothing if isinstance(of_nothing, int) else _limit(dtype, of_nothing)
+
+        def run(data: Array, ids: Array, _: Array, out: Array) -> None:
+            out.fill(start)
+            if not data.size:
+                return
+            flat, data = ids.reshape(-1), data.reshape(rows)
+            _check_below(flat, len(out))
+            if flat[0] < 0 or (flat[1:] < flat[:-1]).any():
+                order = flat.argsort(kind="stable")
+                order = order[np.searchsorted(flat, 0, sorter=order) :]  # rows with negative ids count nowhere
+                flat, data = flat[order], data[order]
+            _reduce(ufunc, data, flat, out)
+            ufunc(out, start, out=out)
+
+        return run
+
+    return bind
+
+
+def sparse_segments(scale: Scale | None) -> Callable[[Bind], Run]:
+    def run(data: Array, indices: Array, ids: Array) -> Array:
+        out = np.zeros((_segments(ids), *data.shape[1:]), data.dtype)
+        _reduce(np.add, _picked(data, indices), ids, out, scale)
+        return out
+
+    return lambda _: run
+
+
+def counted_sparse_segments(scale: Scale | None) -> Callable[[Bind], Run]:
+    def run(data: Array, indices: Array, ids: Array, _: Array, out: Array) -> None:
+        _segments(ids)
+        _check_below(ids, len(out))
+        out.fill(0)
+        _reduce(np.add, _picked(data, indices), ids, out, scale)
+
+    return lambda _: run
+
+
+def _segments(ids: Array) -> int:
+    """How many segments sorted ids name. Raises InvalidArgument where they are not sorted, or negative."""
+    if not ids.size:
+        return 0
+    if ids[0] < 0:
+        raise errors.InvalidArgument(f"segment ids must be >= 0, given {ids[0]}")
+    falls = ids[1:] < ids[:-1]
+    if falls.any():
+        raise errors.InvalidArgument(f"segment ids are not increasing after place {falls.argmax()}")
+    return int(ids[-1]) + 1
+
+
+def _check_below(ids: Array, count: int) -> None:
+    if ids.size and ids.max() >= count:
+        raise errors.InvalidArgument(f"segment_ids[{ids.argmax()}] = {ids.max()} is out of range [0, {count})")
+
+
+def _picked(data: Array, indices: Array) -> Array:
+    outside = (indices < 0) | (indices >= len(data))
+    if outside.any():
+        place = outside.argmax()
+        raise errors.InvalidArgument(f"indices[{place}] == {indices[place]} out of range [0, {len(data)})")
+    return data[indices]
+
+
+def add_rows(rows: Array, ids: Array, out: Array) -> None:
+    """out[i] = the sum of the rows whose id is i, where there is one; `ids` are sorted."""
+    _reduce(np.add, rows, ids, out)
+
+
+def starts_of_runs(rows: Array) -> Array:
+    """Where rows begin that are not equal to the one before; there is at least one row."""
+    changes = rows[1:] != rows[:-1]
+    return np.append(0, np.flatnonzero(changes.any(1) if rows.ndim == 2 else changes) + 1)
+
+
+def _reduce(ufunc: np.ufunc, data: Array, ids: Array, out: Array, scale: Scale | None = None) -> None:
+    """out[i] = `ufunc` over the rows of `data` whose id is i, where there is one; `ids` are sorted."""
+    if not ids.size:
+        return
+    starts = starts_of_runs(ids)
+    counts = np.diff(starts, append=len(ids))
+    rows = _reduced(ufunc, data, starts, counts)
+    out[ids[starts]] = rows if scale is None else _quotient(rows, scale(counts))
+
+
+def _reduced(ufunc: np.ufunc, data: Array, starts: Array, counts: Array) -> Any:
+    """Each run of rows reduced. NumPy's own reduceat is fast for rows of one element only: 100,000 rows of 64 take it
+    28 ms, run by run (1,000 of them) 8 ms, and runs of 2 rows 49 ms, all their second rows at once 7 ms."""
+    within = np.dtype(np.float32) if data.dtype.name in NARROW else data.dtype
+    if data.size == len(data):
+        return ufunc.reduceat(data, starts, 0, within)
+    if len(starts) <= counts.max():
+        runs = zip(starts.tolist(), counts.tolist(), strict=True)
+        return np.stack([ufunc.reduce(data[at : at + count], 0, within) for at, count in runs])
+    return _reduced_side_by_side(ufunc, data, starts, counts, within)
+
+
+def _reduced_side_by_side(ufunc: np.ufunc, data: Array, starts: Array, counts: Array, within: np.dtype[Any]) -> Any:
+    """The second rows of all runs that have one, then the third; long runs come first."""
+    order = counts.argsort()[::-1]
+    starts, counts = starts[order], counts[order]
+    rows = data[starts].astype(within)
+    for place in range(1, counts[0]):
+        longer = rows[: np.searchsorted(-counts, -place)]
+        ufunc(longer, data[starts[: len(longer)] + place], out=longer)
+    return rows[order.argsort()]
+
+
+def _quotient(rows: Array, divisors: Array) -> Any:
+    """Each row divided, integers toward zero, by a number of their own type: TensorFlow's wraps around, too."""
+    each = divisors.astype(rows.dtype).reshape(-1, *(1,) * (rows.ndim - 1))
+    if not each.all():
+        raise errors.InvalidArgument(f"a segment of {divisors.max()} rows has no mean of type {rows.dtype}")
+    return (rows - np.fmod(rows, each)) // each if rows.dtype.kind in "iu" else rows / each
+
+
+def _limit(dtype: DType, which: str) -> Any:
+    """Of float types the finite ones: TensorFlow's start."""
+    if dtype.kind in "iu":
+        return getattr(np.iinfo(dtype.numpy), which)
+    toward = {"min": -np.inf, "max": np.inf}[which]
+    return np.nextafter(np.array(toward, dtype.numpy), np.array(0, dtype.numpy))

@@ -1,0 +1,63 @@
+"""UnicodeTranscode: from one encoding to another, by Python's codecs."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable
+from typing import Any
+
+from weft.api import Bind, Kernels, errors
+
+from .strings import each
+
+MALFORMED = "\ud800"  # a lone surrogate, which no codec here gives
+TARGETS = {"UTF-8": "utf-8", "UTF-16-BE": "utf-16-be", "UTF-32-BE": "utf-32-be"}
+# Python's names of the encodings whose code tables and faults are those of ICU
+SOURCES = re.compile(r"utf-8|utf-(16|32)(-[bl]e)?|ascii|iso8859-\d+|koi8-[ru]")
+MARKS = {"utf-16": (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE), "utf-32": (codecs.BOM_UTF32_BE, codecs.BOM_UTF32_LE)}
+CONTROLS = dict.fromkeys(range(32), MALFORMED)
+
+codecs.register_error("weft_cpu.malformed", lambda error: (MALFORMED, error.end))  # type: ignore[attr-defined]
+
+
+def source(name: str) -> Callable[[bytes], str]:
+    """The decoder that puts MALFORMED where input is. Raises InvalidArgument where there is no such encoding."""
+    try:
+        codec = codecs.lookup(name).name
+    except LookupError:
+        raise errors.InvalidArgument(f"Could not create converter for input encoding: {name}") from None
+    if not SOURCES.fullmatch(codec):
+        raise errors.Unimplemented(f"input encoding {name} is not implemented")
+    marks = MARKS.get(codec, ())
+
+    def decode(x: bytes) -> str:
+        marked = not marks or x.startswith(marks)
+        return x.decode(codec if marked else f"{codec}-be", "weft_cpu.malformed")
+
+    return decode
+
+
+def transcode(b: Bind) -> Callable[..., Any]:
+    decode, target = source(b.attrs["input_encoding"]), TARGETS[b.attrs["output_encoding"]]
+    strict, instead = b.attrs["errors"] == "strict", _replacement(b)
+    table = CONTROLS if b.attrs["replace_control_characters"] else {}
+
+    def convert(x: bytes) -> bytes:
+        text = decode(x).translate(table)
+        if strict and MALFORMED in text:
+            raise errors.InvalidArgument(f"Invalid formatting on input string {x!r}")
+        return text.replace(MALFORMED, instead).encode(target)
+
+    return each(convert)
+
+
+def _replacement(b: Bind) -> str:
+    number = b.attrs["replacement_char"]
+    if b.attrs["errors"] == "ignore":
+        return ""
+    return "\ufffd" if 0xD800 <= number < 0xE000 else chr(number)
+
+
+def register(kernels: Kernels) -> None:
+    kernels.kernel("UnicodeTranscode")(transcode)

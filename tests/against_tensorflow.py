@@ -1,0 +1,280 @@
+"""Compares the kernels of CPU:0 with real TensorFlow on random cases, where the package tensorflow-cpu is installed.
+
+    python tests/against_tensorflow.py [--cases 20000] [--seed 0] [OP ...]
+
+A case is a recorded one with something changed: types, sizes of dimensions, elements, attributes. Where TensorFlow
+gives an error, weft must give one of the same class; where its process ends, nothing is compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import random
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import weft
+from tabulate import tabulate
+from tqdm import tqdm
+from weft import dtypes, errors
+from weft.attr_value import Func, ShapeAttr
+from weft.dtypes import DType
+from weft.graph import Graph, Node
+from weft.op import OpDef
+from weft.resolve import Resolved, resolve
+from weft.runtime import runtime
+from weft.tensor_proto import TensorValue
+from weft_conformance.golden import Case, cases
+
+Array = np.ndarray[Any, Any]
+TYPES = tuple(map(dtypes.named, ("float32", "float64", "int32", "int64", "float16", "bfloat16", "bool", "uint8", "int8",
+                                 "int16", "uint16", "uint32", "uint64", "complex64", "complex128", "string")))
+SIZES = (0, 1, 2, 3, 4, 5, 7)
+SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 1e30, 1e-30)
+ROUNDING = {"float64": 1e-9, "float32": 2e-4, "float16": 1e-2, "bfloat16": 6e-2, "complex128": 1e-9, "complex64": 2e-4}
+RANDOM = ("Random", "Multinomial", "Truncated", "Sampler", "Shuffle", "SampleDistorted")  # seeds are tested elsewhere
+KNOWN = (  # differences that stay: what the report of one looks like, and why
+    (r"^FusedBatchNorm.*is_training=False.*\n +output [345] ", "TensorFlow leaves what nobody may use unset"),
+    (r"^FusedBatchNorm.*\[\d*,? ?0,.*is_training=True.*\n +output [34] ", "statistics of no images are no numbers"),
+    (r"^ArgM(ax|in)\((.|\n)*Expected dimension in the range .* but got -?\d{5}", "TensorFlow misreads 16-bit axes"),
+    (r"^\w+\(complex(.|\n)*(nan|inf|e\+1[5-9]|e\+[23])", "complex numbers beyond the range of their squares"),
+    (r"^\w*Conv2\w+\(.*NCHW.*\n.*TensorFlow: Unimplemented", "weft has NCHW on CPUs, and refuses for its own reason"),
+    (r"^Conv2D\(.*\n.*filter must not have zero elements", "TensorFlow documents the refusal, its kernel does without"),
+    (r"\n +no error, TensorFlow: Unimplemented", "weft has more types"),
+)
+CLASSES = {3: "InvalidArgument", 5: "NotFound", 11: "OutOfRange", 12: "Unimplemented", 13: "Internal"}
+
+
+@dataclass
+class Trial:
+    """One call of an op: attributes as kernels see them, inputs in order."""
+
+    op: OpDef
+    attrs: dict[str, Any]
+    inputs: list[Array]
+    based_on: str
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{t.dtype.name}{list(x.shape)}" for t, x in zip(self.tensors(), self.inputs, strict=True))
+        return f"{self.op.name}({shown}) {', '.join(f'{k}={v}' for k, v in self.attrs.items())} (from {self.based_on})"
+
+    def tensors(self) -> list[Any]:
+        return self.op.expand_inputs(self.attrs)
+
+
+def trials(ops: Sequence[str], count: int, seed: int) -> Iterator[Trial]:
+    for number in range(count):
+        rng = random.Random(f"{seed} {number}")  # noqa: S311 - no secrets
+        op = ops[number % len(ops)]
+        known = [case for case in cases()[op] if len(case.inputs) < 20]
+        case = rng.choice(known or cases()[op])
+        entry = resolve(case.graph(), runtime().host.registries.ops)["op"]
+        if isinstance(entry, Resolved):
+            yield changed(entry, case, rng)
+
+
+def changed(entry: Resolved, case: Case, rng: random.Random) -> Trial:
+    attrs = dict(entry.attrs)
+    for name, declared in entry.op.attrs.items():
+        if declared.type == "type" and rng.random() < 0.5:
+            attrs[name] = rng.choice([t for t in declared.allowed or TYPES if t in TYPES] or [attrs[name]])
+        elif declared.type == "bool" and rng.random() < 0.3:
+            attrs[name] = not attrs[name]
+        elif declared.allowed and declared.type == "string" and rng.random() < 0.3:
+            attrs[name] = rng.choice(declared.allowed)
+    lengths = {n: rng.choice(SIZES) if rng.random() < 0.5 else n
+               for n in sorted({n for x in case.inputs for n in x.shape})}
+    tensors = entry.op.expand_inputs(attrs)
+    typed = {a.name for a in entry.op.inputs if a.type_attr in ("T", "dtype", "Tparams", "SrcT") or a.type_list_attr}
+    inputs = [structure(rng, x, t.dtype) if t.arg not in typed and t.dtype.kind in "iu" and x.dtype.kind in "iu"
+              else data(rng, x, t.dtype, lengths) for x, t in zip(case.inputs, tensors, strict=True)]
+    return Trial(entry.op, attrs, inputs, case.id)
+
+
+def structure(rng: random.Random, x: Array, dtype: DType) -> Array:
+    """An input that says how: axes, sizes, indices. Mostly as it is, else one element is another."""
+    new = x.astype(dtype.numpy)
+    if new.size and rng.random() < 0.3:
+        new = new.copy()
+        place = rng.randrange(new.size)
+        new.reshape(-1)[place] += 1 if dtype.kind == "u" else rng.choice((-1, 1))
+    return new
+
+
+def data(rng: random.Random, x: Array, dtype: DType, lengths: dict[int, int]) -> Array:
+    shape = tuple(lengths[n] for n in x.shape)
+    numbers = np.random.default_rng(rng.getrandbits(32))
+    if dtype is dtypes.string:
+        recorded = [word for word in x.flat if isinstance(word, bytes)]
+        words = [b"", b"a", b"12", b"-3.5", "\u00e4\u00df".encode(), b" x y ", *recorded]
+        made = np.empty(shape, object)
+        made.reshape(-1)[:] = [rng.choice(words) for _ in range(made.size)]
+        return made
+    if dtype.kind == "b":
+        return numbers.random(shape) < 0.5
+    if dtype.kind in "iu":
+        bounds = np.iinfo(dtype.numpy)
+        if rng.random() < 0.2:
+            return numbers.integers(bounds.min, bounds.max, shape, dtype.numpy, endpoint=True)
+        return numbers.integers(0 if dtype.kind == "u" else -9, 10, shape).astype(dtype.numpy)
+    made = numbers.normal(0, rng.choice((0.3, 1, 10)), shape)
+    if rng.random() < 0.3:
+        made = np.where(numbers.random(shape) < 0.3, numbers.choice(SPECIAL, shape), made)
+    if rng.random() < 0.2:
+        made = np.abs(made)
+    with np.errstate(all="ignore"):
+        if dtype.kind == "c":
+            made = made + 1j * numbers.normal(0, 1, shape)
+        return np.asarray(made).astype(dtype.numpy)
+
+
+class TensorFlow:
+    """Real TensorFlow in a process of its own, started anew when a case has ended it."""
+
+    def __init__(self) -> None:
+        self._process: Any = None
+
+    def run(self, trial: Trial, *, in_a_graph: bool = False) -> Any:
+        """Outputs, (code, message) of an error, or None where there is no answer; see tensorflow_worker."""
+        attrs = {name: (trial.op.attrs[name].type, plain(value)) for name, value in trial.attrs.items()}
+        inputs = [(t.dtype.name, x) for t, x in zip(trial.tensors(), trial.inputs, strict=True)]
+        request = trial.op.name, attrs, inputs, len(trial.op.expand_outputs(trial.attrs)), in_a_graph
+        if self._process is None:
+            worker = Path(__file__).with_name("tensorflow_worker.py")
+            self._process = subprocess.Popen([sys.executable, str(worker)], stdin=subprocess.PIPE,
+                                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        try:
+            pickle.dump(request, self._process.stdin)
+            self._process.stdin.flush()
+            return pickle.load(self._process.stdout)  # noqa: S301 - we started it
+        except (EOFError, BrokenPipeError):
+            self.close()
+            return None
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.communicate()
+            self._process = None
+
+
+def plain(value: Any) -> Any:
+    """An attribute as data that another process understands."""
+    if isinstance(value, DType):
+        return value.name
+    if isinstance(value, ShapeAttr):
+        return [-1 if n is None else n for n in value]
+    if isinstance(value, tuple | list):
+        return [plain(v) for v in value]
+    if isinstance(value, Func | TensorValue):
+        raise LookupError("functions and tensors are no attributes of a single op here")
+    return value
+
+
+def ours(trial: Trial) -> list[Array] | errors.WeftError:
+    nodes = [Node(f"i{i}", "Placeholder", attrs={"dtype": t.dtype, "shape": None})
+             for i, t in enumerate(trial.tensors())]
+    nodes.append(Node("op", trial.op.name, [n.name for n in nodes], attrs=trial.attrs))
+    count = len(trial.op.expand_outputs(trial.attrs))
+    try:
+        with weft.Session(Graph(nodes), device="CPU:0") as session:
+            found: list[Array] = session.run([f"op:{i}" for i in range(count)],
+                                             {f"i{i}": x for i, x in enumerate(trial.inputs)},
+                                             targets=() if count else ["op"])
+            return found
+    except errors.WeftError as error:
+        return error
+
+
+def verdict(want: Any, got: list[Array] | errors.WeftError) -> str:
+    """What is wrong; nothing where they agree."""
+    if isinstance(want, tuple):
+        code, message = want
+        if not isinstance(got, errors.WeftError):
+            return f"no error, TensorFlow: {CLASSES.get(code, code)}: {message[:150]}"
+        return "" if got.code == code else (f"{type(got).__name__}: {got.message[:150]}, "
+                                            f"TensorFlow: {CLASSES.get(code, code)}: {message[:150]}")
+    if isinstance(got, errors.WeftError):
+        return f"{type(got).__name__}: {got.message[:200]}, TensorFlow gives {[x.shape for x in want]}"
+    for number, (g, w) in enumerate(zip(got, want, strict=True)):
+        if g.shape != np.shape(w):
+            return f"output {number} has shape {g.shape}, TensorFlow's {np.shape(w)}"
+        if not near(g, np.asarray(w)):
+            return f"output {number} is {short(g)}, TensorFlow's {short(w)}"
+    return ""
+
+
+def short(array: Array) -> str:
+    return np.array2string(np.asarray(array), threshold=8)
+
+
+def near(got: Array, want: Array) -> bool:
+    if got.dtype.kind == "O" or want.dtype.kind in "OSbiu":
+        return bool(np.array_equal(got, want.astype(got.dtype)))
+    limit = ROUNDING.get(dtypes.of_numpy(got.dtype).name, 1e-6)
+    wide = np.complex128 if got.dtype.kind == "c" else np.float64
+    g, w = got.astype(wide), want.astype(wide)
+    with np.errstate(all="ignore"):
+        finite = np.abs(w[np.isfinite(w)])
+        return bool(np.allclose(g, w, limit, limit * np.clip(finite.max(initial=0), 1e-2, 1e3), equal_nan=True))
+
+
+@cache
+def able() -> list[str]:
+    """The ops with recorded cases and a kernel, that give the same again for the same."""
+    kernels = runtime().host.registries.kernels
+    return sorted(op for op in cases() if kernels.candidates(op, "CPU") and not any(r in op for r in RANDOM))
+
+
+def compare(ops: Sequence[str], count: int, seed: int, *, quiet: bool = False) -> tuple[Counter[str], list[str]]:
+    """How many cases ended how, and what was wrong."""
+    tensorflow, ended, wrong = TensorFlow(), Counter[str](), []
+    for trial in tqdm(trials(ops, count, seed), total=count, disable=quiet or None):
+        try:
+            want = tensorflow.run(trial)
+        except LookupError:
+            ended["not asked"] += 1
+            continue
+        if want is None:
+            ended["TensorFlow ended its process"] += 1
+        elif isinstance(want, tuple) and (want[0] is None or "No OpKernel" in want[1] or "Could not find" in want[1]
+                                          or "no registered" in want[1].lower()):
+            ended["TensorFlow has no kernel"] += 1
+        else:
+            got = ours(trial)
+            said = verdict(want, got)
+            if said and isinstance(got, errors.InvalidArgument) and isinstance(want, list):
+                refused = isinstance(tensorflow.run(trial, in_a_graph=True), tuple)
+                said, want = ("", (3, "")) if refused else (said, want)
+            report = f"{trial}\n    {said}"
+            known = next((f"known: {why}" for shape, why in KNOWN if said and re.search(shape, report)), "")
+            ended[known or ("wrong" if said else "an error in both" if isinstance(want, tuple) else "equal")] += 1
+            if said and not known:
+                wrong.append(report)
+    tensorflow.close()
+    return ended, wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("ops", nargs="*", metavar="OP", help="all that have a kernel by default")
+    parser.add_argument("--cases", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    ended, wrong = compare(options.ops or able(), options.cases, options.seed)
+    print("\n".join(wrong))
+    print(tabulate(ended.most_common(), headers=["", "cases"]))
+    print(tabulate(Counter(line.partition("(")[0] for line in wrong).most_common(), headers=["wrong", "cases"]))
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""Variables that loops and branches only read are values there; those that they write are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import weft
+from build import FLOAT, const, placeholder
+from weft import dtypes
+from weft.attr_value import Func
+from weft.freeze import freeze
+from weft.graph import Function, Graph, Input, Node
+from weft.graph_verifier import verify
+from weft.op import ArgDef, OpRegistry
+
+OPS = OpRegistry()
+X, Y, HANDLE = ArgDef("x", FLOAT), ArgDef("y", FLOAT), ArgDef("v", dtypes.resource)
+VARIABLE = Node("v", "VarHandleOp", attrs={"dtype": FLOAT, "shape": None})
+READ = Node("read", "ReadVariableOp", ["v"], attrs={"dtype": FLOAT})
+MUL = Node("mul", "Mul", ["x", "read:value:0"], controls=["read"], attrs={"T": FLOAT})
+ASSIGN = Node("assign", "AssignVariableOp", ["v", "x"], attrs={"dtype": FLOAT})
+MODEL = Path(__file__).parents[1] / "data" / "saved_models" / "control_flow" / "model"
+
+
+def branch(name, *nodes, result="mul:z:0"):
+    return Function(name, [X, HANDLE], [Y], nodes, {"y": result})
+
+
+def frozen(*functions, op="If", attrs=None):
+    """A graph that hands a variable to functions, frozen."""
+    names = attrs or {"then_branch": Func("f"), "else_branch": Func("g")}
+    node = Node("n", op, ["p", "a", "v"], attrs={"Tcond": dtypes.bool_, "Tin": (FLOAT, dtypes.resource),
+                                                 "Tout": (FLOAT,), **names})
+    graph = freeze(Graph([placeholder("p", (), dtypes.bool_), placeholder("a"), VARIABLE, node], functions),
+                   {"v": np.float32([2])}, OPS)
+    verify(graph)
+    return graph
+
+
+def test_branches_take_the_value():
+    graph = frozen(branch("f", READ, MUL), branch("g", result="x"))
+    node = graph["n"]
+    assert graph["v"].op == "Const"
+    assert node.attrs["Tin"] == (FLOAT, FLOAT)
+    taken = graph.functions[node.attrs["then_branch"].name]
+    assert [arg.dtype for arg in taken.inputs] == [FLOAT, FLOAT]
+    assert list(taken.nodes) == ["mul"]
+    assert (taken.nodes["mul"].inputs, taken.nodes["mul"].controls) == ((Input("x"), Input("v")), ())
+    assert graph.functions["f"].nodes["read"].op == "ReadVariableOp"
+
+
+@pytest.mark.parametrize("other", [
+    branch("g", ASSIGN, result="x"), Function("g", [X, HANDLE], [ArgDef("y", dtypes.resource)], [], {"y": "v"}),
+    branch("g", Node("again", "PartitionedCall", ["x", "v"], attrs={
+        "f": Func("g"), "Tin": (FLOAT, dtypes.resource), "Tout": (FLOAT,)}), result="again:output:0"),
+], ids=["assigned", "returned", "by itself"])
+def test_what_is_not_only_read_stays_a_variable(other):
+    graph = frozen(branch("f", READ, MUL), other)
+    assert (graph["v"].op, graph["n"].attrs["then_branch"]) == ("VarHandleOp", Func("f"))
+
+
+def test_the_captures_of_a_loop_with_a_branch_in_it_are_values():
+    graph = weft.load(MODEL).session.graph
+    ops = {node.op for f in graph.functions.values() for node in f.nodes.values()} | {node.op for node in graph}
+    assert not ops & {"VarHandleOp", "ReadVariableOp"}
+    loop = next(node for node in graph if node.op == "While")
+    assert dtypes.resource not in loop.attrs["T"]
+    body = graph.functions[loop.attrs["body"].name]
+    assert tuple(arg.dtype for arg in body.inputs) == tuple(arg.dtype for arg in body.outputs) == loop.attrs["T"]
+    verify(graph)
+
+
+def test_a_handle_that_a_loop_gives_on_is_not_a_value():
+    body = Function("body", [X, HANDLE], [Y, ArgDef("w", dtypes.resource)], [READ, MUL], {"y": "mul:z:0", "w": "v"})
+    loop = Node("loop", "While", ["a", "v"], attrs={"T": (FLOAT, dtypes.resource), "cond": Func("body"),
+                                                    "body": Func("body")})
+    nodes = [placeholder("a"), VARIABLE, loop]
+    values = {"v": np.float32([2])}
+    assert freeze(Graph(nodes, [body]), values, OPS)["v"].op == "Const"
+    after = Node("after", "ReadVariableOp", ["loop:1"], attrs={"dtype": FLOAT})
+    assert freeze(Graph([*nodes, after, const("c", 1)], [body]), values, OPS)["v"].op == "VarHandleOp"

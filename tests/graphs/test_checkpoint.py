@@ -1,0 +1,179 @@
+"""Checkpoints: what TensorFlow wrote is read, what is damaged is a typed error."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from weft import wire
+from weft.checkpoint import Checkpoint
+from weft.crc32c import crc32c, masked_crc32c
+from weft.errors import DataLoss, InvalidArgument, NotFound, Unimplemented, WeftError
+from weft.messages import message_class
+from weft.snappy import decompress
+from weft.sstable import entries
+
+DATA = Path(__file__).parents[1] / "data" / "saved_models" / "checkpoint"
+MAGIC = bytes.fromhex("57fb808b247547db")
+
+
+def opened(name: str, index: bytes | None = None) -> Checkpoint:
+    shards = [(DATA / f"{name}.data-00000-of-00001").read_bytes()]
+    return Checkpoint((DATA / f"{name}.index").read_bytes() if index is None else index, lambda n, _: shards[n])
+
+
+def block(pairs: dict[bytes, bytes], compress: bool = False) -> bytes:
+    """A block with its trailer, nothing shared among keys."""
+    put = wire.put_varint
+    raw = b"".join(put(0) + put(len(k)) + put(len(v)) + k + v for k, v in pairs.items()) + bytes(4) + b"\1\0\0\0"
+    if compress:
+        raw = put(len(raw)) + bytes((61 << 2,)) + (len(raw) - 1).to_bytes(2, "little") + raw
+    raw += bytes((compress,))
+    return raw + masked_crc32c(raw).to_bytes(4, "little")
+
+
+def table(pairs: dict[bytes, bytes], compress: bool = False) -> bytes:
+    data = block(pairs, compress)
+    handle = wire.put_varint(0) + wire.put_varint(len(data) - 5)
+    index = block({b"\xff": handle})
+    footer = wire.put_varint(0) * 2 + wire.put_varint(len(data)) + wire.put_varint(len(index) - 5)
+    return data + index + footer.ljust(40, b"\0") + MAGIC
+
+
+def test_tensors_of_every_kind_are_read():
+    checkpoint = opened("ckpt")
+    assert checkpoint.names == ["a", "b/i64", "big", "empty", "flag", "half", "s", "scalar"]
+    found = {name: checkpoint.read(name) for name in checkpoint.names}
+    assert found["b/i64"].tolist() == [1, 2, 3]
+    assert found["flag"].tolist() == [True, False]
+    assert found["s"].tolist() == [b"x", b"longer string"]
+    assert found["scalar"].shape == ()
+    assert found["scalar"] == 2.5
+    np.testing.assert_allclose(found["half"].astype("f4"), [0.2412, -0.1471, -1.66, 1.014], atol=1e-3)
+    assert (found["empty"].shape, found["big"].shape, str(found["big"].dtype)) == ((0, 3), (100, 40), "float32")
+    assert not any(array.flags.writeable for array in found.values())
+
+
+def test_a_tensor_in_slices_is_joined_and_cut():
+    checkpoint = opened("sliced")
+    whole = np.arange(12, dtype="f4").reshape(4, 3)
+    np.testing.assert_array_equal(checkpoint.read("p"), whole)
+    np.testing.assert_array_equal(checkpoint.read("p", "4 3 1,2:-"), whole[1:3])
+    for text in ("4 3 1,4:-", "4 4 -:-", "4 3 -", "4 3 x:-", "4 3 -1,2:-"):
+        with pytest.raises((InvalidArgument, DataLoss), match="slice"):
+            checkpoint.read("p", text)
+
+
+def test_a_name_that_is_not_there_is_told_with_those_near():
+    with pytest.raises(NotFound, match=r"'scalar'"):
+        opened("ckpt").read("scaler")
+
+
+def test_every_byte_of_a_shard_is_checked():
+    index, shard = ((DATA / f"ckpt.{end}").read_bytes() for end in ("index", "data-00000-of-00001"))
+    for at in range(0, len(shard), 97):
+        damaged = shard[:at] + bytes((shard[at] ^ 4,)) + shard[at + 1 :]
+        checkpoint = Checkpoint(index, lambda *_, data=damaged: data)
+        with pytest.raises(DataLoss):
+            [checkpoint.read(name) for name in checkpoint.names]
+
+
+def test_a_shorter_shard_is_missed():
+    checkpoint = Checkpoint((DATA / "ckpt.index").read_bytes(), lambda *_: b"")
+    with pytest.raises(DataLoss, match="'big' ends at byte"):
+        checkpoint.read("big")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_any_entry_is_read_or_a_typed_error(data):
+    """The table itself is sound, so the damage comes as far as what the entries say."""
+    name = data.draw(st.sampled_from(["ckpt", "sliced"]))
+    pairs = dict(entries((DATA / f"{name}.index").read_bytes()))
+    key = data.draw(st.sampled_from(list(pairs)))
+    raw = bytearray(pairs[key])
+    for _ in range(data.draw(st.integers(1, 3))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    pairs[key] = bytes(raw)
+    with suppress(WeftError):
+        checkpoint = opened(name, table(pairs))
+        for tensor in checkpoint.names:
+            assert checkpoint.read(tensor).nbytes < 1 << 20
+
+
+def test_a_huge_shape_asks_for_no_memory():
+    entry = message_class("BundleEntryProto")(dtype=1, size=4)
+    for dims in ([1 << 40, 4], [0, 1 << 62], [1] * 65):
+        del entry.shape.dim[:]
+        for dim in dims:
+            entry.shape.dim.add(size=dim)
+        header = message_class("BundleHeaderProto")(num_shards=1).SerializeToString()
+        with pytest.raises(DataLoss):
+            opened("ckpt", table({b"": header, b"x": entry.SerializeToString()})).read("x")
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_a_table_gives_back_its_pairs(compress):
+    pairs = {b"": b"\x08\x01", b"a": bytes(300), b"b\0": b"value"}
+    assert dict(entries(table(pairs, compress))) == pairs
+
+
+def test_malformed_tables_are_typed_errors():
+    sound = table({b"a": b"1"})
+    for bad in (b"", bytes(100), sound[:-1], sound[:-9] + b"\xff" * 9, table({b"b": b"", b"a": b""})):
+        with pytest.raises(DataLoss):
+            dict(entries(bad))
+    data = bytearray(block({b"a": b"1"})[:-4])
+    data[-1] = 4  # zstd
+    data += masked_crc32c(bytes(data)).to_bytes(4, "little")
+    with pytest.raises(Unimplemented, match="not snappy"):
+        dict(entries(bytes(data) + sound[len(data) :]))
+
+
+def test_blocks_that_are_named_again_are_refused():
+    data = block({b"a": b"1"})
+    handle = wire.put_varint(0) + wire.put_varint(len(data) - 5)
+    index = block({b"x": handle, b"y": handle})
+    footer = wire.put_varint(0) * 2 + wire.put_varint(len(data)) + wire.put_varint(len(index) - 5)
+    with pytest.raises(DataLoss, match="within the one before"):
+        dict(entries(data + index + footer.ljust(40, b"\0") + MAGIC))
+
+
+SNAPPY = [  # literals, copies with offsets of one, two and four bytes, copies of what they write themselves
+    (b"\x00", b""), (b"\x03\x08abc", b"abc"), (b"\x08\x00a\x0d\x01", b"aaaaaaaa"),
+    (b"\x06\x04ab\x0e\x02\x00", b"ababab"), (b"\x06\x04ab\x0f\x02\x00\x00\x00", b"ababab"),
+    (b"\x46\xf0\x45" + bytes(range(70)), bytes(range(70))),
+]
+
+
+@pytest.mark.parametrize(("packed", "plain"), SNAPPY)
+def test_snappy_blocks(packed, plain):
+    assert decompress(packed) == plain
+
+
+@given(st.binary(max_size=60))
+def test_no_bytes_make_snappy_fail_otherwise(data):
+    with suppress(DataLoss):
+        assert len(decompress(data)) <= 32 * len(data)
+
+
+def test_the_checksum_is_castagnolis():
+    assert crc32c(b"123456789") == 0xE3069283
+    assert crc32c(bytes(32)) == 0x8A9136AA  # RFC 3720, B.4
+    assert crc32c(b"\xff" * 32) == 0x62A8AB43
+
+
+@pytest.mark.parametrize("size", [63, 64, 65, 1000, 65_536, 65_537, 200_001, (1 << 22) + 70])
+def test_the_checksum_in_lanes_is_that_of_one_byte_after_the_other(size):
+    data = np.random.default_rng(size).integers(0, 256, size, np.uint8).tobytes()
+    table = list(range(256))
+    for _ in range(8):
+        table = [n >> 1 ^ (n & 1) * 0x82F63B78 for n in table]
+    state = 0xFFFFFFFF
+    for byte in data:
+        state = table[(state ^ byte) & 0xFF] ^ state >> 8
+    assert crc32c(data) == state ^ 0xFFFFFFFF

@@ -1,0 +1,221 @@
+"""SavedModels that TensorFlow wrote, run against what TensorFlow answered."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import weft
+from weft import errors
+from weft.messages import message_class
+
+DATA = Path(__file__).parents[1] / "data" / "saved_models"
+KERAS, TF1, TYPES, CONTROL_FLOW = (DATA / n / "model" for n in ("keras", "tf1", "types", "control_flow"))
+
+
+def calls() -> Iterator[tuple[str, str, str]]:
+    for file in sorted(DATA.glob("*/calls.npz")):
+        with np.load(file) as arrays:
+            for number, signature in sorted({tuple(key.split(" ")[:2]) for key in arrays}):
+                yield file.parent.name, signature, number
+
+
+@pytest.mark.parametrize(("name", "signature", "number"), list(calls()))
+def test_a_signature_answers_as_tensorflow_did(name, signature, number):
+    given: dict[str, dict[str, np.ndarray]] = {"in": {}, "out": {}}
+    with np.load(DATA / name / "calls.npz") as arrays:
+        for key in arrays:
+            index, _, side, tensor = key.split(" ")
+            if index == number:
+                given[side][tensor] = arrays[key]
+    model = weft.load(DATA / name / "model", signature=signature)
+    assert set(model.inputs) == set(given["in"])
+    assert set(model.outputs) == set(given["out"])
+    answers = model(given["in"]) if given["in"] else model()
+    answers = answers if isinstance(answers, dict) else dict.fromkeys(model.outputs, answers)
+    for tensor, wanted in given["out"].items():
+        answer = answers[tensor]
+        if wanted.dtype.kind == "S":
+            assert answer.tolist() == wanted.tolist()
+            continue
+        assert (answer.dtype, answer.shape) == (wanted.dtype, wanted.shape)
+        np.testing.assert_allclose(answer, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_signatures_tell_names_types_and_shapes():
+    model = weft.load(CONTROL_FLOW)
+    assert {name: str(signature) for name, signature in model.signatures.items()} == {
+        "count": "(by: int32[]) -> (n: int32[])",
+        "serving_default": "(steps: int32[], x: float32[?,2]) -> (norm: float32[], y: float32[?,2])",
+    }
+    assert {name: str(meta) for name, meta in model.inputs.items()} == {"steps": "int32[]", "x": "float32[?,2]"}
+
+
+def test_the_other_graph_is_had_by_its_tags():
+    x = np.arange(3, dtype=np.float32)
+    serving, on_gpus = (weft.load(DATA / "tags" / "model", tags=tags) for tags in (None, ("gpu", "serve")))
+    np.testing.assert_allclose(on_gpus(x), 2 * serving(x))
+    with pytest.raises(errors.NotFound, match=r"\{serve\}.*\{gpu, serve\}|\{gpu, serve\}.*\{serve\}"):
+        weft.load(DATA / "tags" / "model", tags={"train"})
+
+
+def test_outputs_may_be_other_tensors_of_the_graph():
+    model = weft.load(TF1, outputs=["y", "x"])
+    assert list(model.inputs) == ["x"]
+    assert {name: str(meta) for name, meta in model.outputs.items()} == {"y": "float32[?,1]", "x": "float32[?,1]"}
+    np.testing.assert_array_equal(model([[4]])["y"], [[4]])
+
+
+def test_what_saving_needs_is_gone_and_variables_are_constants():
+    ops = {node.op for node in weft.load(KERAS).session.graph}
+    assert not ops & {"VarHandleOp", "ReadVariableOp", "SaveV2", "RestoreV2", "StatefulPartitionedCall", "NoOp"}
+    assert not weft.load(KERAS).session.graph.functions
+
+
+def test_a_signature_takes_examples_as_they_are_stored():
+    """Two tf.train.Example of the one feature x, written by hand: a map entry of a name and a list of floats."""
+    examples = []
+    for x in (1.0, 4.0):
+        floats = b"\x12\x06\x0a\x04" + np.float32(x).tobytes()
+        entry = b"\x0a\x01x\x12" + bytes([len(floats)]) + floats
+        features = b"\x0a" + bytes([len(entry)]) + entry
+        examples.append(b"\x0a" + bytes([len(features)]) + features)
+    model = weft.load(TF1, signature="regress")
+    assert list(model.inputs) == ["examples"] or list(model.inputs) == ["inputs"]
+    results = model(np.array(examples, object))
+    (found,) = results.values() if isinstance(results, dict) else (results,)
+    assert found.tolist() == [[2.5], [4.0]]
+
+
+@pytest.mark.parametrize(("model", "signature", "op"), [
+    (CONTROL_FLOW, "count", "Assign|VarHandleOp"), (TYPES, "upd", "Assign|VarHandleOp"),
+])
+def test_what_cannot_be_run_is_an_error_of_the_call_by_node(model, signature, op):
+    loaded = weft.load(model, signature=signature)
+    arrays = [np.zeros([d or 1 for d in meta.dims], meta.dtype.numpy) if meta.is_static else np.array([b"x"], object)
+              for meta in loaded.inputs.values()]
+    with pytest.raises(errors.Unimplemented, match=op) as caught:
+        loaded(*arrays)
+    assert caught.value.node
+
+
+def test_the_effects_of_a_function_come_before_its_outputs():
+    graph = weft.load(CONTROL_FLOW, signature="count").session.graph
+    output = graph[next(name for name in graph.nodes if name.startswith("outputs/"))]
+    behind, seen = [*output.controls], set()
+    while behind:
+        name = behind.pop()
+        seen.add(graph[name].op)
+        behind += graph[name].controls
+    assert "AssignAddVariableOp" in seen
+
+
+def test_a_name_that_is_not_there_is_told_with_those_that_are(tmp_path):
+    with pytest.raises(errors.NotFound, match="serving_default"):
+        weft.load(KERAS, signature="serving")
+    with pytest.raises(errors.NotFound, match="saved_model.pb"):
+        weft.load(tmp_path)
+    frozen = DATA.parent / "graphs" / "keras_tiny_cnn.pb"
+    with pytest.raises(errors.InvalidArgument, match="no SavedModel"):
+        weft.load(frozen, signature="serving_default")
+
+
+def test_the_text_form_is_the_same_model(tmp_path):
+    from google.protobuf import text_format
+
+    shutil.copytree(KERAS, tmp_path / "model")
+    binary = tmp_path / "model" / "saved_model.pb"
+    message = message_class("SavedModel").FromString(binary.read_bytes())
+    binary.with_suffix(".pbtxt").write_text(text_format.MessageToString(message))
+    binary.unlink()
+    x = np.random.default_rng(0).random((2, 8, 8, 1), np.float32)
+    np.testing.assert_array_equal(weft.load(tmp_path / "model")(x), weft.load(KERAS)(x))
+
+
+@pytest.fixture
+def moved(tmp_path):
+    """A copy of a model, and a file outside that it may not reach."""
+    shutil.copytree(DATA / "asset" / "model", tmp_path / "model")
+    (tmp_path / "outside").write_bytes(b"secret")
+    return tmp_path / "model"
+
+
+def test_an_asset_is_a_path_in_the_folder(moved):
+    assert weft.load(moved, signature="path")() == str(moved / "assets" / "vocab.txt").encode()
+
+
+@pytest.mark.parametrize("link", ["assets/vocab.txt", "saved_model.pb"])
+def test_links_that_lead_out_are_not_followed(moved, link):
+    (moved / link).unlink()
+    (moved / link).symlink_to(moved.parent / "outside")
+    with pytest.raises(errors.InvalidArgument, match="leads out"):
+        weft.load(moved, signature="path")
+
+
+@pytest.mark.parametrize("name", ["../../outside", "/etc/passwd"])
+def test_names_of_assets_that_lead_out_are_refused(moved, name):
+    file = moved / "saved_model.pb"
+    message = message_class("SavedModel").FromString(file.read_bytes())
+    message.meta_graphs[0].asset_file_def[0].filename = name
+    file.write_bytes(message.SerializeToString())
+    with pytest.raises(errors.InvalidArgument, match="leads out"):
+        weft.load(moved, signature="path")
+
+
+def test_variables_behind_a_link_are_not_read(tmp_path):
+    shutil.copytree(KERAS, tmp_path / "model")
+    (tmp_path / "model" / "variables").rename(tmp_path / "variables")
+    (tmp_path / "model" / "variables").symlink_to(tmp_path / "variables")
+    with pytest.raises(errors.InvalidArgument, match="leads out"):
+        weft.load(tmp_path / "model")
+
+
+def test_a_shard_that_is_gone_is_named(tmp_path):
+    shutil.copytree(DATA / "shards" / "model", tmp_path / "model")
+    (tmp_path / "model" / "variables" / "variables.data-00002-of-00005").unlink()
+    with pytest.raises(errors.NotFound, match="variables.data-00002-of-00005"):
+        weft.load(tmp_path / "model")
+
+
+ATTEMPTS = 40
+
+
+@pytest.mark.parametrize("file", ["saved_model.pb", "variables/variables.index",
+                                  "variables/variables.data-00000-of-00001"])
+@pytest.mark.parametrize("model", [KERAS, DATA / "partitioned" / "model"], ids=["keras", "partitioned"])
+def test_damaged_files_are_typed_errors_or_still_a_model(tmp_path, model, file):
+    shutil.copytree(model, tmp_path / "model")
+    damaged, whole = tmp_path / "model" / file, (model / file).read_bytes()
+    rng = np.random.default_rng(len(whole))
+    for attempt in range(ATTEMPTS):
+        data = bytearray(whole)
+        for at in rng.integers(0, len(data), 1 + attempt % 3):
+            data[at] ^= 1 << int(rng.integers(8))
+        if attempt % 4 == 0:
+            del data[int(rng.integers(len(data))) :]
+        damaged.write_bytes(data)
+        try:
+            loaded = weft.load(tmp_path / "model")
+            loaded.session.prepare(list(loaded.fetched.values()), list(loaded.fed.values()))
+        except errors.Internal:
+            raise
+        except errors.WeftError:
+            continue
+
+
+def test_the_command_line_takes_a_folder(capsys):
+    from weft.cli import main
+
+    assert main(["run", str(TF1), "--input", "x=[[1], [2]]", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["outputs"]["y"]["values"] == [[2.5], [3.0]]
+    assert main(["inspect", str(CONTROL_FLOW), "--signature", "count", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in found["inputs"]] == ["by"]
+    assert set(found["signatures"]) == {"count", "serving_default"}
+    assert main(["explain", str(KERAS), "--input", "inputs=1,8,8,1", "--fetch", "output_0", "--json"]) == 0
+    assert all(row["assigned"] != "-" for row in json.loads(capsys.readouterr().out))
+    assert main(["ops", "--missing", str(TF1), "--signature", "regress", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+    assert main(["run", str(TF1), "--tags", "serve,gpu", "--input", "x=1"]) == 1

@@ -1,0 +1,91 @@
+"""A process that runs single ops by real TensorFlow, on its CPU: see against_tensorflow. TensorFlow ends a process for
+some of what it is asked; the one that asks starts another then.
+
+It reads pickled (op, attributes, inputs, number of outputs, in a graph) from stdin, and answers with the outputs, or
+with the code and the message of an error. In a graph it runs nothing: the answer is the error of the op's shape
+function, which TensorFlow does not ask otherwise, or no outputs.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from typing import Any
+
+os.environ |= {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0", "CUDA_VISIBLE_DEVICES": ""}
+Value = tuple[str, Any]  # kind of attribute, value as plain data
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    import tensorflow as tf
+    from tensorflow.python.eager import context, execute  # type: ignore[import-untyped]
+
+    def attr(kind: str, value: Any) -> Any:
+        if kind.startswith("list("):
+            return [attr(kind[5:-1], v) for v in value]
+        return tf.as_dtype(value).as_datatype_enum if kind == "type" else value
+
+    def refused(op: str, attrs: dict[str, Value], inputs: list[tuple[str, Any]]) -> Any:
+
+        with tf.Graph().as_default() as graph:
+            tensors = [tf.constant(x, tf.as_dtype(dtype)) for dtype, x in inputs]
+            node = graph.as_graph_def().node.add(name="op", op=op, input=[t.op.name for t in tensors])
+            for name, (kind, value) in attrs.items():
+                fill(node.attr[name], kind, value)
+            definition = graph.as_graph_def()
+            definition.node.append(node)
+        try:
+            with tf.Graph().as_default():
+                tf.import_graph_def(definition)
+        except (ValueError, tf.errors.OpError) as error:
+            return 3, str(error)
+        return []
+
+    def fill(to: Any, kind: str, value: Any) -> None:
+        if kind.startswith("list("):
+            to.list.SetInParent()
+            for each in value:
+                put(to.list, kind[5:-1], each, many=True)
+        else:
+            put(to, kind, value, many=False)
+
+    def put(to: Any, kind: str, value: Any, *, many: bool) -> None:
+        field = {"int": "i", "float": "f", "bool": "b", "string": "s", "type": "type", "shape": "shape"}[kind]
+        if kind == "shape":
+            shape = tf.TensorShape(value if value is None else [None if n < 0 else n for n in value]).as_proto()
+            (getattr(to, field).add() if many else getattr(to, field)).CopyFrom(shape)
+            return
+        plain = tf.as_dtype(value).as_datatype_enum if kind == "type" else value
+        plain = plain.encode("utf-8", "surrogateescape") if isinstance(plain, str) else plain
+        if many:
+            getattr(to, field).append(plain)
+        else:
+            setattr(to, field, plain)
+
+    def run(op: str, attrs: dict[str, Value], inputs: list[tuple[str, Any]], outputs: int, in_a_graph: bool) -> Any:
+        if in_a_graph:
+            return refused(op, attrs, inputs)
+        try:
+            tensors = [tf.constant(x, tf.as_dtype(dtype)) for dtype, x in inputs]
+            flat = [part for name, (kind, value) in attrs.items() for part in (name, attr(kind, value))]
+            results = execute.execute(op.encode(), outputs, tensors, tuple(flat), context.context())
+            return [r.numpy() for r in results or []]
+        except tf.errors.OpError as error:
+            return error.error_code, error.message
+        except (TypeError, ValueError) as error:
+            return None, str(error)  # it could not be asked
+
+    while True:
+        try:
+            request = pickle.load(sys.stdin.buffer)  # noqa: S301 - we were started by who asks
+        except EOFError:
+            return
+        pickle.dump(run(*request), answers)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()
