@@ -6,8 +6,9 @@ reference refuses is no sample.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from .arrays import generator, numbers, special
 
 Array = np.ndarray[Any, Any]
 Shapes = tuple[tuple[int, ...], ...]
+IMAGE_FILES = Path(__file__).parent / "data" / "images"
 
 SAME: tuple[Shapes, ...] = (((7,),), ((3, 5),), ((2, 3, 4),), ((),), ((1,),), ((0, 4),), ((2, 3, 4, 6),), ((1031,),))
 BROADCAST: tuple[Shapes, ...] = (((3, 5), (5,)), ((3, 1), (1, 5)), ((3, 5), ()), ((), (2, 3)), ((2, 1, 4), (3, 1)))
@@ -76,10 +78,28 @@ BY_OP["FusedBatchNormGradV2"] = BY_OP["FusedBatchNormGradV3"] = BY_OP["FusedBatc
 BY_OP["LogSoftmax"] = BY_OP["Softmax"]
 BY_OP["FusedBatchNormV2"] = BY_OP["FusedBatchNormV3"] = BY_OP["FusedBatchNorm"]
 
+BOXES: Shapes = ((9, 4), (9,))
+BY_OP |= {
+    **{f"Resize{how}": tuple((i,) for i in IMAGES) for how in ("Area", "Bicubic", "Bilinear", "NearestNeighbor",
+                                                                "NearestNeighborGrad")},
+    **{f"{op}Grad": (((1, 5, 6, 3), (1, 8, 7, 3)),) for op in ("ResizeBicubic", "ResizeBilinear", "ScaleAndTranslate")},
+    "ScaleAndTranslate": tuple((i,) for i in IMAGES),
+    "CropAndResize": tuple((i, (3, 4)) for i in IMAGES),
+    "ImageProjectiveTransformV2": (((2, 8, 8, 3), (1, 8)), ((2, 7, 9, 4), (2, 8))),
+    "ImageProjectiveTransformV3": (((2, 8, 8, 3), (1, 8), ()), ((2, 7, 9, 4), (2, 8), ())),
+    **{f"NonMaxSuppression{version}": (BOXES,) for version in ("", "V2", "V3", "V4", "V5")},
+    "NonMaxSuppressionWithOverlaps": (((9, 9), (9,)),),
+    "CombinedNonMaxSuppression": (((2, 9, 1, 4), (2, 9, 3)), ((1, 9, 3, 4), (1, 9, 3))),
+    **dict.fromkeys(("AdjustContrastv2", "AdjustHue", "AdjustSaturation"), (((2, 5, 4, 3), ()), ((5, 4, 3), ()))),
+    **dict.fromkeys(("HSVToRGB", "RGBToHSV"), (((5, 3),), ((2, 4, 4, 3),))),
+    "DrawBoundingBoxes": (((2, 8, 8, 3), (2, 4, 4)),), "DrawBoundingBoxesV2": (((2, 8, 8, 3), (2, 4, 4), (3, 4)),),
+    **dict.fromkeys(("EncodeJpeg", "EncodePng"), (((5, 6, 3),), ((5, 6, 1),))),
+}
+
 ATTRS: dict[str, tuple[Any, ...]] = {  # attributes that have no default, or whose values are worth trying
     "N": (3,), "num": (3,), "num_split": (2,), "axis": (0, 1, -1), "batch_dims": (0,), "ksize": ((1, 2, 2, 1),),
     "strides": ((1, 1, 1, 1), (1, 2, 2, 1)), "squeeze_dims": ((),), "shape": (None,), "padding": ("SAME", "VALID"),
-    "message": (b"sampled",),
+    "message": (b"sampled",), "interpolation": ("NEAREST", "BILINEAR"),
 }
 ATTRS_BY_OP: dict[str, dict[str, tuple[Any, ...]]] = {  # all values to try, the default is none of them
     "Einsum": {"N": (2,), "equation": ("ab,bc->ac", "...ab,...bc->...ca", "ab,ab->b", "abc,acd->adb")},
@@ -170,6 +190,15 @@ def _axis(shape: tuple[int, ...], dtype: DType) -> Array:
     return np.array(len(shape) - 1 if shape else 0, dtype.numpy)
 
 
+def _always(*elements: Any) -> Callable[..., Array]:
+    """The same vector for every shape, or the same scalar."""
+    return lambda _shape, d: np.array(elements if len(elements) > 1 else elements[0], d.numpy)
+
+
+def _image(kind: str) -> Callable[..., Array]:
+    return _always((IMAGE_FILES / f"pixels.{kind}").read_bytes())
+
+
 # Inputs that say how, by what they are called, after their op where that tells more: of the first shape and their type.
 INTEGERS: dict[str, Any] = {
     "axis": _axis, "dim": _axis, "dimension": _axis, "split_dim": _axis,
@@ -208,4 +237,14 @@ INTEGERS: dict[str, Any] = {
     "truth_indices": lambda _, d: np.array([[0, 0], [2, 0]], d.numpy),
     "hypothesis_shape": lambda _, d: np.array([2, 2], d.numpy),
     "truth_shape": lambda _, d: np.array([3, 2], d.numpy),
+    "box_ind": _always(0, 0, 0), "crop_size": _always(3, 4), "output_shape": _always(5, 6),
+    "max_output_size": _always(4), "max_output_size_per_class": _always(4), "max_total_size": _always(5),
+    "iou_threshold": _always(0.5), "overlap_threshold": _always(0.5), "score_threshold": _always(0),
+    "soft_nms_sigma": _always(0.5), "translation": _always(0.5, -1), "crop_window": _always(0, 1, 2, 1),
+    "DecodeRaw.bytes": _always(b"sixteen bytes ab", b"and sixteen more"),
+    **{f"{op}.size": _always(5, 6) for op in BY_OP if op.startswith(("Resize", "ScaleAndTranslate"))},
+    **{f"{op}.scale": _always(0.75, 1.5) for op in ("ScaleAndTranslate", "ScaleAndTranslateGrad")},
+    **{f"{op}.contents": _image(kind) for op, kind in {
+        "DecodeAndCropJpeg": "jpeg", "DecodeBmp": "bmp", "DecodeGif": "gif", "DecodeImage": "bmp", "DecodeJpeg": "jpeg",
+        "DecodePng": "png", "DecodeWebP": "webp", "ExtractJpegShape": "jpeg"}.items()},
 }
