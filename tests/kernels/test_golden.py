@@ -16,7 +16,11 @@ from weft_conformance.golden import Case, cases, disagreements
 
 KERNELS = runtime().host.registries.kernels
 POISON = load_config(kept_plugin.CONFIG | {"debug": {"poison": True}})
-APPLICABLE = sorted(op for op in cases() if KERNELS.candidates(op, "CPU"))
+NOT_APPLICABLE = {  # ops whose one case is not run, and why
+    "Const": "it is recorded without a graph; every case with constant inputs has more of them",
+    "MergeV2Checkpoints": "it writes files: only saving needs it",
+}
+APPLICABLE = sorted(cases().keys() - NOT_APPLICABLE.keys())
 
 
 def fed(case: Case) -> list[np.ndarray]:
@@ -102,10 +106,10 @@ def inferred(entry: Resolved, infos: list[ValueInfo]) -> list[tuple[int | None, 
     return [i.shape for i in infer(entry.op, ops.metadata(entry.op), entry.attrs, infos)]
 
 
-def test_no_op_has_lost_its_kernel():
-    """The rest of the 2,068 cases are of ops that have no kernel yet."""
-    assert len(APPLICABLE) >= 78
-    assert sum(len(cases()[op]) for op in APPLICABLE) >= 982
+def test_every_recorded_case_is_run_but_two():
+    assert [op for op in APPLICABLE if not KERNELS.candidates(op, "CPU")] == ["NoOp"]  # the runtime's own
+    assert sum(len(cases()[op]) for op in APPLICABLE) == 2066
+    assert sum(map(len, cases().values())) == 2068
 
 
 def test_a_graph_is_what_its_case_says():

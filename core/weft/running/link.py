@@ -269,7 +269,8 @@ class Linker:
                          if k.host == named.host)
             rule = self._host.registries.ops.metadata(op)
             self._binders[key] = Binder(call, op, rule, same, device, name, self._shared.prepared,
-                                        self._host.allocator, self._keep)
+                                        self._host.allocator,
+                                        partial(_kept, self._shared.resources, self._function.name))
         return self._binders[key]
 
     def _fold(
@@ -309,9 +310,6 @@ class Linker:
         kernels = self._host.registries.kernels.candidates(call.op, device.type)
         able = tuple(k for k in kernels if k.refuses(call.attrs) is None)
         return replace(binder, candidates=able, device=device, device_name=name)
-
-    def _keep(self, name: str, make: Callable[[], T]) -> T:
-        return self._shared.resources.get(f"{name} in {self._function.name}", make)
 
     def _bind_host(self, call: Call) -> BoundCall:
         kernel = self._host.registries.host_kernels.get(call.code)
@@ -371,6 +369,11 @@ class Linker:
         alias = kernel.aliases(call.attrs) if bound is None else {}
         return BoundCall(call, binder.device, memory, kernel, bound, alias=alias, retained=binder.retained([kernel]),
                          stateful=binder.op.stateful)
+
+
+def _kept(resources: Resources, function: str, name: str, make: Callable[[], T]) -> T:
+    """What the session keeps under a name for a node of a function. (No method: a binder would hold its linker.)"""
+    return resources.get(f"{name} in {function}", make)
 
 
 def _has_size(meta: TensorMetadata) -> bool:
