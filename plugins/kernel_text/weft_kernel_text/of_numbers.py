@@ -28,13 +28,18 @@ def ints(b: Bind, index: int) -> tuple[int, ...]:
     return tuple(int(v) for v in value.reshape(-1))
 
 
+ROUNDS_BETWEEN = "FloorDiv"  # of two-byte floats TensorFlow floors a quotient that has been rounded to their type
+TWO_BYTES = ("float16", "bfloat16")
+
+
 def elementwise_types() -> dict[str, tuple[str, ...]]:
     """Ops of the table that are nodes by themselves, and the types there is text for: none for ops of bool alone."""
     found = {}
     for op, row in OPS.items():
         classes = "".join(row.c)
         if not row.typed_by and op != "Identity":
-            found[op] = () if classes == "b" else tuple(d.name for d in ELEMENTS if d.kind in classes)
+            found[op] = () if classes == "b" else tuple(
+                d.name for d in ELEMENTS if d.kind in classes and not (op == ROUNDS_BETWEEN and d.name in TWO_BYTES))
     return found
 
 
