@@ -148,3 +148,11 @@ def test_unknown_lengths_stay_unknown_and_the_others_are_computed(op, filters):
     kernel = info(dtypes.float32, (3, 3, 2, filters))
     assert RULES[op].function(attrs, info(dtypes.float32, (None, None, 8, 2)), kernel).shape == (None, None, 4, 4)
     assert RULES[op].function(attrs, info(dtypes.float32, None), kernel).rank == 4
+
+
+def test_a_depthwise_filter_without_taps_gives_zeros():
+    x = random(1, 4, 5, 3)
+    for taps, size in (((0, 0), (5, 6)), ((0, 2), (5, 4)), ((2, 0), (3, 6))):
+        result = conv(x, np.zeros((*taps, 3, 2), np.float32), op="DepthwiseConv2dNative")
+        assert result.shape == (1, *size, 6)
+        assert not result.any()
