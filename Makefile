@@ -14,6 +14,7 @@ test: $(VENV)/.ready
 
 bench: $(VENV)/.ready
 	$(VENV)/bin/python benchmarks/overhead.py
+	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python benchmarks/kernels.py
 	$(VENV)/bin/python benchmarks/peers.py
 	$(VENV)/bin/python benchmarks/queues.py
 	$(VENV)/bin/python benchmarks/parallel.py

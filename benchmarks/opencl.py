@@ -17,13 +17,13 @@ import argparse
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 import weft
 from networks import load
 from tabulate import tabulate
+from timing import Work, least
 from weft import dtypes
 from weft.attr_value import ShapeAttr
 from weft.graph import Graph, Node
@@ -43,26 +43,12 @@ from weft_kernel_text import (
     matmul,
 )
 
-Work = Callable[[], Any]
 COUNT = 256
 LAUNCHES = 100
 SIDE = 512
-TURN = 6
 SIZES = (4 << 10, 1 << 20, 64 << 20)
 SOURCE = """kernel void add(global const float *x, global const float *y, global float *out, const ulong n) {
     size_t i = get_global_id(0); if (i < n) out[i] = x[i] + y[i]; }"""
-
-
-def least(*works: Work, turns: int = 8) -> list[float]:
-    """The least seconds of each, in turns of some calls: threads of the one that spin slow down the other at first."""
-    times: list[list[float]] = [[] for _ in works]
-    for _ in range(turns):
-        for work, found in zip(works, times, strict=True):
-            for _ in range(TURN):
-                start = perf_counter()
-                work()
-                found.append(perf_counter() - start)
-    return [min(found) for found in times]
 
 
 def row(name: str, ours: float, theirs: float, note: Callable[[float], str] = lambda _: "") -> list[str]:

@@ -1,4 +1,5 @@
-"""Fair timings on a shared machine: the things to compare run in turn, and what counts is the ratio pair by pair."""
+"""Fair timings on a shared machine: the things to compare run in turn, and what counts is the ratio pair by pair, or,
+of what takes long beside the clock, the least of each."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from time import perf_counter
 
+Work = Callable[[], object]
+TURN = 6  # calls
 
 def seconds(function: Callable[[], object], repeat: int) -> float:
     """Seconds that one call takes, over `repeat` calls."""
@@ -41,3 +44,15 @@ def paired(
     """Median seconds of a call of `a`, of `b`, and the median of the ratios a/b, over interleaved pairs."""
     ours, theirs = in_turn([a, b], [repeat, repeat], pairs)
     return median(ours), median(theirs), ratio(ours, theirs)
+
+
+def least(*works: Work, turns: int = 8) -> list[float]:
+    """The least seconds of each, in turns of some calls: threads of the one that spin slow down the other at first."""
+    times: list[list[float]] = [[] for _ in works]
+    for _ in range(turns):
+        for work, found in zip(works, times, strict=True):
+            for _ in range(TURN):
+                start = perf_counter()
+                work()
+                found.append(perf_counter() - start)
+    return [min(found) for found in times]

@@ -21,8 +21,14 @@ def shift(function: Run) -> Callable[[Bind], Run]:
     """Shifts by 0 to the number of bits less one; what is asked for beyond that is C's undefined behaviour."""
 
     def bind(b: Bind) -> Run:
-        most = 8 * b.outputs[0].dtype.itemsize - 1
-        return lambda x, y, out: function(x, y.clip(0, most), out)
+        unsigned: Any = np.dtype(f"u{b.outputs[0].dtype.itemsize}")
+        most = 8 * unsigned.itemsize - 1
+
+        def run(x: Array, y: Array, out: Array) -> None:
+            beyond = y.view(unsigned).max(initial=0) > most  # what is negative is, too
+            function(x, y.clip(0, most) if beyond else y, out)
+
+        return run
 
     return bind
 

@@ -211,8 +211,7 @@ def clip_by_value(b: Bind) -> Function:
 
 
 def _clip(x: Array, low: Array, high: Array, out: Array) -> None:
-    np.minimum(x, high, out=out)
-    np.maximum(out, low, out=out)
+    x.clip(low, np.maximum(low, high), out)  # in one pass; NumPy lets the upper bound win
 
 
 def clip_complex(_: Bind) -> Function:

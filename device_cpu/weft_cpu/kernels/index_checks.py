@@ -18,7 +18,10 @@ def check_inside(indices: Any, length: int, name: str = "indices") -> None:
 
 def inside(indices: Any, shape: Sequence[int]) -> Any:
     """Which of the index vectors, shape (n, len(shape)), name an element of a tensor of this shape."""
-    return ((indices >= 0) & (indices < np.array(shape, np.int64))).all(-1)
+    known = np.ones(len(indices), np.bool_)
+    for column, length in zip(indices.T, shape, strict=True):  # NumPy is slow along axes as short as a vector
+        known &= (column >= 0) & (column < length)
+    return known
 
 
 def check_all_inside(indices: Any, known: Any, shape: Sequence[int]) -> None:

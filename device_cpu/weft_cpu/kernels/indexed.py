@@ -37,12 +37,17 @@ class Rows:
     def numbers(self, indices: Any) -> tuple[Any, Any]:
         """The row number of each index vector, 0 for one out of range; which ones are in range."""
         named = self.shape[: self.depth]
-        vectors = indices.reshape(prod(indices.shape[:-1]), self.depth).astype(np.int64)
+        vectors = indices.reshape(prod(indices.shape[:-1]), self.depth)
         known = inside(vectors, named)
         if not self.skips:
             check_all_inside(indices, known, self.shape)
-        steps = np.array([prod(named[i + 1 :]) for i in range(self.depth)], np.int64)
-        return np.where(known, vectors @ steps, 0), known
+        numbers = np.zeros(len(vectors), np.int64)
+        for column, length in zip(vectors.T, named, strict=True):
+            numbers *= length
+            numbers += column
+        if self.skips:
+            numbers[~known] = 0
+        return numbers, known
 
 
 def _rows(b: Bind, shape: tuple[int, ...], indices: int) -> Rows:
@@ -92,7 +97,9 @@ def tensor_scatter(update: Update) -> Callable[[Bind], Run]:
 def _scatter(rows: Rows, update: Update) -> Callable[[Any, Any, Any], None]:
     def run(indices: Any, updates: Any, out: Any) -> None:
         numbers, known = rows.numbers(indices)
-        matrix, news = out.reshape(rows.matrix), updates.reshape(numbers.size, rows.matrix[1])
+        count, width = rows.matrix
+        row = (width,) if width != 1 else ()  # ufunc.at is several times as fast in a vector
+        matrix, news = out.reshape(count, *row), updates.reshape(numbers.size, *row)
         if known.all():
             update(matrix, numbers, news)
         else:

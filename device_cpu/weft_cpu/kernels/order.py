@@ -37,12 +37,19 @@ def _largest(x: Array, k: int) -> Array:
 
 
 def _largest_few(x: Array, k: int) -> Array:
-    """Row by row, only what is not less than the k-th largest is sorted."""
-    found = np.empty((*x.shape[:-1], k), np.int64)
-    for row, target in zip(x.reshape(-1, x.shape[-1]), found.reshape(-1, k), strict=True):
-        places = np.flatnonzero(~(row < np.partition(row, -k)[-k]))
-        target[:] = places[_largest(row[places], k)]
-    return found
+    """Only what is not less than the k-th largest is sorted: of all rows at once that have k such elements, else row by
+    row, for there are equal ones, or NaN."""
+    rows = x.reshape(-1, x.shape[-1])
+    candidates = ~(rows < np.partition(rows, -k)[:, -k, None])
+    found = np.empty((len(rows), k), np.int64)
+    exact = np.count_nonzero(candidates, axis=1) == k
+    places = (np.flatnonzero(candidates[exact]) % rows.shape[1]).reshape(-1, k)  # np.nonzero takes five times as long
+    values = rows[np.flatnonzero(exact)[:, None], places]
+    found[exact] = np.take_along_axis(places, _largest(values, k), -1)
+    for row in np.flatnonzero(~exact):
+        mine = np.flatnonzero(candidates[row])
+        found[row] = mine[_largest(rows[row, mine], k)]
+    return found.reshape(*x.shape[:-1], k)
 
 
 def nth_element(b: Bind) -> Run:

@@ -126,8 +126,10 @@ def arg_extreme(find: Function, number: np.ufunc, loser: str) -> BindFunction:
             np.copyto(out, find(x, axis), casting="unsafe")
 
         def run_beside_nan(x: Array, _: Array, out: Array) -> None:
-            numbers = number(x, least) if np.isnan(x).any() else x
-            np.copyto(out, find(numbers, axis), casting="unsafe")
+            found = find(x, axis)  # the first NaN, where there is one
+            if np.isnan(np.take_along_axis(x, np.expand_dims(found, axis), axis)).any():
+                found = find(number(x, least), axis)
+            np.copyto(out, found, casting="unsafe")
 
         return run if least is None else run_beside_nan
 
