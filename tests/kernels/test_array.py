@@ -3,13 +3,16 @@
 import ml_dtypes
 import numpy as np
 import pytest
+import weft
+from build import graph, placeholder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from run_op import REGISTRIES, attributes, outputs, run_op
 from weft import dtypes
 from weft.api import geometry
-from weft.errors import InvalidArgument
+from weft.errors import InvalidArgument, ResourceExhausted
+from weft.graph import Node
 from weft.metadata import RULES
 from weft.op import infer
 from weft.tensor import TensorMetadata, ValueInfo, constant_info, info, merge_shapes
@@ -222,3 +225,12 @@ def test_what_is_inferred_from_unknown_lengths_is_true_of_the_outputs(call, rand
         assert merge_shapes(guess.shape, truth.shape) == truth.shape
         for element, real in zip(guess.vector() or (), truth.flat, strict=False):
             assert element in (None, real)
+
+
+def test_a_range_beyond_all_memory_is_told_before_it_is_made():
+    numbers = [np.int64(n) for n in (0, 2**62, 1)]
+    nodes = [placeholder(f"i{i}", (), dtypes.int64) for i in range(3)]
+    with pytest.raises(ResourceExhausted) as caught:
+        weft.Session(graph(*nodes, Node("r", "Range", ["i0", "i1", "i2"], attrs={"Tidx": dtypes.int64}))).run(
+            "r", {f"i{i}": n for i, n in enumerate(numbers)})
+    assert caught.value.node == "r"

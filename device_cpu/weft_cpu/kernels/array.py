@@ -15,6 +15,7 @@ VIEWS = {
     "Reshape": "T", "Squeeze": "T", "ExpandDims": "T",
 }
 Run = Callable[..., None]
+MOST_BYTES = 1 << 46  # more than a process may address; NumPy would not call it a lack of memory
 
 
 def view(_: Bind) -> None:
@@ -56,6 +57,8 @@ def fill(_: Bind) -> Run:
 
 def range_(b: Bind) -> Run:
     """start + i * delta, each in the output's own precision."""
+    if b.outputs[0].nbytes > MOST_BYTES:
+        raise MemoryError(f"{b.outputs[0].nbytes} bytes of numbers")
     start, _, delta = (x.value.reshape(()) for x in b.inputs if x.value is not None)
     steps = np.arange(b.outputs[0].size).astype(b.outputs[0].dtype.numpy)
     numbers = start + steps * delta
