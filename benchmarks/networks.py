@@ -25,6 +25,7 @@ import numpy as np
 import weft
 from tabulate import tabulate
 from timing import paired, seconds
+from weft.saved_model import Place
 
 NETWORKS = {
     "mobilenetv2": ("MobileNetV2", 224), "resnet50": ("ResNet50", 224), "efficientnetb0": ("EfficientNetB0", 224),
@@ -91,7 +92,10 @@ def load(path: Path, devices: Sequence[str]) -> weft.Model:
     for node in graph.nodes.values():
         layer = layers.setdefault(node.name.rpartition("/")[0], len(layers))
         nodes.append(node.replace(device=devices[layer % len(devices)]))
-    return weft.Model(weft.Session(graph.replace(nodes=nodes), {"placement": {"fallback": "allow"}}), None, None)
+    plain = weft.load(path)
+    inputs = {name: Place(plain.fed[name], meta) for name, meta in plain.inputs.items()}
+    outputs = {name: Place(plain.fetched[name], meta) for name, meta in plain.outputs.items()}
+    return weft.Model(weft.Session(graph.replace(nodes=nodes), {"placement": {"fallback": "allow"}}), inputs, outputs)
 
 
 def elsewhere(model: weft.Model) -> str:
