@@ -277,14 +277,13 @@ def test_a_control_edge_to_the_host_waits_until_the_device_is_done(run: Run, rea
         found, crossed = {}, 0
         for controls in ([], ["^slow"]):
             session = weft.Session(graph(*g, node("see", "Test>See", "x", *controls)), config)
-            idle = []
             for _ in range(20):
                 metadata = weft.RunMetadata()
                 session.run(["slow", "see"], {"x": [1]}, options=weft.RunOptions(trace=True), metadata=metadata)
                 crossed += [e.call.code for e in metadata.trace.events if not e.is_asynchronous].count(EVENT)
             import plugin_of_slow_kernels
-            found[str(controls)] = plugin_of_slow_kernels.idle[:]
-            plugin_of_slow_kernels.idle.clear()
+            found[str(controls)] = plugin_of_slow_kernels.ended[:]
+            plugin_of_slow_kernels.ended.clear()
         tell(found=found, crossed=crossed)
     """, env={"PLUGIN": str(Path(__file__).parent / "plugin_of_slow_kernels.py")})
     assert facts["found"]["['^slow']"] == [True] * 20
