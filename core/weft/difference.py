@@ -13,7 +13,7 @@ import numpy as np
 
 from .errors import InvalidArgument
 from .graph import Graph
-from .names import tensor
+from .names import HELD, tensor
 from .prune import prune
 from .session import Session
 
@@ -39,11 +39,13 @@ class Difference:
 
 def differences(
     graph: Graph, feeds: Mapping[str, Any], device: str, reference: str, fetches: Sequence[str], *,
-    tolerance: float = TOLERANCE,
+    tolerance: float = TOLERANCE, initializers: Sequence[str] = (),
 ) -> Iterator[Difference]:
     """Every tensor that `fetches` need, in an order in which they are computed, on `device` against `reference`.
 
-    Requests for devices in the graph are dropped. Floats differ when they are further apart than `tolerance` times the
+    The `initializers` are run first. Requests for devices in the graph are dropped.
+
+    Floats differ when they are further apart than `tolerance` times the
     standard deviation, or one is NaN or infinite where the other is not; anything else when it is not equal. Raises
     what running the graph raises.
     """
@@ -51,11 +53,14 @@ def differences(
         raise InvalidArgument(f"the tolerance must not be negative, as {tolerance} is")
     config = {"placement": {"clear": True}}
     with Session(graph, config, device=device) as ours, Session(graph, config, device=reference) as theirs:
+        for name in initializers:
+            ours.run([], targets=[name])
+            theirs.run([], targets=[name])
         rows = {row["node"]: row for row in ours.placement().table()}
         fed = [tensor(name, ours.nodes, "feed") for name in feeds]
         order = prune(ours.nodes, fed, [tensor(name, ours.nodes, "fetch") for name in fetches], [])
         names = [(entry, f"{entry.node.name}:{i}") for entry in order if entry.op.name != "Const"
-                 for i in range(len(entry.output_tensors))]
+                 for i, output in enumerate(entry.output_tensors) if output.dtype not in HELD]
         for start in range(0, len(names), ABREAST):
             some = names[start : start + ABREAST]
             fetched = [name for _, name in some]

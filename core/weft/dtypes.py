@@ -31,7 +31,8 @@ class DType:
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """The NumPy dtype of arrays that hold this type; strings are object arrays of bytes.
+        """The NumPy dtype of arrays that hold this type: object arrays of bytes for strings, of the things themselves
+        for resources and variants, which are mostly scalars.
 
         Raises Unimplemented for types that have no host arrays.
         """
@@ -107,7 +108,7 @@ def of_numpy(dtype: np.dtype[Any]) -> DType:
 def _numpy_dtype(dtype: DType) -> np.dtype[Any]:
     import numpy as np
 
-    if dtype is string:
+    if dtype.kind == "o":
         return np.dtype(object)
     if dtype.kind in _NUMPY_ITSELF:
         try:

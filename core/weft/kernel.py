@@ -71,15 +71,16 @@ class Bind:
     `inputs` are ValueInfos: metadata is static, `value` is the array where it is known before the run (a constant;
     an input that the op's metadata function reads), else None. `outputs` are static metadata, except for kernels
     that are declared `allocates`. `fused`: the ops that a fusion is to do; of one, `node` is the node of the last op,
-    `op` the fusion's name, and `attrs` are empty.
+    `op` the fusion's name, and `attrs` are none of theirs. `function`: the function of the program that the node is in.
     """
 
-    __slots__ = ("_prepared", "attrs", "device", "fused", "inputs", "keep", "node", "op", "outputs", "stream")
+    __slots__ = ("_prepared", "attrs", "device", "function", "fused", "inputs", "keep", "node", "op", "outputs",
+                 "stream")
 
     def __init__(
         self, node: str, op: str, attrs: Attrs, inputs: tuple[ValueInfo, ...], outputs: tuple[TensorMetadata, ...],
         device: Device, stream: Stream, prepared: dict[Any, Any], fused: tuple[FusedOp, ...] = (),
-        keep: Keep = _keep_nothing,
+        keep: Keep = _keep_nothing, function: str = "",
     ) -> None:
         self.node = node
         self.op = op
@@ -90,6 +91,7 @@ class Bind:
         self.stream = stream
         self.fused = fused
         self.keep = keep
+        self.function = function
         self._prepared = prepared
 
     def decline(self, reason: str) -> Declined:
@@ -104,9 +106,12 @@ class Bind:
         return self._prepared[slot]  # type: ignore[no-any-return]
 
     def resource(self, kind: str, make: Callable[[], T]) -> T:
-        """What the session keeps for this node from run to run, one of each kind, made once: every kernel that is bound
-        to the node gets the same, and several threads may use it at once."""
-        return self.keep(f"{kind} of {self.node}", make)  # type: ignore[no-any-return]
+        """What the session keeps from run to run for this node, or for all nodes with its attributes `container` and
+        `shared_name`: one of each kind, made once. Every kernel that is bound to such a node gets the same, and several
+        threads may use it at once."""
+        shared = self.attrs.get("shared_name")
+        owner = f"{self.attrs.get('container')!r}/{shared!r}" if shared else f"{self.node} in {self.function}"
+        return self.keep(f"{kind} of {owner}", make)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from . import graphdef, saved_model
 from .errors import InvalidArgument, NotFound, WeftError, boundary
+from .forked import inherited
 from .graph import Graph
 from .place import Placement
 from .prune import needed_placeholders
@@ -34,21 +35,35 @@ class Model:
 
     def __init__(
         self, session: Session, inputs: Mapping[str, Place], outputs: Mapping[str, Place],
-        signatures: Mapping[str, Signature] = _NONE,
+        signatures: Mapping[str, Signature] = _NONE, initializers: Sequence[str] = (),
     ) -> None:
-        """The step is made when it is first run: what cannot be run is no error before."""
+        """The step is made when it is first run, after the `initializers`: what cannot be run is no error before."""
         self.session = session
+        self._initializers = initializers
         self.signatures = signatures
         self.inputs: dict[str, TensorMetadata] = {name: place.meta for name, place in inputs.items()}
         self.outputs: dict[str, TensorMetadata] = {name: place.meta for name, place in outputs.items()}
         self.fed = {name: place.tensor for name, place in inputs.items()}  # the session's names of inputs
         self.fetched = {name: place.tensor for name, place in outputs.items()}
         self._input_names = tuple(inputs)
+        self._made: Callable[..., Any] | None = None
+        self._lock = threading.Lock()
+        inherited.add(self)
 
-    @cached_property
+    @property
     def _step(self) -> Callable[..., Any]:
-        fetches: Any = self.fetched if len(self.fetched) != 1 else next(iter(self.fetched.values()))
-        return self.session.make_callable(fetches, tuple(self.fed.values()))
+        if self._made is None:
+            fetches: Any = self.fetched if len(self.fetched) != 1 else next(iter(self.fetched.values()))
+            with self._lock:
+                step = self.session.make_callable(fetches, tuple(self.fed.values()))
+                if self._made is None:
+                    for name in self._initializers:
+                        self.session.run([], targets=[name])
+                    self._made = step
+        return self._made
+
+    def forked(self) -> None:
+        self._lock = threading.Lock()
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Outputs for these inputs, in order or by name (or one dict by name): the array, or several in a dict.
@@ -88,7 +103,8 @@ def load(
     Of a GraphDef the outputs are, without `outputs`, the nodes whose results nobody takes, and the inputs, without
     `inputs`, the placeholders that those need. Of a SavedModel they are those of its `signature` ("serving_default"),
     in the graph that has exactly these `tags` ({"serve"}); `inputs` and `outputs` choose among them, or name other
-    tensors of the graph. Variables become constants. `device`, such as "CPU:0", is where nodes go that ask for none.
+    tensors of the graph. Variables that are only read become constants; of the others each model has its own,
+    which begin with what was saved. `device`, such as "CPU:0", is where nodes go that ask for none.
 
     Raises NotFound, InvalidArgument, DataLoss for what cannot be read. What is wrong with a node that the outputs need
     is raised here, but by a SavedModel, whose signature tells inputs and outputs, when it is called.
@@ -110,7 +126,7 @@ def _load_signature(
     saved, graph, found = open_signature(folder, signature, tags, outputs or (), config)
     session = Session(graph, config, device=device)
     if inputs is None and outputs is None:
-        return Model(session, found.inputs, found.outputs, saved.signatures)
+        return Model(session, found.inputs, found.outputs, saved.signatures, found.initializers)
     fed, fetched = ({name: place.tensor for name, place in side.items()} for side in (found.inputs, found.outputs))
     if outputs is not None:
         fetched = {name: fetched.get(name, name) for name in outputs}
@@ -119,7 +135,7 @@ def _load_signature(
     else:
         names = {tensor.removesuffix(":0"): name for name, tensor in fed.items()}
         fed = {names.get(node, node): node for node in find_inputs(session, tuple(fetched.values()))}
-    return Model(session, *_described(session, fed, fetched), saved.signatures)
+    return Model(session, *_described(session, fed, fetched), saved.signatures, found.initializers)
 
 
 def open_signature(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from . import dtypes
 from .errors import InvalidArgument, NotFound, WeftError, closest
 from .prune import Tensor
 from .resolve import Resolved
 
 Nodes = Mapping[str, Resolved | WeftError]
+HELD = frozenset({dtypes.resource, dtypes.variant})  # what kernels hand each other and nobody else can hold
 
 
 def tensor(name: object, nodes: Nodes, use: str) -> Tensor:
@@ -34,6 +36,10 @@ def tensor(name: object, nodes: Nodes, use: str) -> Tensor:
         valid = ", ".join(f"'{node}:{i}'" for i in range(min(count, 8)))
         raise InvalidArgument(f"{use} '{name}': the node has {count} output{'s' * (count > 1)}: {valid}", node=node,
                               op=entry.op.name)
+    kind = entry.output_tensors[index].dtype
+    if kind in HELD:
+        raise InvalidArgument(f"{use} '{name}' is a {kind.name}, which lives in the session and is no array", node=node,
+                              op=entry.op.name, hint=f"{use} what is read from it")
     return node, index
 
 

@@ -21,6 +21,7 @@ from .errors import DataLoss, InvalidArgument, NotFound
 from .graph import Graph, Node, TensorValue
 from .graph_order import ancestors
 from .messages import parse_message
+from .node import parse_input
 from .tensor import TensorMetadata
 from .tensor_proto import read_shape
 from .wire import Buffer
@@ -37,6 +38,8 @@ _META_INFO, _GRAPH = 1, 2  # fields of MetaGraphDef
 _TAG = 4  # field of MetaInfoDef
 _OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"  # the key of the checkpoint's graph of objects
 _VALUE = "VARIABLE_VALUE"
+_INIT = "__saved_model_init_op"  # the signature of TensorFlow 2 that fills tables
+_INIT_COLLECTIONS = ("saved_model_main_op", "legacy_init_op")  # those of TensorFlow 1
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _ASSIGNS = frozenset({"Assign", "AssignVariableOp"})
 
@@ -50,11 +53,13 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Inputs and outputs by name, sorted; the parts of one that is several tensors are `name/part`."""
+    """Inputs and outputs by name, sorted; the parts of one that is several tensors are `name/part`. `initializers`:
+    nodes to run once before anything else, in order."""
 
     method: str
     inputs: Mapping[str, Place]
     outputs: Mapping[str, Place]
+    initializers: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         sides = (", ".join(f"{name}: {place.meta}" for name, place in side.items())
@@ -90,6 +95,14 @@ class SavedModel:
         """
         keys = {node: key for node, key in self._keys.items() if node in nodes}
         return {node: self.checkpoint.read(*key) for node, key in keys.items()}
+
+    @property
+    def initializer(self) -> str | None:
+        """The node that fills the graph's tables, or None."""
+        signatures, collections = self._about.signature_def, self._about.collection_def
+        named = [place.name for place in signatures[_INIT].outputs.values()] if _INIT in signatures else []
+        named += [name for key in _INIT_COLLECTIONS if key in collections for name in collections[key].node_list.value]
+        return parse_input(named[0]).node if named else None
 
     def assets(self) -> dict[str, str]:
         """The paths of asset files by the nodes that stand for them. Raises InvalidArgument for those outside."""
@@ -206,9 +219,9 @@ def _tags(view: memoryview, start: int, stop: int) -> frozenset[str]:
 
 
 def _signature(definition: Any) -> Signature:
-    sides = ({name: place for key in sorted(side) for name, place in _places(key, side[key])}
-             for side in (definition.inputs, definition.outputs))
-    return Signature(definition.method_name, *sides)
+    inputs, outputs = ({name: place for key in sorted(side) for name, place in _places(key, side[key])}
+                       for side in (definition.inputs, definition.outputs))
+    return Signature(definition.method_name, inputs, outputs)
 
 
 def _places(name: str, info: Any) -> Iterator[tuple[str, Place]]:

@@ -18,11 +18,14 @@ from .node import parse_input
 from .op import OpRegistry
 from .saved_model import Place, SavedModel, Signature
 
+TABLES = frozenset({"AnonymousHashTable", "HashTable", "HashTableV2", "MutableHashTableV2"})
+
 
 def signature_graph(
     saved: SavedModel, name: str, ops: OpRegistry, outputs: Sequence[str] = ()
 ) -> tuple[Graph, Signature]:
-    """The graph of a signature, functions inlined and variables constants, and the signature in terms of it.
+    """The graph of a signature, functions inlined, and the signature in terms of it. Variables that are only read are
+    constants; the others have initializers.
 
     `outputs` may name further tensors of the SavedModel's graph that are to stay. What cannot be run is no error here.
     Raises NotFound for a signature or a tensor that is not there, and for variables without a value, Unimplemented
@@ -34,17 +37,36 @@ def signature_graph(
     _check_there(signature, name, saved.graph)
     further = [parse_input(output).node for output in outputs]
     needed = ancestors(saved.graph.nodes, (*_nodes(signature.inputs, signature.outputs), *further))
+    calls = [node.name for node in saved.graph if node.name in needed and node.op != "NoOp"]
+    first = [] if saved.initializer is None else [saved.initializer]
+    needed |= ancestors(saved.graph.nodes, first)
     graph = saved.graph.replace(without=saved.graph.nodes.keys() - needed, nodes=_assets(saved, needed))
-    calls = [node.name for node in graph if node.op != "NoOp"]
     graph, given = inline(graph, ops)
-    graph = freeze(graph, saved.variables(needed), ops)
+    values = saved.variables(needed)
+    graph = freeze(graph, values, ops)
     inputs, results = (_located(side, given) for side in (signature.inputs, signature.outputs))
     effects = [node for node in calls if graph[node].op == "NoOp" and graph[node].controls]
     if effects:
         graph, results = _after(graph, effects, results)
     kept = ancestors(graph.nodes, (*_nodes(inputs, results), *further))
-    graph = graph.replace(without=graph.nodes.keys() - kept)
-    return _without_functions(graph), replace(signature, inputs=inputs, outputs=results)
+    if any(graph[source.node].op in TABLES for name in kept for source in graph[name].inputs):
+        kept |= ancestors(graph.nodes, first)
+    else:
+        first = []
+    restoring = [node for name in values if name in kept and graph[name].op == "VarHandleOp"
+                 for node in _restoring(graph[name], values[name])]
+    graph = graph.replace(nodes=restoring, without=graph.nodes.keys() - kept)
+    initializers = (*(node.name for node in restoring if node.op == "AssignVariableOp"), *first)
+    return _without_functions(graph), replace(signature, inputs=inputs, outputs=results, initializers=initializers)
+
+
+def _restoring(variable: Node, value: Any) -> tuple[Node, Node]:
+    """What gives a variable the value that was saved."""
+    saved = TensorValue(value)
+    name, dtype = f"{variable.name}/restored", saved.dtype
+    return (Node(name, "Const", device=variable.device, attrs={"dtype": dtype, "value": saved}),
+            Node(f"{name}/assign", "AssignVariableOp", (variable.name, name), device=variable.device,
+                 attrs={"dtype": dtype}))
 
 
 def _check_there(signature: Signature, name: str, graph: Graph) -> None:

@@ -182,6 +182,8 @@ class TensorValue:
         if self._array is None:
             if len(self.shape) > _MOST_NUMPY_DIMS:
                 raise Unimplemented(f"{self!r}: NumPy arrays have at most {_MOST_NUMPY_DIMS} dimensions")
+            if self.dtype in (dtypes.resource, dtypes.variant):
+                raise Unimplemented(f"{self!r} is no constant: only a running graph makes what it holds")
             try:
                 array = self._from_content() if self._content is not None else self._from_list()
             except MemoryError:

@@ -28,6 +28,7 @@ def fed(value, dtype, shape=None):
     (np.int64([5]), dtypes.uint8, np.uint8([5])), (np.float64(0.5), dtypes.bfloat16, np.array(0.5, ml_dtypes.bfloat16)),
     (np.array([1, 2], ">f4"), dtypes.float32, np.float32([1, 2])), (1, dtypes.complex64, np.complex64(1)),
     (np.array(["a", "é"]), dtypes.string, np.array([b"a", "é".encode()], object)),
+    (np.array(["a", "é"], object), dtypes.string, np.array([b"a", "é".encode()], object)),
     (b"a\0\xff", dtypes.string, np.array(b"a\0\xff", object)),
 ])
 def test_values_that_survive_are_cast(value, dtype, expected):
@@ -44,6 +45,7 @@ def test_values_that_survive_are_cast(value, dtype, expected):
     (np.array(["a"]), dtypes.int32), (1 + 2j, dtypes.float32), (np.bool_(True), dtypes.string), (1, dtypes.bool_),
     (object(), dtypes.float32), (np.array([object()]), dtypes.float32), (np.datetime64("2020-01-01"), dtypes.int64),
     ([1, None], dtypes.float32), ([b"a", 3], dtypes.string), (10**400, dtypes.float32),
+    (np.array([b"a", None], object), dtypes.string),
 ])
 def test_values_that_would_be_lost_are_errors_that_name_the_feed(value, dtype):
     with pytest.raises(InvalidArgument, match="'x'"):

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -89,16 +90,25 @@ def test_a_signature_takes_examples_as_they_are_stored():
     assert found.tolist() == [[2.5], [4.0]]
 
 
-@pytest.mark.parametrize(("model", "signature", "op"), [
-    (CONTROL_FLOW, "count", "Assign|VarHandleOp"), (TYPES, "upd", "Assign|VarHandleOp"),
+@pytest.mark.parametrize(("model", "signature", "x", "results"), [
+    (CONTROL_FLOW, "count", np.int32(2), [2, 4, 6]),
+    (TYPES, "upd", np.float32(1.5), [
+        [2.26666068, 1.9793757, 2.04907994], [3.76666068, 3.4793757, 3.54907994], [5.26666068, 4.9793757, 5.04907994]]),
 ])
-def test_what_cannot_be_run_is_an_error_of_the_call_by_node(model, signature, op):
+def test_variables_that_a_signature_changes_begin_with_what_was_saved(model, signature, x, results):
+    """The results of TensorFlow 2.21, call by call."""
     loaded = weft.load(model, signature=signature)
-    arrays = [np.zeros([d or 1 for d in meta.dims], meta.dtype.numpy) if meta.is_static else np.array([b"x"], object)
-              for meta in loaded.inputs.values()]
-    with pytest.raises(errors.Unimplemented, match=op) as caught:
-        loaded(*arrays)
-    assert caught.value.node
+    for want in results:
+        np.testing.assert_allclose(loaded(x), want, 1e-7)
+    np.testing.assert_allclose(weft.load(model, signature=signature)(x), results[0], 1e-7)
+
+
+def test_variables_begin_once_however_many_threads_call_first():
+    loaded = weft.load(CONTROL_FLOW, signature="count")
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(loaded, np.int32(1)) for _ in range(40)]:
+            done.result()
+    assert loaded(np.int32(0)) == 40
 
 
 def test_the_effects_of_a_function_come_before_its_outputs():

@@ -78,6 +78,11 @@ class Opened(NamedTuple):
         """The tensors that the signature gives."""
         return [] if self.signature is None else [place.tensor for place in self.signature.outputs.values()]
 
+    @property
+    def initializers(self) -> tuple[str, ...]:
+        """The nodes to run before anything else."""
+        return () if self.signature is None else self.signature.initializers
+
 
 def open_graph(args: Namespace) -> Opened:
     """The graph in the file or folder MODEL, with the plugins registered before."""

@@ -50,7 +50,8 @@ def diff(args: Namespace) -> int:
     feeds = _feeds(session, find_inputs(session, fetches), fetches, args.input, opened)
     tolerance = TOLERANCE if args.tolerance is None else args.tolerance
     with ticking(f"running on {args.device} and {args.reference}"):
-        found = list(differences(graph, feeds, args.device, args.reference, fetches, tolerance=tolerance))
+        found = list(differences(graph, feeds, args.device, args.reference, fetches, tolerance=tolerance,
+                                 initializers=opened.initializers))
     beyond = [difference for difference in found if difference.is_beyond]
     if args.json:
         from .table import show_json

@@ -37,6 +37,7 @@ from . import (
     slicing,
     sparse,
     strings,
+    variables,
 )
 from .rules import RULES
 
@@ -78,4 +79,5 @@ __all__ = [
     "slicing",
     "sparse",
     "strings",
+    "variables",
 ]

@@ -14,7 +14,7 @@ POLICIES = ("", "DEFAULT", "ERROR", "IGNORE")
 @rule("GatherNd")
 def gather_nd(attrs: Attrs, params: ValueInfo, indices: ValueInfo) -> ValueInfo:
     """The last dimension of indices names the first ones of params."""
-    _check_policy(attrs)
+    check_policy(attrs)
     for x, name in ((params, "params"), (indices, "indices")):
         if x.rank == 0:
             raise InvalidArgument(f"{name} must be at least a vector")
@@ -31,9 +31,9 @@ def gather_nd(attrs: Attrs, params: ValueInfo, indices: ValueInfo) -> ValueInfo:
 
 @rule("ScatterNd", values=("shape",))
 def scatter_nd(attrs: Attrs, indices: ValueInfo, updates: ValueInfo, shape: ValueInfo) -> ValueInfo:
-    _check_policy(attrs)
+    check_policy(attrs)
     target = shape_in(shape, "shape")
-    _check_updates(indices.shape, updates.shape, target)
+    check_updates(indices.shape, updates.shape, target)
     return info(updates.dtype, target)
 
 
@@ -42,17 +42,17 @@ def scatter_nd(attrs: Attrs, indices: ValueInfo, updates: ValueInfo, shape: Valu
     "TensorScatterUpdate",
 )
 def tensor_scatter(attrs: Attrs, x: ValueInfo, indices: ValueInfo, updates: ValueInfo) -> ValueInfo:
-    _check_policy(attrs)
-    _check_updates(indices.shape, updates.shape, x.shape)
+    check_policy(attrs)
+    check_updates(indices.shape, updates.shape, x.shape)
     return ValueInfo(x.meta)
 
 
-def _check_policy(attrs: Attrs) -> None:
+def check_policy(attrs: Attrs) -> None:
     if attrs["bad_indices_policy"] not in POLICIES:
         raise InvalidArgument(f"bad_indices_policy '{attrs['bad_indices_policy']}' is none of {list(POLICIES)}")
 
 
-def _check_updates(indices: Shape, updates: Shape, target: Shape) -> None:
+def check_updates(indices: Shape, updates: Shape, target: Shape) -> None:
     """The shape of updates is that of indices without its last dimension, then what those indices leave of target.
 
     TensorFlow takes no single index: its kernels read a vector of indices in two ways that contradict each other.

@@ -3,7 +3,7 @@ are known only then, while it runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from ..host_program import Call
 from ..infer import infer_call
 from ..kernel import Bind, Bound, Declined, Keep, KernelDef, check_bound, run_of
 from ..op import MetadataRule, OpDef
-from ..tensor import TensorMetadata, ValueInfo, constant_info
+from ..tensor import TensorMetadata, ValueInfo
 from .host_array import returned, view
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class Binder:
     prepared: dict[Any, Any]
     allocator: HostAllocator
     keep: Keep
+    function: str
 
     def bind(
         self, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata]
@@ -46,7 +47,7 @@ class Binder:
         refusals: list[tuple[str, str]] = []
         for kernel in self.candidates:
             node = Bind(self.call.node, self.op.name, self.call.attrs, tuple(inputs), tuple(outputs), self.device,
-                        STREAM, self.prepared, keep=self.keep)
+                        STREAM, self.prepared, keep=self.keep, function=self.function)
             bound = bind(kernel, node, self.device_name)
             if not isinstance(bound, Declined):
                 return kernel, bound, refusals
@@ -94,10 +95,10 @@ def bind(kernel: KernelDef, node: Bind, device: str) -> Bound | Declined:
 class LazyKernel:
     """A call whose shapes are known only while it runs: bound once for each combination it meets."""
 
-    def __init__(self, binder: Binder, constants: Mapping[int, Any]) -> None:
+    def __init__(self, binder: Binder, known: Sequence[ValueInfo]) -> None:
         self._binder = binder
-        self._constants = dict(constants)  # input -> its value, where it is the same in every run
-        self._values = tuple(sorted(binder.value_inputs() - constants.keys()))
+        self._known = tuple(known)  # of the inputs: what is the same in every run
+        self._values = tuple(sorted(i for i in binder.value_inputs() if known[i].value is None))
         self._bound: dict[Any, Callable[[list[Any]], list[Any]]] = {}
 
     def __call__(self, inputs: list[Any]) -> list[Any]:
@@ -113,13 +114,9 @@ class LazyKernel:
     def _bind(self, inputs: list[Any]) -> Callable[[list[Any]], list[Any]]:
         binder = self._binder
         infos = []
-        for i, array in enumerate(inputs):
-            info = constant_info(array)
-            if i in self._values:
-                info.value = array.copy()
-            else:
-                info.value = self._constants.get(i)
-            infos.append(info)
+        for i, (array, known) in enumerate(zip(inputs, self._known, strict=True)):
+            value = array.copy() if i in self._values else known.value
+            infos.append(ValueInfo(TensorMetadata(known.dtype, array.shape), value, handle=known.handle))
         outputs = [o.meta for o in infer_call(binder.call, binder.op, binder.rule, infos)]
         kernel, bound, refusals = binder.bind(infos, outputs)
         if kernel is None:

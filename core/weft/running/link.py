@@ -6,10 +6,10 @@ memory is planned. What has no static shape is bound when it is first seen (see 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,7 +33,6 @@ from .resources import Resources
 if TYPE_CHECKING:
     from .host_context import HostContext
 
-T = TypeVar("T")
 FOLDED_BYTES = 64 << 10  # a folded value may be this large, or as large as what it was made from
 
 
@@ -136,7 +135,7 @@ class Linker:
         bound_calls: list[BoundCall] = []
         refusals: list[Refusal] = []
         for each in self._fuse(self._needed(values), known):
-            bound = each if isinstance(each, BoundCall) else self._bind(each, known, values, refusals)
+            bound = each if isinstance(each, BoundCall) else self._bind(each, known, refusals)
             if bound is not None:
                 bound_calls.append(bound)
         if refusals:
@@ -168,12 +167,13 @@ class Linker:
     ) -> Iterator[Call | BoundCall]:
         """The group in as few calls as its pack's kernels can do it in."""
         for fusion, calls in group.attempts():
-            inputs, ops = fused_ops(calls, metas)
-            call = fused_call(fusion, calls, inputs)
-            device = self._devices[call.stream]
-            bound = bind(fusion.kernel, Bind(
-                call.node, call.op, call.attrs, tuple(known[r] for r in inputs), (metas[call.results[0]],), device,
-                STREAM, self._shared.prepared, ops), self._program.requires[call.stream])
+            args, ops = fused_ops(calls, metas)
+            call = fused_call(fusion, calls, args)
+            device, name = self._devices[call.stream], self._program.requires[call.stream]
+            inputs, outputs = tuple(known[r] for r in args), (metas[call.results[0]],)
+            bound = bind(fusion.kernel, Bind(call.node, call.op, call.attrs, inputs, outputs, device, STREAM,
+                                             self._shared.prepared, ops, self._shared.resources.get,
+                                             self._function.name), name)
             if not isinstance(bound, Declined):
                 yield from (member for member in group.calls if member not in calls)
                 yield BoundCall(call, device, HOST if self._visible(call) else call.stream, fusion.kernel, bound)
@@ -269,8 +269,7 @@ class Linker:
                          if k.host == named.host)
             rule = self._host.registries.ops.metadata(op)
             self._binders[key] = Binder(call, op, rule, same, device, name, self._shared.prepared,
-                                        self._host.allocator,
-                                        partial(_kept, self._shared.resources, self._function.name))
+                                        self._host.allocator, self._shared.resources.get, self._function.name)
         return self._binders[key]
 
     def _fold(
@@ -335,7 +334,7 @@ class Linker:
         return BoundCall(call, self._devices[call.stream], HOST, awaited=awaited)
 
     def _bind(
-        self, call: Call, known: Sequence[ValueInfo], values: Mapping[int, Any], refusals: list[Refusal],
+        self, call: Call, known: Sequence[ValueInfo], refusals: list[Refusal]
     ) -> BoundCall | None:
         """The call with its kernel, or None where none takes it: then `refusals` say so."""
         if call.is_host_kernel:
@@ -356,9 +355,8 @@ class Linker:
         allocates = binder.candidates[0].allocates
         ready = all(i.meta.is_static for i in inputs) and (allocates or all(o.is_static for o in outputs))
         if not ready or any(inputs[i].value is None for i in binder.value_inputs()):
-            constants = {i: values[a] for i, a in enumerate(call.args) if a in values}
             may_alias = {o: i for kernel in binder.candidates for o, i in kernel.aliases(call.attrs).items()}
-            return BoundCall(call, binder.device, memory, binder.candidates[0], lazy=LazyKernel(binder, constants),
+            return BoundCall(call, binder.device, memory, binder.candidates[0], lazy=LazyKernel(binder, inputs),
                         alias=may_alias, retained=binder.retained(binder.candidates), stateful=binder.op.stateful)
         kernel, bound, declined = binder.bind(inputs, outputs)
         if kernel is None:
@@ -369,11 +367,6 @@ class Linker:
         alias = kernel.aliases(call.attrs) if bound is None else {}
         return BoundCall(call, binder.device, memory, kernel, bound, alias=alias, retained=binder.retained([kernel]),
                          stateful=binder.op.stateful)
-
-
-def _kept(resources: Resources, function: str, name: str, make: Callable[[], T]) -> T:
-    """What the session keeps under a name for a node of a function. (No method: a binder would hold its linker.)"""
-    return resources.get(f"{name} in {function}", make)
 
 
 def _has_size(meta: TensorMetadata) -> bool:

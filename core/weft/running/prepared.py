@@ -55,7 +55,8 @@ class Prepared:
         self._names = names
         self._metas = metas
         self._count = len(names)
-        self._dtypes = [(i, meta.dtype.numpy) for i, meta in enumerate(metas)]
+        # What needs no conversion; an object array may hold anything, so strings always do.
+        self._dtypes = [(i, meta.dtype.numpy if meta.dtype.itemsize else None) for i, meta in enumerate(metas)]
         self._linking = linking
         shared = Shared(resources=session.resources)
         weakref.finalize(self, host.device_memory.dropped.extend, shared.buffers)

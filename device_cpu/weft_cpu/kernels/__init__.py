@@ -64,6 +64,7 @@ from . import (
     string_splitting,
     strings,
     unicode,
+    variables,
 )
 
 FAMILIES = (
@@ -128,6 +129,7 @@ FAMILIES = (
     string_splitting,
     strings,
     unicode,
+    variables,
 )
 
 

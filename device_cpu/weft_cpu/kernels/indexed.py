@@ -71,7 +71,7 @@ def gather_nd(b: Bind) -> Run:
 
 
 def scatter_nd(b: Bind) -> Run:
-    scatter = _scatter(_rows(b, b.outputs[0].dims, 0), np.add.at)
+    scatter = scatter_into(_rows(b, b.outputs[0].dims, 0), np.add.at)
     blank = zero(b.outputs[0].dtype)
 
     def run(indices: Any, updates: Any, _shape: Any, out: Any) -> None:
@@ -83,7 +83,7 @@ def scatter_nd(b: Bind) -> Run:
 
 def tensor_scatter(update: Update) -> Callable[[Bind], Run]:
     def bind(b: Bind) -> Run:
-        scatter = _scatter(_rows(b, b.inputs[0].meta.dims, 1), update)
+        scatter = scatter_into(_rows(b, b.inputs[0].meta.dims, 1), update)
 
         def run(x: Any, indices: Any, updates: Any, out: Any) -> None:
             np.copyto(out, x)
@@ -94,7 +94,7 @@ def tensor_scatter(update: Update) -> Callable[[Bind], Run]:
     return bind
 
 
-def _scatter(rows: Rows, update: Update) -> Callable[[Any, Any, Any], None]:
+def scatter_into(rows: Rows, update: Update) -> Callable[[Any, Any, Any], None]:
     def run(indices: Any, updates: Any, out: Any) -> None:
         numbers, known = rows.numbers(indices)
         count, width = rows.matrix
@@ -108,11 +108,11 @@ def _scatter(rows: Rows, update: Update) -> Callable[[Any, Any, Any], None]:
     return run
 
 
-def _assign(matrix: Any, numbers: Any, news: Any) -> None:
+def assign_rows(matrix: Any, numbers: Any, news: Any) -> None:
     matrix[numbers] = news  # of several for one row the last stays
 
 
-def _extreme(ufunc: np.ufunc, matrix: Any, numbers: Any, news: Any) -> None:
+def extreme_rows(ufunc: np.ufunc, matrix: Any, numbers: Any, news: Any) -> None:
     """A NaN that is there stays, one that comes is passed over."""
     stays = np.isnan(matrix) if matrix.dtype.kind in "fV" else None
     ufunc.at(matrix, numbers, news)
@@ -176,14 +176,14 @@ def dynamic_stitch(b: Bind) -> Callable[..., Any]:
 TENSOR_SCATTER: tuple[tuple[str, Update, tuple[str, ...]], ...] = (
     ("ScatterNdNonAliasingAdd", np.add.at, (*NUMBERS, "bool")),
     ("TensorScatterAdd", np.add.at, NUMBERS),
-    ("TensorScatterMax", partial(_extreme, np.fmax), REAL),
-    ("TensorScatterMin", partial(_extreme, np.fmin), REAL),
+    ("TensorScatterMax", partial(extreme_rows, np.fmax), REAL),
+    ("TensorScatterMin", partial(extreme_rows, np.fmin), REAL),
     ("TensorScatterSub", np.subtract.at, NUMBERS),
-    ("TensorScatterUpdate", _assign, (*NUMBERS, "bool", "string")),
+    ("TensorScatterUpdate", assign_rows, (*NUMBERS, "bool", "string")),
 )
 INPLACE: tuple[tuple[str, Update, tuple[str, ...]], ...] = (
     ("InplaceAdd", np.add.at, NUMBERS), ("InplaceSub", np.subtract.at, NUMBERS),
-    ("InplaceUpdate", _assign, (*NUMBERS, "bool", "string")),
+    ("InplaceUpdate", assign_rows, (*NUMBERS, "bool", "string")),
 )
 
 

@@ -1,0 +1,31 @@
+"""What tensors of resources and variants hold: things that kernels hand each other, mostly one in a scalar."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+from weft.api import errors
+
+from .element_types import Array
+
+T = TypeVar("T")
+
+
+def holding(thing: Any) -> Array:
+    """A scalar that holds the thing."""
+    scalar = np.empty((), object)
+    scalar[()] = thing
+    return scalar
+
+
+def held(scalar: Array, kind: type[T]) -> T:
+    """The thing in a scalar. Raises InvalidArgument where it is none of this kind."""
+    thing = scalar[()]
+    if not isinstance(thing, kind):
+        raise errors.InvalidArgument(f"a {kind.__name__} is expected here, given {_name(thing)}")
+    return thing
+
+
+def _name(thing: Any) -> str:
+    return "nothing" if thing is None else f"a {type(thing).__name__}"

@@ -1,0 +1,191 @@
+"""Kernels of resource variables. What a variable holds is known only when it is used, so its shape is checked then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from weft.api import Bind, Kernels, errors
+
+from .element_types import NUMBERS, REAL, Array
+from .held import held
+from .index_checks import check_inside
+from .indexed import Rows, Update, assign_rows, extreme_rows, scatter_into
+from .variable import Variable, variable, variable_of
+
+Run = Callable[..., Any]
+TENSOR_SCATTER = (*NUMBERS, "bool", "string")
+
+
+def var_handle(b: Bind) -> Run:
+    mine = variable_of(b)
+    return lambda out: out.fill(mine)
+
+
+def read(b: Bind) -> Run:
+    dtype = b.attrs["dtype"].numpy
+    return lambda handle: variable(handle).read(dtype)
+
+
+def shape_of(b: Bind) -> Run:
+    dtype = b.outputs[0].dtype.numpy
+    return lambda handle: np.array(variable(handle).value().shape, dtype)
+
+
+def is_initialized(_: Bind) -> Run:
+    return lambda handle, out: out.fill(variable(handle).is_initialized)
+
+
+def destroy(b: Bind) -> Run:
+    ignores = b.attrs["ignore_lookup_error"]
+
+    def run(handle: Array) -> None:
+        mine = held(handle, Variable)
+        if mine.is_initialized or not ignores:
+            mine.delete()
+
+    return run
+
+
+def assign(_: Bind) -> Run:
+    return lambda handle, value: variable(handle).assign(value)
+
+
+def assign_with(ufunc: np.ufunc) -> Callable[[Bind], Run]:
+    def run(handle: Array, value: Array) -> None:
+        def change(old: Array) -> Array:
+            check_shapes(old, value)
+            new: Array = ufunc(old, value, dtype=old.dtype)
+            return new
+
+        variable(handle).change(change)
+
+    return lambda _: run
+
+
+def check_shapes(old: Array, value: Array) -> None:
+    """Raises InvalidArgument where an update has not the variable's shape."""
+    if old.shape != value.shape:
+        raise errors.InvalidArgument(f"Cannot update variable with shape {list(old.shape)} using a Tensor with shape "
+                                     f"{list(value.shape)}, shapes must be equal.")
+
+
+def gather(b: Bind) -> Run:
+    batch = b.attrs["batch_dims"]
+
+    def run(handle: Array, indices: Array) -> Array:
+        rows = variable(handle).value()
+        dims = batch % (indices.ndim + 1) if batch < 0 else batch
+        if rows.ndim <= dims:
+            raise errors.InvalidArgument(f"batch_dims ({batch}) must be less than rank(params) ({rows.ndim}).")
+        check_inside(indices, rows.shape[dims])
+        lead = np.ix_(*map(np.arange, indices.shape[:dims]))
+        each = [i.reshape(*i.shape, *(1,) * (indices.ndim - i.ndim)) for i in lead]
+        found: Array = rows[(*each, indices)]
+        return found
+
+    return run
+
+
+def gather_nd(_: Bind) -> Run:
+    def run(handle: Array, indices: Array) -> Array:
+        params = variable(handle).value()
+        _check_depth(params, indices.shape[-1])
+        rows = Rows(params.shape, indices.shape[-1], skips=False)
+        numbers, _ = rows.numbers(indices)
+        found: Array = params.reshape(rows.matrix)[numbers]
+        return found.reshape(*indices.shape[:-1], *params.shape[rows.depth :])
+
+    return run
+
+
+def scatter(update: Update) -> Callable[[Bind], Run]:
+    """Of rows; a scalar updates all of them alike."""
+
+    def run(handle: Array, indices: Array, updates: Array) -> None:
+        def change(old: Array) -> Array:
+            _check_depth(old, 1)
+            row = old.shape[1:]
+            if updates.ndim:
+                _check_updates(old, indices, updates, (*indices.shape, *row))
+            check_inside(indices, len(old))
+            new = old.copy()
+            news = np.broadcast_to(updates, (*indices.shape, *row)).reshape(indices.size, *row)
+            update(new, indices.reshape(-1), news)
+            return new
+
+        variable(handle).change(change)
+
+    return lambda _: run
+
+
+def scatter_nd(update: Update) -> Callable[[Bind], Run]:
+    def bind(b: Bind) -> Run:
+        skips = b.attrs["bad_indices_policy"] == "IGNORE"
+
+        def run(handle: Array, indices: Array, updates: Array) -> None:
+            def change(old: Array) -> Array:
+                depth = indices.shape[-1]
+                _check_depth(old, depth)
+                _check_updates(old, indices, updates, (*indices.shape[:-1], *old.shape[depth:]))
+                new = old.copy()
+                scatter_into(Rows(old.shape, depth, skips), update)(indices, updates, new)
+                return new
+
+            variable(handle).change(change)
+
+        return run
+
+    return bind
+
+
+def _check_depth(params: Array, depth: int) -> None:
+    if depth > params.ndim:
+        raise errors.InvalidArgument(f"index innermost dimension length must be <= params rank; saw: {depth} vs. "
+                                     f"{params.ndim}")
+
+
+def _check_updates(old: Array, indices: Array, updates: Array, wanted: tuple[int, ...]) -> None:
+    if updates.shape != wanted:
+        raise errors.InvalidArgument(f"updates must have shape {list(wanted)} for indices of shape "
+                                     f"{list(indices.shape)} into {list(old.shape)}, given {list(updates.shape)}")
+
+
+def divide_rows(matrix: Array, numbers: Array, news: Array) -> None:
+    """Integers towards zero. Raises InvalidArgument for those that divide by zero."""
+    if matrix.dtype.kind not in "iu":
+        np.divide.at(matrix, numbers, news)
+        return
+    if not news.all():
+        raise errors.InvalidArgument("updates must not contain 0")
+    for number, new in zip(numbers, news, strict=True):  # one row may be divided several times
+        row = matrix[number]
+        quotient = row // new
+        matrix[number] = quotient + ((quotient < 0) & (quotient * new != row))
+
+
+# name, how rows are updated, types
+UPDATES: tuple[tuple[str, Update, tuple[str, ...]], ...] = (
+    ("Add", np.add.at, NUMBERS), ("Sub", np.subtract.at, NUMBERS), ("Mul", np.multiply.at, NUMBERS),
+    ("Div", divide_rows, NUMBERS), ("Max", partial(extreme_rows, np.fmax), REAL),
+    ("Min", partial(extreme_rows, np.fmin), REAL), ("Update", assign_rows, TENSOR_SCATTER),
+)
+
+
+def register(kernels: Kernels) -> None:
+    kernels.kernel("VarHandleOp")(var_handle)
+    for op, bind in {"ReadVariableOp": read, "VariableShape": shape_of, "ResourceGather": gather,
+                     "ResourceGatherNd": gather_nd}.items():
+        kernels.kernel(op, allocates=True)(bind)
+    for op, bind in {"VarIsInitializedOp": is_initialized, "DestroyResourceOp": destroy,
+                     "AssignVariableOp": assign}.items():
+        kernels.kernel(op)(bind)
+    kernels.kernel("AssignAddVariableOp", dtypes={"dtype": NUMBERS})(assign_with(np.add))
+    kernels.kernel("AssignSubVariableOp", dtypes={"dtype": NUMBERS})(assign_with(np.subtract))
+    for name, update, types in UPDATES:
+        kernels.kernel(f"ResourceScatter{name}", dtypes={"dtype": types})(scatter(update))
+        if name not in ("Mul", "Div"):
+            more = ("bool",) if name == "Add" else ()
+            kernels.kernel(f"ResourceScatterNd{name}", dtypes={"T": (*types, *more)})(scatter_nd(update))

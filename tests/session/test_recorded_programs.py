@@ -1,0 +1,57 @@
+"""Programs of several runs in one session, with what TensorFlow 2.21 gave: results, or errors by their code.
+
+Each folder of data/programs holds a graph, its arrays, and the runs in order: feeds, fetches and targets.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import weft
+from weft import graphdef
+from weft.errors import WeftError
+
+PROGRAMS = Path(__file__).parents[1] / "data" / "programs"
+
+
+def value(given: Any, arrays: Any) -> Any:
+    if isinstance(given, str):
+        return arrays[given]
+    strings = np.empty(len(given["string"]), object)
+    strings[:] = [text.encode("latin1") for text in given["string"]]
+    return strings.reshape(given["shape"])
+
+
+def is_tensor(name: str) -> bool:
+    """A fetched op without a port gives None in TensorFlow."""
+    return ":" in name
+
+
+@pytest.mark.parametrize("name", sorted(folder.name for folder in PROGRAMS.iterdir()))
+def test_a_program_gives_what_tensorflow_gave(name: str) -> None:
+    case = json.loads((PROGRAMS / name / "case.json").read_text("utf-8"))
+    graph = graphdef.load(PROGRAMS / name / "graph.pb")
+    devices = {"plugin": {"cpu": {"count": case["devices"]["CPU"]}}}
+    with np.load(PROGRAMS / name / "data.npz") as arrays, weft.Session(graph, devices) as session:
+        assert case["runs"]
+        for number, step in enumerate(case["runs"]):
+            fetches = [f for f in step["fetches"] if is_tensor(f)]
+            targets = [*step["targets"], *(f for f in step["fetches"] if not is_tensor(f))]
+            feeds = {tensor: value(given, arrays) for tensor, given in step["feeds"].items()}
+            if "error" in step:
+                with pytest.raises(WeftError) as caught:
+                    session.run(fetches, feeds, targets=targets)
+                assert caught.value.code == step["error"]["code"], (number, step["error"], caught.value)
+                continue
+            wanted = [value(out, arrays) for out, f in zip(step["out"], step["fetches"], strict=True) if is_tensor(f)]
+            for got, want in zip(session.run(fetches, feeds, targets=targets), wanted, strict=True):
+                assert (got.shape, got.dtype) == (want.shape, want.dtype), number
+                if want.dtype == object:
+                    assert got.tolist() == want.tolist(), number
+                else:
+                    rtol, atol = case["tol"]
+                    np.testing.assert_allclose(got, want, rtol, atol, err_msg=f"run {number}")
