@@ -130,7 +130,8 @@ class KernelDef:
     inplace: Mapping[int, int] = field(default_factory=dict)  # output that may be written over an input
     retains: frozenset[str] = frozenset()  # inputs that it reads after it has returned: nobody else writes these arrays
     allocates: bool = False  # returns its outputs: their shapes depend on data
-    asynchronous: bool = False  # returns AsyncValues, or payloads where they are there already
+    # returns AsyncValues, or payloads where they are there already; of an op without outputs: that it is done, or None
+    asynchronous: bool = False
     nonstrict: bool = False  # called when one input is available, with every input as an AsyncValue; returns outputs
     step: bool = False  # its first argument is the running Step
 

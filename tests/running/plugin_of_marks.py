@@ -19,7 +19,7 @@ def weft_ops(registry):
     for name in ("Mark", "Later"):
         registry.add(OpSpec(f"Test>{name}", inputs=["x: T", "y: T"], outputs=["z: T"], attrs=["T: type"],
                             metadata=lambda attrs, x, y: info(x.dtype, x.shape)))
-    for name in ("Tell", "Check"):
+    for name in ("Tell", "TellLater", "Check"):
         registry.add(OpSpec(f"Test>{name}", inputs=["x: T"], outputs=[], attrs=["T: type"],
                             metadata=lambda attrs, x: ()))
 
@@ -49,17 +49,24 @@ def for_the_cpu(kernels):
 
     @kernels.kernel("Test>Later", asynchronous=True)
     def later(b):
-        def run(x, y):
-            value = AsyncValue()
+        return lambda x, y: soon(b.node, lambda: x + y)
 
-            def work():
-                time.sleep(0.002 if "slow" in b.node else 0.0002)
-                marks.append(b.node)
-                value.emplace(x + y)
+    @kernels.kernel("Test>TellLater", asynchronous=True)
+    def tell_later(b):
+        return lambda x: soon(b.node, lambda: None)
 
-            threading.Thread(target=work, daemon=True).start()
-            return value
-        return run
+
+def soon(node, result):
+    """A value that another thread completes."""
+    value = AsyncValue()
+
+    def work():
+        time.sleep(0.002 if "slow" in node else 0.0002)
+        marks.append(node)
+        value.emplace(result())
+
+    threading.Thread(target=work, daemon=True).start()
+    return value
 
 
 def for_simulated_devices(kernels):

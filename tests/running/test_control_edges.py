@@ -38,17 +38,18 @@ def run(made, *arguments, **options):
 
 @st.composite
 def graphs(draw):
-    """Nodes (op, data inputs, control inputs, device, whether it is slow), numbered; 0 is fed. Those of op Tell and
-    NoOp have no output."""
+    """Nodes (op, data inputs, control inputs, device, whether it is slow), numbered; 0 is fed. Those of op Tell,
+    TellLater and NoOp have no output."""
     nodes, values = [], [0]
     for number in range(1, draw(st.integers(2, 9))):
-        op = draw(st.sampled_from(["Mark", "Mark", "Mark", "Tell", "Later", "NoOp", "Const"]))
-        fed = {"Mark": 1, "Later": 1, "Tell": 0}.get(op)  # that x is among the inputs keeps nodes from being folded
+        op = draw(st.sampled_from(["Mark", "Mark", "Mark", "Tell", "Later", "TellLater", "NoOp", "Const"]))
+        # That x is among the inputs keeps nodes from being folded.
+        fed = {"Mark": 1, "Later": 1, "Tell": 0, "TellLater": 0}.get(op)
         data = [] if fed is None else [draw(st.sampled_from(values if fed else [0])), *[0] * fed]
         controls = draw(st.sets(st.integers(1, number - 1), max_size=2)) if number > 1 else set()
-        device = "CPU:0" if op in ("Later", "NoOp", "Const") else draw(st.sampled_from(DEVICES))
+        device = "CPU:0" if op in ("Later", "TellLater", "NoOp", "Const") else draw(st.sampled_from(DEVICES))
         nodes.append((op, data, sorted(controls), device, draw(st.booleans())))
-        if op not in ("Tell", "NoOp"):
+        if op not in ("Tell", "TellLater", "NoOp"):
             values.append(number)
     return nodes
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..async_value import AsyncValue, available
+from ..async_value import AsyncValue, available, unwrapped
 from ..device import STREAM, Device
 from ..errors import Internal
+from ..host_program import Call
 from ..kernel import KernelDef
 from ..tensor import TensorMetadata
 from .device_memory import DeviceMemory, Owned
@@ -76,6 +78,12 @@ def run_host(
         raise HandOver
 
 
+def run_lazy(
+    registers: list[Any], args: Sequence[int], given: Sequence[int], lazy: Callable[[Step, list[Any]], list[Any]]
+) -> None:
+    run_returning(registers, args, given, lambda inputs: lazy(registers[-1], inputs))
+
+
 def with_step(registers: list[Any], run: Callable[..., Any], *arrays: Any) -> Any:
     return run(registers[-1], *arrays)
 
@@ -91,6 +99,20 @@ def checked(
     if not (kernel.asynchronous or kernel.nonstrict) and any(isinstance(v, AsyncValue) for v in values):
         raise Internal(f"the kernel of {op} gave an AsyncValue and is not declared asynchronous", op=op)
     return values
+
+
+def acted(run: Callable[..., Any], inputs: list[Any]) -> list[Any]:
+    """What the chain of an asynchronous call without results holds: that it is done, or is to come."""
+    return [unwrapped(run(*inputs))]
+
+
+def returning(
+    run: Callable[..., Any], metas: Sequence[TensorMetadata], call: Call, kernel: KernelDef
+) -> Callable[[list[Any]], list[Any]]:
+    """The run function of a kernel that returns what it gives, for a list of its inputs."""
+    if kernel.asynchronous and call.chain is not None:
+        return partial(acted, run)
+    return partial(checked, run, metas, call.op, kernel)
 
 
 def with_values(run: Callable[..., list[Any]], inputs: list[Any]) -> list[Any]:

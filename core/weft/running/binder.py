@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..allocator import HostAllocator
@@ -16,10 +17,12 @@ from ..infer import infer_call
 from ..kernel import Bind, Bound, Declined, Keep, KernelDef, check_bound, run_of
 from ..op import MetadataRule, OpDef
 from ..tensor import TensorMetadata, ValueInfo
-from .host_array import returned, view
+from .attached import returning
+from .host_array import view
 
 if TYPE_CHECKING:
     from ..device import Device
+    from .step import Step
 
 LAZY_VARIANTS = 64  # shapes that a lazily bound call remembers
 
@@ -99,9 +102,9 @@ class LazyKernel:
         self._binder = binder
         self._known = tuple(known)  # of the inputs: what is the same in every run
         self._values = tuple(sorted(i for i in binder.value_inputs() if known[i].value is None))
-        self._bound: dict[Any, Callable[[list[Any]], list[Any]]] = {}
+        self._bound: dict[Any, Callable[[Step, list[Any]], list[Any]]] = {}
 
-    def __call__(self, inputs: list[Any]) -> list[Any]:
+    def __call__(self, step: Step, inputs: list[Any]) -> list[Any]:
         """Outputs for these input arrays. Raises InvalidArgument when they do not fit the op."""
         key = (tuple([x.shape for x in inputs]), tuple([_elements(inputs[i]) for i in self._values]))
         run = self._bound.get(key)
@@ -109,9 +112,9 @@ class LazyKernel:
             if len(self._bound) >= LAZY_VARIANTS:
                 self._bound.clear()
             run = self._bound[key] = self._bind(inputs)
-        return run(inputs)
+        return run(step, inputs)
 
-    def _bind(self, inputs: list[Any]) -> Callable[[list[Any]], list[Any]]:
+    def _bind(self, inputs: list[Any]) -> Callable[[Step, list[Any]], list[Any]]:
         binder = self._binder
         infos = []
         for i, (array, known) in enumerate(zip(inputs, self._known, strict=True)):
@@ -124,16 +127,18 @@ class LazyKernel:
             raise Unimplemented(f"no kernel takes these inputs: {why}", node=binder.call.node, op=binder.op.name)
         if bound is None:
             alias = kernel.aliases(binder.call.attrs)
-            return lambda ins: [view(ins[alias[i]], meta) for i, meta in enumerate(outputs)]
-        run = run_of(bound)
-        if kernel.allocates:
-            return lambda ins: returned(run(*ins), outputs, binder.op.name)
-
+            return lambda _, ins: [view(ins[alias[i]], meta) for i, meta in enumerate(outputs)]
+        run, takes_step = run_of(bound), kernel.step
+        if kernel.returns and not takes_step:
+            returns = returning(run, outputs, binder.call, kernel)
+            return lambda _, ins: returns(ins)
+        if kernel.returns:
+            return lambda step, ins: returning(partial(run, step), outputs, binder.call, kernel)(ins)
         makers = [array_maker(binder.allocator, o.dims, o.dtype.numpy) for o in outputs]
 
-        def call(ins: list[Any]) -> list[Any]:
+        def call(step: Step, ins: list[Any]) -> list[Any]:
             outs = [make() for make in makers]
-            run(*ins, *outs)
+            run(*((step,) if takes_step else ()), *ins, *outs)
             return outs
 
         return call

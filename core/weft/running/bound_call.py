@@ -25,7 +25,7 @@ class BoundCall:
     memory: int
     kernel: KernelDef | None = None
     bound: Bound = None
-    lazy: Callable[[list[Any]], list[Any]] | None = None
+    lazy: Callable[[Any, list[Any]], list[Any]] | None = None  # of the step and the arguments
     alias: Mapping[int, int] = field(default_factory=dict)
     retained: frozenset[int] = frozenset()
     stateful: bool = False
@@ -51,6 +51,12 @@ class BoundCall:
     def pends(self) -> bool:
         """True when it is known to give results that come later."""
         return self.awaited or (self.kernel is not None and (self.kernel.asynchronous or self.kernel.nonstrict))
+
+    @property
+    def given(self) -> tuple[int, ...]:
+        """The registers that are filled with what it returns: those of its results, or the chain that tells when it is
+        done."""
+        return self.call.gives if self.pends else self.call.results
 
     @property
     def may_pend(self) -> bool:

@@ -218,7 +218,7 @@ class Executable:
         bound = self.layout.calls[self.layout.attached[place]]
         started = perf_counter_ns()
         call()
-        given = [frame.registers[r] for r in bound.call.results] if bound.pends else ()
+        given = [frame.registers[r] for r in bound.given] if bound.pends else ()
         step.trace.record(bound.call, self._device_names[id(bound.device)], started, given)
 
     def _copy(self, array: Any) -> Any:

@@ -23,13 +23,14 @@ from ..tensor import TensorMetadata
 from .attached import (
     Attached,
     Maker,
-    checked,
     device_maker,
     on_stream,
     open_call,
+    returning,
     run_alias,
     run_event,
     run_host,
+    run_lazy,
     run_leaving,
     run_returning,
     run_view,
@@ -102,7 +103,7 @@ class FrameLayout:
         self.results = function.results
         self._opaque = {r for r, kind in enumerate(function.register_types) if isinstance(kind, str)}
         self._root = _roots(calls, len(metas))
-        self.producer = {r: bound for bound in calls for r in bound.call.results}
+        self.producer = {r: bound for bound in calls for r in bound.given}
         self._memory = [self.producer[r].memory if r in self.producer else HOST for r in range(len(metas))]
         self.late = self._find_late()  # numbers of calls that wait for what asynchronous ones give
         self.is_asynchronous = any(call.may_pend or (call.kernel is not None and call.kernel.step) for call in calls)
@@ -214,7 +215,7 @@ class FrameLayout:
         """For calls of the flat list the open registers that no later call uses: what they hold dies there."""
         last = {r: n for n, bound in enumerate(self.calls) for r in (*bound.call.needs, *bound.call.results)}
         kept |= self.fixed | {r for n in self.late for r in self.calls[n].call.needs}
-        kept |= {r for bound in self.calls if bound.pends for r in bound.call.results}  # the run waits for them
+        kept |= {r for bound in self.calls if bound.pends for r in bound.given}  # the run waits for them
         dying: dict[int, list[int]] = {}
         for register, number in last.items():
             if register not in kept and number not in self.late:
@@ -279,7 +280,7 @@ class FrameLayout:
         if bound.is_view:
             return self._attach_view(bound, registers)
         if bound.lazy is not None:
-            return partial(run_returning, registers, args, results, bound.lazy)
+            return partial(run_lazy, registers, args, bound.given, bound.lazy)
         if bound.device is None:
             run_it = run_returning if bound.pends else run_host
             return partial(run_it, registers, args, results, self._runner(bound, registers))
@@ -296,7 +297,7 @@ class FrameLayout:
             return open_call(registers, args, results, self._fresh(bound, registers), partial(on_stream, copy))
         run = self._runner(bound, registers)
         if bound.returns:
-            return partial(run_returning, registers, args, results, run)
+            return partial(run_returning, registers, args, bound.given, run)
         if self.fixed.issuperset(args) and self.fixed.issuperset(results):
             inputs, outputs = tuple(registers[a] for a in args), tuple(registers[r] for r in results)
             attach = getattr(bound.bound, "attach", None)
@@ -313,7 +314,7 @@ class FrameLayout:
         if bound.device is None:
             return partial(with_values, run) if bound.kernel.nonstrict else lambda ins: run(*ins)
         if bound.kernel.returns:
-            return partial(checked, run, [self._metas[r] for r in bound.call.results], bound.call.op, bound.kernel)
+            return returning(run, [self._metas[r] for r in bound.call.results], bound.call, bound.kernel)
         return run
 
     def fresh(self, number: int) -> FreshCall:
@@ -330,8 +331,7 @@ class FrameLayout:
                 return lambda _, ins: [ins[s] for s in sources]
             return lambda _, ins: [view(ins[s], m) for s, m in zip(sources, metas, strict=True)]
         if bound.lazy is not None:
-            lazy = bound.lazy
-            return lambda _, ins: lazy(ins)
+            return bound.lazy
         if bound.call.code == EVENT:
             assert bound.device is not None
             waiter = self._host.waiter(bound.device)

@@ -32,6 +32,7 @@ from .resources import Resources
 
 if TYPE_CHECKING:
     from .host_context import HostContext
+    from .step import Step
 
 FOLDED_BYTES = 64 << 10  # a folded value may be this large, or as large as what it was made from
 
@@ -352,8 +353,8 @@ class Linker:
             packs = {k.pack for k in self._host.registries.kernels.candidates(call.op, binder.device.type)}
             refusals += [(call.node, binder.device_name, pack, why) for pack in sorted(packs)]
             return None
-        allocates = binder.candidates[0].allocates
-        ready = all(i.meta.is_static for i in inputs) and (allocates or all(o.is_static for o in outputs))
+        returns = binder.candidates[0].returns
+        ready = all(i.meta.is_static for i in inputs) and (returns or all(o.is_static for o in outputs))
         if not ready or any(inputs[i].value is None for i in binder.value_inputs()):
             may_alias = {o: i for kernel in binder.candidates for o, i in kernel.aliases(call.attrs).items()}
             return BoundCall(call, binder.device, memory, binder.candidates[0], lazy=LazyKernel(binder, inputs),
@@ -405,7 +406,7 @@ def _evaluate(binder: Binder, inputs: list[ValueInfo], outputs: tuple[ValueInfo,
     return results
 
 
-def _copied(allocator: HostAllocator, arrays: list[Any]) -> list[Any]:
+def _copied(allocator: HostAllocator, _: Step, arrays: list[Any]) -> list[Any]:
     copies = [array_maker(allocator, array.shape, array.dtype)() for array in arrays]
     for copy, array in zip(copies, arrays, strict=True):
         copy[...] = array

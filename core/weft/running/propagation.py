@@ -127,7 +127,7 @@ class Propagation:
         """What a call gives, errors included."""
         try:
             results = self._layout.fresh(number)(self._step, arguments)
-            return results if call.call.chain is None else [*results, None]
+            return results if len(results) == len(self._layout.gives[number]) else [*results, None]
         except BaseException as error:  # a kernel may raise anything; it becomes its results
             if is_interrupt(error):
                 raise
