@@ -24,6 +24,7 @@ from . import (
     parsing,
     pool,
     quantize,
+    queues,
     ragged,
     random,
     recurrent,
@@ -37,6 +38,7 @@ from . import (
     slicing,
     sparse,
     strings,
+    tables,
     variables,
 )
 from .rules import RULES
@@ -66,6 +68,7 @@ __all__ = [
     "parsing",
     "pool",
     "quantize",
+    "queues",
     "ragged",
     "random",
     "recurrent",
@@ -79,5 +82,6 @@ __all__ = [
     "slicing",
     "sparse",
     "strings",
+    "tables",
     "variables",
 ]

@@ -26,6 +26,8 @@ def variable(x: ValueInfo, dtype: DType) -> ValueInfo:
     ranked(x, 0, "the handle of a variable")
     if not x.handle:
         return info(dtype, None)
+    if len(x.handle) != 1:
+        raise InvalidArgument("the handle is of something else than a variable")
     (meta,) = x.handle
     if meta.dtype is not dtype:
         raise InvalidArgument(f"Trying to access a variable of {meta.dtype.name} as one of {dtype.name}")
@@ -46,7 +48,7 @@ def read(attrs: Attrs, x: ValueInfo) -> ValueInfo:
 def shape_of(attrs: Attrs, x: ValueInfo) -> ValueInfo:
     """A vector; unlike Shape's, never known before the run: a variable may be without a value."""
     ranked(x, 0, "the handle of a variable")
-    shape = x.handle[0].shape if x.handle else None
+    shape = x.handle[0].shape if x.handle and len(x.handle) == 1 else None
     return ValueInfo(TensorMetadata(attrs["out_type"], (None if shape is None else len(shape),)), dims=shape)
 
 

@@ -44,6 +44,7 @@ from . import (
     pool,
     pool_grad,
     quantize,
+    queues,
     ragged,
     random,
     recurrent,
@@ -63,6 +64,7 @@ from . import (
     string_joining,
     string_splitting,
     strings,
+    tables,
     unicode,
     variables,
 )
@@ -109,6 +111,7 @@ FAMILIES = (
     pool,
     pool_grad,
     quantize,
+    queues,
     ragged,
     random,
     recurrent,
@@ -128,6 +131,7 @@ FAMILIES = (
     string_joining,
     string_splitting,
     strings,
+    tables,
     unicode,
     variables,
 )

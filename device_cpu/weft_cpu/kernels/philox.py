@@ -21,6 +21,7 @@ WORD = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
 MASK64 = 2**64 - 1
 MASK128 = 2**128 - 1
+DRAWN = 64  # blocks at once
 SCRAMBLER = 0x02461E293EC8F720  # the key that TensorFlow makes keys from seeds with
 
 
@@ -43,6 +44,20 @@ def from_seed(seed: Array) -> tuple[int, int]:
     mixed = blocks(SCRAMBLER, second << 64 | first, np.zeros(1, np.uint64))
     key, high = (int(part) for part in mixed.astype("<u4").view("<u8")[0])
     return key, high << 64
+
+
+class Words:
+    """The words of a Sequence one by one; for one thread at a time."""
+
+    def __init__(self, seed: int, seed2: int) -> None:
+        self._sequence = Sequence(seed, seed2)
+        self._drawn: list[int] = []
+
+    def next(self) -> int:
+        if not self._drawn:
+            key, counter = self._sequence.reserve(DRAWN)
+            self._drawn = blocks(key, counter, np.arange(DRAWN, dtype=np.uint64)).reshape(-1)[::-1].tolist()
+        return self._drawn.pop()
 
 
 class Sequence:

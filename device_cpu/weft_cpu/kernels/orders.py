@@ -1,0 +1,102 @@
+"""In which order a queue gives what it has."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Sequence
+from itertools import count
+from typing import Any, Protocol
+
+from .philox import Words
+
+Element = tuple[Any, ...]
+
+
+class Order(Protocol):
+    """What a queue has. `put_back` is for elements that were taken last, in the order in which they were taken."""
+
+    def __len__(self) -> int: ...
+
+    def available(self, is_closed: bool) -> int:
+        """How many may be taken now."""
+
+    def put(self, element: Element) -> None: ...
+
+    def take(self) -> Element: ...
+
+    def put_back(self, elements: Sequence[Element]) -> None: ...
+
+
+class InTurn:
+    """First in, first out."""
+
+    def __init__(self) -> None:
+        self._elements: deque[Element] = deque()
+
+    def __len__(self) -> int:
+        return len(self._elements)
+
+    def available(self, _: bool) -> int:
+        return len(self._elements)
+
+    def put(self, element: Element) -> None:
+        self._elements.append(element)
+
+    def take(self) -> Element:
+        return self._elements.popleft()
+
+    def put_back(self, elements: Sequence[Element]) -> None:
+        self._elements.extendleft(reversed(elements))
+
+
+class Shuffled:
+    """Any of those that are there, as long as more than `kept` are, or the queue is closed. With equal seeds, of which
+    one is not 0, always the same ones: those of TensorFlow."""
+
+    def __init__(self, kept: int, seed: int, seed2: int) -> None:
+        self._kept = kept
+        self._words = Words(seed, seed2)
+        self._elements: list[Element] = []
+
+    def __len__(self) -> int:
+        return len(self._elements)
+
+    def available(self, is_closed: bool) -> int:
+        return max(len(self._elements) - (0 if is_closed else self._kept), 0)
+
+    def put(self, element: Element) -> None:
+        self._elements.append(element)
+
+    def take(self) -> Element:
+        number = self._words.next() % len(self._elements)
+        self._elements[number], self._elements[-1] = self._elements[-1], self._elements[number]
+        return self._elements.pop()
+
+    def put_back(self, elements: Sequence[Element]) -> None:
+        self._elements.extend(elements)
+
+
+class ByPriority:
+    """The smallest first component first; of equal ones the first that came."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Element]] = []
+        self._numbers = count()
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def available(self, _: bool) -> int:
+        return len(self._heap)
+
+    def put(self, element: Element) -> None:
+        heapq.heappush(self._heap, (int(element[0]), next(self._numbers), element))
+
+    def take(self) -> Element:
+        return heapq.heappop(self._heap)[2]
+
+    def put_back(self, elements: Sequence[Element]) -> None:
+        first = -next(self._numbers) - len(elements)
+        for number, element in enumerate(elements, first):
+            heapq.heappush(self._heap, (int(element[0]), number, element))

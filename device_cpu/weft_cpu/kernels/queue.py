@@ -1,0 +1,262 @@
+"""Queues of elements, tuples of arrays, whose users wait for their turn without holding a thread.
+
+Who enqueues or dequeues gives the queue a request, which has an AsyncValue. Requests of one side are served in the
+order in which they came; one that can be served in part takes, or brings, what it can and waits for the rest. A request
+whose step ends goes, and what it had taken goes back to where it was. To close a queue is a request among those that
+enqueue: what was enqueued before comes first.
+
+Nobody waits for the queue's lock either: what is to be done is put in a list, and whoever has the lock does it. So a
+step may be cancelled anywhere, by a signal handler too.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import count
+from threading import Lock
+from typing import ClassVar
+
+import numpy as np
+from weft.api import AsyncValue, Step, errors, inherited
+from weft.api import TensorMetadata as Metadata
+
+from .element_types import Array
+from .orders import Element, Order
+
+Together = Callable[[list[Element]], Sequence[Array]]
+UNLIMITED = 2**31 - 1
+
+
+class Request:
+    """What somebody waits for. `serve` does what can be done now and tells whether there was anything; `outcome`, once
+    the request is over, completes its values."""
+
+    what: ClassVar[str]
+
+    def __init__(self, count: int = 1) -> None:
+        self.values = [AsyncValue() for _ in range(count)]
+        self.outcome: Callable[[], None] | None = None
+
+    def serve(self, queue: Queue) -> bool:
+        raise NotImplementedError
+
+    def give_back(self, queue: Queue) -> None:
+        """The request goes before it is over."""
+
+    def succeed(self) -> None:
+        self.outcome = partial(self.values[0].emplace, None)
+
+    def fail(self, error: errors.WeftError) -> None:
+        self.outcome = partial(self.complete_with, error)
+
+    def complete_with(self, error: errors.WeftError) -> None:
+        for value in self.values:
+            value.set_error(error)
+
+
+class Enqueue(Request):
+    what = "Enqueue"
+
+    def __init__(self, elements: Iterable[Element]) -> None:
+        super().__init__()
+        self._left = deque(elements)
+
+    def serve(self, queue: Queue) -> bool:
+        if self._left and queue.is_closed:
+            self.fail(errors.Cancelled(f"{queue.title} is closed."))
+            return False
+        room = min(queue.capacity - len(queue.order), len(self._left))
+        for _ in range(room):
+            queue.order.put(self._left.popleft())
+        if not self._left:
+            self.succeed()
+        return room > 0
+
+
+class Close(Request):
+    what = "Close"
+
+    def serve(self, queue: Queue) -> bool:
+        if queue.is_closed:
+            self.fail(errors.Cancelled(f"Queue '{queue.name}' is already closed."))
+            return False
+        queue.is_closed = True
+        self.succeed()
+        return True
+
+
+class Dequeue(Request):
+    """`may_be_fewer`: of a closed queue it takes what there is, if there is anything. `together` makes the components,
+    `count` of them, of the elements."""
+
+    what = "Dequeue"
+
+    def __init__(self, number: int, together: Together, count: int, *, may_be_fewer: bool = False) -> None:
+        super().__init__(count)
+        self._number = number
+        self._together = together
+        self._may_be_fewer = may_be_fewer
+        self._taken: list[Element] = []
+
+    def serve(self, queue: Queue) -> bool:
+        there = queue.order.available(queue.is_closed)
+        served = min(there, self._number - len(self._taken))
+        if served:
+            self._taken += [queue.order.take() for _ in range(served)]
+        if len(self._taken) == self._number or (queue.is_closed and self._may_be_fewer and self._taken):
+            self.outcome = self._finish
+        elif queue.is_closed:
+            self.give_back(queue)
+            self.fail(errors.OutOfRange(
+                f"{queue.title} is closed and has insufficient elements (requested {self._number}, current size "
+                f"{len(queue.order)})"))
+        return served > 0
+
+    def give_back(self, queue: Queue) -> None:
+        queue.order.put_back(self._taken)
+        self._taken = []
+
+    def _finish(self) -> None:
+        try:
+            together = self._together(self._taken)
+        except MemoryError as error:
+            self.complete_with(errors.ResourceExhausted(f"no memory for {len(self._taken)} elements: {error}"))
+            return
+        for value, component in zip(self.values, together, strict=True):
+            value.emplace(component)
+
+
+class Queue:
+    """Several threads may use it at once. `metas` tell the components of an element: type, and shape as far as it is
+    the same for all."""
+
+    def __init__(self, kind: str, name: str, metas: tuple[Metadata, ...], capacity: int, order: Order) -> None:
+        self.kind = kind
+        self.name = name
+        self.metas = metas
+        self.capacity = UNLIMITED if capacity < 0 else capacity
+        self.order = order
+        self.is_closed = False
+        self._bringing: dict[int, Request] = {}  # who waits, in the order in which they came
+        self._taking: dict[int, Request] = {}
+        self._numbers = count()
+        self._to_do: deque[Callable[[], Iterator[Request]]] = deque()
+        self._lock = Lock()
+        inherited.add(self)
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind} '{self.name}'"
+
+    def bring(self, step: Step, request: Enqueue | Close) -> AsyncValue:
+        """A chain: it is done."""
+        return self._ask(step, self._bringing, request)[0]
+
+    def take(self, step: Step, request: Dequeue) -> list[AsyncValue]:
+        """The components."""
+        return self._ask(step, self._taking, request)
+
+    def close_now(self) -> AsyncValue:
+        """Close it, before those who wait to enqueue: they are cancelled."""
+        request = Close()
+
+        def close() -> Iterator[Request]:
+            self.is_closed = True
+            request.succeed()
+            yield request
+            for other in self._bringing.values():
+                other.fail(errors.Cancelled("Enqueue operation was cancelled"))
+                yield other
+            self._bringing.clear()
+
+        self._do(close)
+        return request.values[0]
+
+    def forked(self) -> None:
+        """The steps of those who waited are not here."""
+        self._lock = Lock()
+        self._to_do.clear()
+        for request in self._taking.values():
+            request.give_back(self)
+        self._taking.clear()
+        self._bringing.clear()
+
+    def _ask(self, step: Step, side: dict[int, Request], request: Request) -> list[AsyncValue]:
+        number, last = next(self._numbers), request.values[-1]
+
+        def come() -> Iterator[Request]:
+            side[number] = request
+            return iter(())
+
+        def go() -> Iterator[Request]:
+            if side.pop(number, None) is not None:
+                request.give_back(self)
+                request.fail(errors.Cancelled(f"{request.what} operation was cancelled"))
+                yield request
+
+        self._do(come)
+        if not last.is_available():
+            told = step.on_cancel(partial(self._do, go))
+            last.and_then(lambda: step.forget(told))
+        return request.values
+
+    def _do(self, work: Callable[[], Iterator[Request]]) -> None:
+        """Have something done, here or by who has the lock, and what can be served then. Who asked is told without the
+        lock: what he does then may take long."""
+        self._to_do.append(work)
+        while self._to_do and self._lock.acquire(blocking=False):
+            over: list[Request] = []
+            try:
+                while self._to_do:
+                    over += self._to_do.popleft()()
+                    over += self._serve_all()
+            finally:
+                self._lock.release()
+                for request in over:
+                    assert request.outcome is not None
+                    request.outcome()
+
+    def _serve_all(self) -> Iterator[Request]:
+        """Serve both sides until nothing moves; gives the requests that are over."""
+        moves = True
+        while moves:
+            moves = False
+            for side in (self._bringing, self._taking):
+                for number in list(side):
+                    request = side[number]
+                    moves = request.serve(self) or moves
+                    if request.outcome is None:
+                        break  # those behind it wait for their turn
+                    del side[number]
+                    yield request
+
+
+def copied(component: Array) -> list[Array]:
+    """Copies of the parts of an array along its first axis."""
+    return [component[i, ...].copy() for i in range(len(component))]
+
+
+def no_elements(metas: Iterable[Metadata]) -> list[Array]:
+    """The components of none."""
+    return [np.empty((0, *(d or 0 for d in meta.shape or ())), meta.dtype.numpy) for meta in metas]
+
+
+def stacked(elements: list[Element]) -> list[Array]:
+    """The components of elements of one shape, with an axis before the others."""
+    return [np.stack(parts) for parts in zip(*elements, strict=True)]
+
+
+def padded(elements: list[Element]) -> list[Array]:
+    """As `stacked`, of elements of several shapes: each component as long along each axis as the longest, with zeros or
+    empty texts behind the others."""
+    together = []
+    for parts in zip(*elements, strict=True):
+        shape = np.max([part.shape for part in parts], axis=0).astype(int)
+        fill = b"" if parts[0].dtype == object else 0
+        whole = np.full((len(parts), *shape), fill, parts[0].dtype)
+        for number, part in enumerate(parts):
+            whole[number, ...][tuple(map(slice, part.shape))] = part
+        together.append(whole)
+    return together
