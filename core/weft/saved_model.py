@@ -38,8 +38,10 @@ _META_INFO, _GRAPH = 1, 2  # fields of MetaGraphDef
 _TAG = 4  # field of MetaInfoDef
 _OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"  # the key of the checkpoint's graph of objects
 _VALUE = "VARIABLE_VALUE"
+_TABLE = "table"  # what a table's attribute is called there; its keys and values are two tensors
 _INIT = "__saved_model_init_op"  # the signature of TensorFlow 2 that fills tables
 _INIT_COLLECTIONS = ("saved_model_main_op", "legacy_init_op")  # those of TensorFlow 1
+_ASSETS = "saved_model_assets"  # its collection of assets
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _ASSIGNS = frozenset({"Assign", "AssignVariableOp"})
 
@@ -96,6 +98,16 @@ class SavedModel:
         keys = {node: key for node, key in self._keys.items() if node in nodes}
         return {node: self.checkpoint.read(*key) for node, key in keys.items()}
 
+    def tables(self, nodes: Collection[str]) -> dict[str, tuple[Array, Array]]:
+        """The keys and values of those of these nodes that are tables with content in the checkpoint.
+
+        Raises NotFound, DataLoss for a checkpoint that cannot be read.
+        """
+        bound = [(node, number) for node, number in self._bound("resource") if node in nodes]
+        keys = self._keys_of(_TABLE) if bound else {}
+        return {node: (self.checkpoint.read(f"{keys[number]}-keys"), self.checkpoint.read(f"{keys[number]}-values"))
+                for node, number in bound if number in keys}
+
     @property
     def initializer(self) -> str | None:
         """The node that fills the graph's tables, or None."""
@@ -106,7 +118,7 @@ class SavedModel:
 
     def assets(self) -> dict[str, str]:
         """The paths of asset files by the nodes that stand for them. Raises InvalidArgument for those outside."""
-        files = self._about.asset_file_def
+        files = self._about.asset_file_def or self._assets_of_tensorflow_1()
         named = {file.tensor_info.name.partition(":")[0]: file.filename for file in files}
         for node, number in self._bound("asset"):
             index = self._about.object_graph_def.nodes[number].asset.asset_file_def_index
@@ -114,6 +126,11 @@ class SavedModel:
                 raise DataLoss(f"the SavedModel has {len(files)} assets, not one of index {index}", node=node)
             named[node] = files[index].filename
         return {node: str(contained(self.folder, "assets", name)) for node, name in named.items()}
+
+    def _assets_of_tensorflow_1(self) -> list[Any]:
+        collections = self._about.collection_def
+        found = collections[_ASSETS].any_list.value if _ASSETS in collections else ()
+        return [parse_message("AssetFileDef", packed.value) for packed in found]
 
     @cached_property
     def checkpoint(self) -> Checkpoint:
@@ -137,12 +154,14 @@ class SavedModel:
         if not self._about.object_graph_def.nodes:
             return restored(self.graph, self._about.saver_def.restore_op_name)
         bound = list(self._bound("variable"))
-        if not bound:
-            return {}
+        keys = self._keys_of(_VALUE) if bound else {}
+        return {node: (keys[number], "") for node, number in bound if number in keys}
+
+    def _keys_of(self, attribute: str) -> dict[int, str]:
+        """The checkpoint's keys of the objects with this attribute."""
         saved = self.checkpoint.read(_OBJECTS).reshape(-1)
         written: Any = parse_message("TrackableObjectGraph", saved[0] if len(saved) else b"")
-        keys = _keys_of_objects(self._about.object_graph_def.nodes, written.nodes)
-        return {node: (keys[number], "") for node, number in bound if number in keys}
+        return _keys_of_objects(self._about.object_graph_def.nodes, written.nodes, attribute)
 
     def _bound(self, kind: str) -> Iterator[tuple[str, int]]:
         """Nodes that calls of functions take, and the numbers of the objects of this kind that they stand for."""
@@ -241,14 +260,14 @@ def _places(name: str, info: Any) -> Iterator[tuple[str, Place]]:
         yield name, Place(info.name, TensorMetadata(dtypes.numbered(info.dtype), shape))
 
 
-def _keys_of_objects(saved: Any, written: Any) -> dict[int, str]:
-    """The checkpoint's keys of the variables among the saved objects, found by walking both graphs side by side."""
+def _keys_of_objects(saved: Any, written: Any, attribute: str) -> dict[int, str]:
+    """The checkpoint's keys of an attribute of the saved objects, found by walking both graphs side by side."""
     keys: dict[int, str] = {}
     seen = {0}
     stack = [(0, 0)] if len(saved) and len(written) else []
     while stack:
         here, there = stack.pop()
-        keys.update((here, a.checkpoint_key) for a in written[there].attributes if a.name == _VALUE)
+        keys.update((here, a.checkpoint_key) for a in written[there].attributes if a.name == attribute)
         edges = {edge.local_name: edge.node_id for edge in (*saved[here].children, *saved[here].dependencies)}
         for edge in written[there].children:
             number = edges.get(edge.local_name)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from . import dtypes
+from .asset_tables import constant, with_constants
 from .attr_value import Func
 from .errors import NotFound, Unimplemented
 from .freeze import freeze
@@ -18,7 +19,8 @@ from .node import parse_input
 from .op import OpRegistry
 from .saved_model import Place, SavedModel, Signature
 
-TABLES = frozenset({"AnonymousHashTable", "HashTable", "HashTableV2", "MutableHashTableV2"})
+TABLES = frozenset({"AnonymousHashTable", "HashTable", "HashTableV2", "MutableHashTableOfTensorsV2",
+                    "MutableHashTableV2"})
 
 
 def signature_graph(
@@ -50,23 +52,32 @@ def signature_graph(
         graph, results = _after(graph, effects, results)
     kept = ancestors(graph.nodes, (*_nodes(inputs, results), *further))
     if any(graph[source.node].op in TABLES for name in kept for source in graph[name].inputs):
+        graph = with_constants(graph, ancestors(graph.nodes, first), saved.assets(), ops)
         kept |= ancestors(graph.nodes, first)
     else:
         first = []
     restoring = [node for name in values if name in kept and graph[name].op == "VarHandleOp"
                  for node in _restoring(graph[name], values[name])]
+    restoring += [node for name, pairs in saved.tables(kept).items() for node in _refilling(graph[name], *pairs)]
     graph = graph.replace(nodes=restoring, without=graph.nodes.keys() - kept)
-    initializers = (*(node.name for node in restoring if node.op == "AssignVariableOp"), *first)
+    initializers = (*(node.name for node in restoring if node.op != "Const"), *first)
     return _without_functions(graph), replace(signature, inputs=inputs, outputs=results, initializers=initializers)
 
 
 def _restoring(variable: Node, value: Any) -> tuple[Node, Node]:
     """What gives a variable the value that was saved."""
-    saved = TensorValue(value)
-    name, dtype = f"{variable.name}/restored", saved.dtype
-    return (Node(name, "Const", device=variable.device, attrs={"dtype": dtype, "value": saved}),
-            Node(f"{name}/assign", "AssignVariableOp", (variable.name, name), device=variable.device,
-                 attrs={"dtype": dtype}))
+    saved = constant(f"{variable.name}/restored", value, variable.device)
+    return saved, Node(f"{saved.name}/assign", "AssignVariableOp", (variable.name, saved.name), device=variable.device,
+                       attrs={"dtype": saved.attrs["dtype"]})
+
+
+def _refilling(table: Node, keys: Any, values: Any) -> tuple[Node, ...]:
+    """What gives a table the keys and values that were saved."""
+    pair = [constant(f"{table.name}/restored/{side}", array, table.device)
+            for side, array in (("keys", keys), ("values", values))]
+    types = {name: node.attrs["dtype"] for name, node in zip(("Tin", "Tout"), pair, strict=True)}
+    return *pair, Node(f"{table.name}/restored", "LookupTableImportV2", (table.name, *(node.name for node in pair)),
+                       device=table.device, attrs=types)
 
 
 def _check_there(signature: Signature, name: str, graph: Graph) -> None:

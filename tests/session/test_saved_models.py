@@ -13,7 +13,8 @@ from weft import errors
 from weft.messages import message_class
 
 DATA = Path(__file__).parents[1] / "data" / "saved_models"
-KERAS, TF1, TYPES, CONTROL_FLOW = (DATA / n / "model" for n in ("keras", "tf1", "types", "control_flow"))
+KERAS, TF1, TYPES, CONTROL_FLOW, TABLES = (
+    DATA / n / "model" for n in ("keras", "tf1", "types", "control_flow", "tables"))
 
 
 def calls() -> Iterator[tuple[str, str, str]]:
@@ -187,6 +188,52 @@ def test_a_shard_that_is_gone_is_named(tmp_path):
     (tmp_path / "model" / "variables" / "variables.data-00002-of-00005").unlink()
     with pytest.raises(errors.NotFound, match="variables.data-00002-of-00005"):
         weft.load(tmp_path / "model")
+
+
+def test_tables_begin_with_what_was_saved_and_each_model_has_its_own():
+    """The sizes that TensorFlow 2.21 gives, call by call."""
+    learned = weft.load(TABLES, signature="learn")
+    more = [(np.array([b"x", b"new"], object), 3), (np.array([b"x", b"y"], object), 3), (np.array([b"z"], object), 4)]
+    for words, size in more:
+        assert learned(words=words, n=np.arange(len(words))) == size
+    assert weft.load(TABLES, signature="learn")(words=np.array([b"z"], object), n=[1]) == 3
+
+
+def test_what_is_in_asset_files_is_constant_and_nothing_is_read_later(tmp_path):
+    shutil.copytree(TABLES, tmp_path / "model")
+    loaded = weft.load(tmp_path / "model")
+    shutil.rmtree(tmp_path / "model")
+    assert loaded(np.array([b"dog", b"q"], object))["ids"].tolist() == [1, -1]
+    assert "InitializeTableFromTextFileV2" not in {node.op for node in loaded.session.graph}
+
+
+@pytest.mark.parametrize(("text", "error", "match"), [
+    (b"cat\n\ndog\n", errors.InvalidArgument, "vocab.txt': line 1 of the vocabulary is empty"),
+    (b"", errors.InvalidArgument, "vocab.txt': the vocabulary is empty"),
+    (b"cat\ndog\ncat\n", errors.FailedPrecondition, "different value for same key. Key b'cat'"),
+    (None, errors.NotFound, "vocab.txt"),
+])
+def test_a_vocabulary_that_cannot_be_is_an_error_that_names_the_file_or_the_key(tmp_path, text, error, match):
+    shutil.copytree(TABLES, tmp_path / "model")
+    file = tmp_path / "model" / "assets" / "vocab.txt"
+    file.unlink()
+    if text is not None:
+        file.write_bytes(text)
+    with pytest.raises(error, match=match) as caught:
+        weft.load(tmp_path / "model")(np.array([b"dog"], object))
+    assert text is None or caught.value.node is not None
+
+
+def test_a_table_is_not_filled_from_a_file_that_is_no_asset(tmp_path):
+    """The node is the same, but the model does not say that its file is one of its own."""
+    shutil.copytree(DATA / "tables_tf1" / "model", tmp_path / "model")
+    file = tmp_path / "model" / "saved_model.pb"
+    message = message_class("SavedModel").FromString(file.read_bytes())
+    del message.meta_graphs[0].collection_def["saved_model_assets"]
+    file.write_bytes(message.SerializeToString())
+    with pytest.raises(errors.Unimplemented, match="InitializeTableFromTextFileV2") as caught:
+        weft.load(tmp_path / "model")(np.array([b"dog"], object))
+    assert "InitializeTableFromTextFileV2" in caught.value.node
 
 
 ATTEMPTS = 40

@@ -20,9 +20,10 @@ FLOORS = (
                   "host_type kernel metadata op op_spec placement_config plugin_code registries work_queue "
                   "work_queues"),
     ("graphs", "attr_value checkpoint crc32c function graph graph_order graph_verifier graphdef graphdef_text messages "
-               "node saved_model snappy sstable tensor_proto wire"),
+               "node saved_model snappy sstable tensor_proto vocabulary wire"),
     ("programs", "host_program program_verifier"),
-    ("passes", "captures colocation freeze host_numbers infer inline lower names place prune resolve signature_graph"),
+    ("passes", "asset_tables captures colocation freeze host_numbers infer inline lower names place prune resolve "
+               "signature_graph"),
     ("running", "running"),
     ("fronts", "__main__ api cli config config_schema config_sources difference discovery installed model "
                "plugin_module plugin_record program runtime session"),
