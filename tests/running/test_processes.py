@@ -274,3 +274,56 @@ def test_a_spawned_process_makes_its_own_session(tmp_path):
     done = subprocess.run([sys.executable, "-W", "error", tmp_path / "program.py"], capture_output=True, text=True,
                           env=os.environ | {"PYTHONPATH": PATHS}, timeout=ENOUGH, check=False)
     assert (done.stderr, done.stdout) == ("", " ".join([SUM] * 4) + "\n")
+
+
+QUEUE = """
+    from weft import dtypes
+    from weft.node import Node
+
+    of = {"component_types": (dtypes.int32,)}
+    nodes = [Node("q", "FIFOQueueV2", attrs=of), placeholder("n", (), dtypes.int32),
+             Node("put", "QueueEnqueueV2", ("q", "n"), attrs={"Tcomponents": (dtypes.int32,)}),
+             Node("get", "QueueDequeueV2", ("q",), attrs=of), Node("size", "QueueSizeV2", ("q",))]
+    queue = weft.Session(graph(*nodes))
+
+    def put(n):
+        queue.run([], {"n": n}, targets=["put"])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")
+def test_ctrl_c_ends_the_waiting_for_a_queue_and_leaves_nobody_there(start):
+    process = start(QUEUE + """
+    print("waits", flush=True)
+    try:
+        queue.run("get")
+    except KeyboardInterrupt:
+        put(5)
+        print(queue.run("size"), queue.run("get"), flush=True)
+    """)
+    assert line(process) == "waits\n"
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    assert ended(process) == ["1 5"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_has_the_queue_without_those_who_wait_in_the_parent(start):
+    process = start(QUEUE + """
+    import warnings
+    warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12, of forks beside threads: that is the point
+    put(0)
+    got = [queue.run("get")]
+    waiting = in_background(lambda: got.append(queue.run("get")))
+    time.sleep(0.3)
+    child = os.fork()
+    if child:
+        assert os.waitpid(child, 0)[1] == 0
+        put(1)
+        waiting.join(5)
+        print("parent", *got, queue.run("size"), flush=True)
+    else:
+        put(2)
+        print("child", queue.run("size"), queue.run("get"), flush=True)
+    """)
+    assert ended(process) == ["child 1 2", "parent 0 1 0"]

@@ -2,7 +2,8 @@
 
 Who enqueues or dequeues gives the queue a request, which has an AsyncValue. Requests of one side are served in the
 order in which they came; one that can be served in part takes, or brings, what it can and waits for the rest. A request
-whose step ends goes, and what it had taken goes back to where it was. To close a queue is a request among those that
+whose step ends goes, and what it had taken goes back to where it was (in TensorFlow it is lost); what was given to a
+step as a whole is the step's, also if it fails later. To close a queue is a request among those that
 enqueue: what was enqueued before comes first.
 
 Nobody waits for the queue's lock either: what is to be done is put in a list, and whoever has the lock does it. So a
