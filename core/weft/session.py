@@ -211,9 +211,9 @@ class Session:
     def _note(self, executable: Executable) -> None:
         """Keep in the placement which kernels declined at bind, which serve instead, and which do several nodes."""
         for bound in executable.layout.calls:
-            fused = bound.call.attrs.get("_fused", ())
-            for node in fused:
-                self._placement[node].fused = bound.call.code, bound.call.node
+            fused = bound.call.fused
+            for member in filter(None, map(self._placement.get, fused)):  # a node that a pass has made has none
+                member.fused = bound.call.code, bound.call.node
             row = self._placement.get(bound.call.node)
             if row is None or bound.kernel is None or fused:
                 continue
