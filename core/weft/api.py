@@ -8,7 +8,9 @@ from .disk_cache import DiskCache
 from .dtypes import DType
 from .errors import Unavailable
 from .forked import inherited
-from .hookspecs import DeviceRegistrar, KernelPackRegistrar, OpRegistrar, hookimpl
+from .graph import Graph, Node
+from .graph_pass import PassContext
+from .hookspecs import DeviceRegistrar, KernelPackRegistrar, OpRegistrar, PassRegistrar, hookimpl
 from .host_kernel import Callee, HostKernels
 from .host_type import F32, F64, I1, I32, I64, Chain, HostType, String, Tensor
 from .kernel import Attachable, Bind, Declined, FusedOp, Kernels
@@ -44,13 +46,17 @@ __all__ = [
     "DeviceRegistrar",
     "DiskCache",
     "FusedOp",
+    "Graph",
     "HostAllocator",
     "HostKernels",
     "HostType",
     "KernelPackRegistrar",
     "Kernels",
+    "Node",
     "OpRegistrar",
     "OpSpec",
+    "PassContext",
+    "PassRegistrar",
     "PlainAllocator",
     "Step",
     "String",

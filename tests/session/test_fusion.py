@@ -138,7 +138,7 @@ def test_nodes_that_a_pass_has_made_are_fused_too(config, tmp_path):
 from weft.api import hookimpl
 WEFT_API = (1, 0)
 
-def twice_negated(graph):
+def twice_negated(graph, _):
     node = graph["f"]
     first, second = (node.replace(name=name, inputs=[source]) for name, source in (("f/1", "e"), ("f/2", "f/1")))
     return graph.replace(nodes=[first, second, node.replace(inputs=["f/2"])])
