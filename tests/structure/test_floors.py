@@ -23,7 +23,7 @@ FLOORS = (
                "node saved_model snappy sstable tensor_proto wire"),
     ("programs", "host_program program_verifier"),
     ("passes", "captures colocation freeze host_numbers infer inline lower names optimize place prune resolve "
-               "signature_graph"),
+               "signature_graph workload"),
     ("running", "running"),
     ("fronts", "__main__ api cli config config_schema config_sources difference discovery evaluation installed model "
                "plugin_module plugin_record program runtime session"),
