@@ -19,7 +19,7 @@ LIKE = {  # ops of which nothing is recorded that TensorFlow takes, and those th
     "MatrixDiagV3": "MatrixDiagV2",
     "MatrixSetDiagV2": "MatrixSetDiagV3",
     "ScatterNdNonAliasingAdd": "TensorScatterAdd",
-    "SparseSegmentSqrtN": "SparseSegmentMean",
+    **dict.fromkeys(("SparseSegmentSqrtN", "SparseSegmentSum"), "SparseSegmentMean"),
     "SparseSegmentSqrtNWithNumSegments": "SparseSegmentMeanWithNumSegments",
 }
 
@@ -54,12 +54,16 @@ def _instead(types: Any, dtype: DType | None) -> Any:
 
 
 def _as(x: Array, dtype: DType) -> Array:
-    """The elements in another type, as near as it has them; of complex ones the real part."""
+    """The elements in another type, still telling each other apart: of complex numbers the real part, for integers
+    floats times four and rounded, for booleans what is odd."""
     if x.dtype == dtype.numpy:
         return x
     if x.dtype.kind == "c" and dtype.kind != "c":
         x = x.real
-    if dtype.kind not in "fc" and x.dtype.kind not in "biu":
-        x = np.asarray(np.nan_to_num(x.astype(np.float64), posinf=9, neginf=-9))
     with np.errstate(all="ignore"):
-        return (x.astype(np.int64) if dtype.kind in "iu" else x).astype(dtype.numpy)
+        if dtype.kind in "fc":
+            return x.astype(dtype.numpy)
+        if x.dtype.kind not in "biu":
+            x = np.rint(np.nan_to_num(4 * x.astype(np.float64), posinf=9, neginf=-9))
+        whole = np.asarray(x).astype(np.int64)
+        return np.asarray(whole % 2 if dtype.kind == "b" else whole).astype(dtype.numpy)

@@ -281,7 +281,7 @@ INTEGERS: dict[str, Any] = {
     "SparseFillEmptyRows.dense_shape": _always(6, 4), "SparseReshape.input_shape": _always(4, 4),
     "SparseReshape.new_shape": _always(2, -1, 2),
     "ParseExample.serialized": _always(EXAMPLE, EXAMPLE), "ParseExample.names": _always(b"first", b"second"),
-    "ParseExample.sparse_keys": _always(b"i"), "ParseExample.dense_keys": _always(b"i"),
+    "ParseExample.sparse_keys": _always(b"i"), "ParseExample.dense_keys": _always(b"f"),
     "ParseSingleExample.serialized": _always(EXAMPLE),
     **{f"{op}.size": _always(5, 6) for op in BY_OP if op.startswith(("Resize", "ScaleAndTranslate"))},
     **{f"{op}.scale": _always(0.75, 1.5) for op in ("ScaleAndTranslate", "ScaleAndTranslateGrad")},

@@ -65,7 +65,7 @@ def expect_close(got: Array, want: Array, tolerance: tuple[float, float], what: 
         wrong = np.argwhere(~np.isclose(mine, theirs, relative, absolute, equal_nan=True))
         if len(wrong):
             place = tuple(int(i) for i in wrong[0])
-            worst = np.nanmax(np.abs(mine - theirs)[tuple(wrong.T)])
+            worst = np.fmax.reduce(np.abs(mine - theirs)[tuple(wrong.T)])
             raise Broken(what, expected=f"{theirs[place]!r} at {list(place)} of {want.dtype}{list(want.shape)}, within "
                                         f"rtol {relative:g} and atol {absolute:g}",
                          got=f"{mine[place]!r}; {len(wrong)} of {want.size} elements differ, by up to {worst:.3g}",
