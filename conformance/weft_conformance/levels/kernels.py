@@ -204,7 +204,7 @@ def fetched(on: Subject, nodes: Sequence[Node], feeds: dict[str, Array], device:
 
 
 def has_run(session: weft.Session, told: weft.RunMetadata) -> bool:
-    """Whether a kernel was called for node `op`, or is not, since its output is the buffer of an input."""
+    """Whether a kernel was called for node `op`, or none is needed: its output is the buffer of an input."""
     kernel = session.placement()["op"].kernel
     called = any(event.call.node == "op" for event in told.trace.events) if told.trace else False
     return called or bool(kernel and kernel.alias)
