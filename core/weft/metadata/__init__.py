@@ -37,6 +37,7 @@ from . import (
     slicing,
     sparse,
     strings,
+    training,
     variables,
 )
 from .rules import RULES
@@ -79,5 +80,6 @@ __all__ = [
     "slicing",
     "sparse",
     "strings",
+    "training",
     "variables",
 ]

@@ -63,6 +63,7 @@ from . import (
     string_joining,
     string_splitting,
     strings,
+    training,
     unicode,
     variables,
 )
@@ -128,6 +129,7 @@ FAMILIES = (
     string_joining,
     string_splitting,
     strings,
+    training,
     unicode,
     variables,
 )
