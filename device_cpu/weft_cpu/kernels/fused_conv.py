@@ -6,24 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from weft.api import Attrs, Bind, Kernels
+from weft.api import Bind, Kernels
 
+from .activations import FUSED
 from .conv import Call, convolved
 from .staging import Scratched, compute_dtype, nothing, staged
-
-Activation = Callable[[Any, Attrs], object]
-
-
-def _elu(y: Any, _: Attrs) -> None:
-    np.copyto(y, np.expm1(np.minimum(y, 0)), where=y < 0)
-
-
-ACTIVATIONS: dict[str, Activation] = {
-    "Elu": _elu,
-    "LeakyRelu": lambda y, attrs: np.multiply(y, y.dtype.type(attrs["leakyrelu_alpha"]), out=y, where=y < 0),
-    "Relu": lambda y, _: np.maximum(y, 0, out=y),
-    "Relu6": lambda y, _: np.clip(y, 0, 6, out=y),
-}
 
 
 def fused_conv2d(b: Bind) -> Any:
@@ -31,7 +18,7 @@ def fused_conv2d(b: Bind) -> Any:
         return nothing
     conv, dtype = convolved(b), compute_dtype(b)
     first, *rest = [op.decode() if isinstance(op, bytes) else op for op in b.attrs["fused_ops"]]
-    activations = [ACTIVATIONS[op] for op in rest]
+    activations = [FUSED[op](b.attrs) for op in rest]
 
     def attach(inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Call:
         call, out = conv.attach(inputs, outputs), outputs[0]
@@ -40,7 +27,7 @@ def fused_conv2d(b: Bind) -> Any:
             call()
             after(out, *(arg.astype(dtype, copy=False) for arg in inputs[2 : 2 + b.attrs["num_args"]]))
             for activation in activations:
-                activation(out, b.attrs)
+                activation(out, out)
 
         return run
 
