@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from operator import mul
 from typing import Any
@@ -172,11 +173,15 @@ def depthwise_sliding(b: Bind, shape: tuple[int, ...], kernel: tuple[int, ...]) 
 
 
 def depthwise_conv2d(b: Bind) -> Any:
+    convolved = depthwise_convolved(b)
+    return nothing if b.outputs[0].size == 0 else staged(b, convolved)
+
+
+def depthwise_convolved(b: Bind) -> Attachable:
+    """As `convolved`, of each channel with filters of its own."""
     slide, dtype = depthwise_sliding(b, b.inputs[0].meta.dims, b.inputs[1].meta.dims), compute_dtype(b)
-    if b.outputs[0].size == 0:
-        return nothing
     if 0 in slide.taps:
-        return lambda _x, _w, out: out.fill(0)
+        return Scratched(lambda _, outs: partial(outs[0].fill, 0))
     channels, multiplier = b.inputs[1].meta.dims[2:]
     lanes = channels * multiplier
 
@@ -186,7 +191,7 @@ def depthwise_conv2d(b: Bind) -> Any:
 
     weights = known_weights(b, "cpu/depthwise", lay_out)
     attach = _shifted_rows if slide.strides[1] == 1 else _window_sums
-    return staged(b, Scratched(lambda ins, outs: attach(slide, multiplier, weights, *ins, *outs)))
+    return Scratched(lambda ins, outs: attach(slide, multiplier, weights, *ins[:2], *outs))
 
 
 def _shifted_rows(slide: Sliding, multiplier: int, weights: Callable[[Any], Any], x: Any, w: Any, out: Any) -> Call:

@@ -6,22 +6,26 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from weft.api import Bind, Kernels
+from weft.api import Attachable, Bind, Kernels
 
 from .activations import FUSED
-from .conv import Call, convolved
+from .conv import Call, convolved, depthwise_convolved
+from .element_types import FLOATS
 from .staging import Scratched, compute_dtype, nothing, staged
 
 
-def fused_conv2d(b: Bind) -> Any:
-    if b.outputs[0].size == 0:
-        return nothing
-    conv, dtype = convolved(b), compute_dtype(b)
+def fused(convolution: Callable[[Bind], Attachable]) -> Callable[[Bind], Any]:
+    """The bind function of what ends with `convolution`: see there."""
+    return lambda b: nothing if b.outputs[0].size == 0 else staged(b, _followed(b, convolution(b)))
+
+
+def _followed(b: Bind, convolution: Attachable) -> Attachable:
+    dtype = compute_dtype(b)
     first, *rest = [op.decode() if isinstance(op, bytes) else op for op in b.attrs["fused_ops"]]
     activations = [FUSED[op](b.attrs) for op in rest]
 
     def attach(inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Call:
-        call, out = conv.attach(inputs, outputs), outputs[0]
+        call, out = convolution.attach(inputs, outputs), outputs[0]
 
         def run() -> None:
             call()
@@ -40,8 +44,9 @@ def fused_conv2d(b: Bind) -> Any:
         np.add(out, offset, out=out)
 
     after: Callable[..., None] = bias_add if first == "BiasAdd" else batch_norm
-    return staged(b, Scratched(attach))
+    return Scratched(attach)
 
 
 def register(kernels: Kernels) -> None:
-    kernels.kernel("_FusedConv2D", dtypes={"T": ("float16", "float32", "float64")})(fused_conv2d)
+    kernels.kernel("_FusedConv2D", dtypes={"T": ("float16", "float32", "float64")})(fused(convolved))
+    kernels.kernel("_FusedDepthwiseConv2dNative", dtypes={"T": FLOATS})(fused(depthwise_convolved))
