@@ -9,7 +9,7 @@ FAMILIES = (
     "array", "blocks", "broadcasting", "codec", "color", "conv", "counting", "ctc", "detection", "diagonal",
     "elementwise", "fft", "filling", "indexed", "joining", "linalg", "linear", "loss", "nn", "order", "parsing",
     "pool", "quantize", "ragged", "random", "recurrent", "reduction", "reordering", "resize", "scan", "search",
-    "segment", "sets", "slicing", "sparse", "strings",
+    "segment", "sets", "slicing", "sparse", "strings", "summaries",
 )
 
 for _family in FAMILIES:

@@ -11,7 +11,8 @@ FAMILIES = (
     "gradients", "hashing", "indexed", "joining", "linalg", "linear", "loss", "lrn", "nn", "order", "parsing",
     "pool", "pool_grad", "quantize", "ragged", "random", "recurrent", "reduction", "regex", "reordering", "resize",
     "sampling", "scan", "search", "segment", "sets", "slicing", "sparse", "special", "string_formatting",
-    "string_joining", "string_splitting", "strings", "unicode",
+    "string_joining", "string_splitting", "strings", "summaries",
+    "unicode",
 )
 
 
