@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import dtypes
-from ..errors import InvalidArgument, OutOfRange
+from ..errors import InvalidArgument, OutOfRange, Unimplemented
 from ..geometry import broadcast_shapes
 from ..op import Attrs
 from ..tensor import ValueInfo, info, shape_text
@@ -11,6 +11,7 @@ from .rules import rule
 from .shapes import ranked, same_dim, same_shape, single
 
 FILLS = ("", " ", "+", "-", "0", "#")
+STREAMS = ("stdout", "stderr", "log(info)", "log(warning)", "log(error)")
 METHODS = ("farmhash64",)
 
 
@@ -190,4 +191,20 @@ def sharded(_: Attrs, *xs: ValueInfo) -> ValueInfo:
 @rule("Assert")
 def assert_(_: Attrs, condition: ValueInfo, *__: ValueInfo) -> tuple[ValueInfo, ...]:
     scalar(condition, "condition")
+    return ()
+
+
+@rule("Print")
+def print_(_: Attrs, x: ValueInfo, *__: ValueInfo) -> ValueInfo:
+    return ValueInfo(x.meta, None, x.dims, x.handle)
+
+
+@rule("PrintV2")
+def print_v2(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ...]:
+    stream = attrs["output_stream"]
+    if stream.startswith("file://"):
+        raise Unimplemented(f"PrintV2 to {stream}: a graph writes no files here")
+    if stream not in STREAMS:
+        raise InvalidArgument(f"Unknown output stream: {stream}, Valid streams are: {' '.join(STREAMS)}")
+    scalar(x, "input")
     return ()

@@ -8,11 +8,10 @@ FAMILIES = (
     "activations", "arithmetic", "array", "bitwise", "blocks", "broadcasting", "cast", "checks", "codec", "color",
     "complex_numbers", "conv", "conv_grad", "counting", "ctc_decoder", "ctc_loss", "detection", "diagonal",
     "dilation", "edit_distance", "einsum", "elementwise", "erf", "examples", "fft", "filling", "fused_conv",
-    "gradients", "hashing", "indexed", "joining", "linalg", "linear", "loss", "lrn", "nn", "order", "parsing",
-    "pool", "pool_grad", "quantize", "ragged", "random", "recurrent", "reduction", "regex", "reordering", "resize",
-    "sampling", "scan", "search", "segment", "sets", "slicing", "sparse", "special", "string_formatting",
-    "string_joining", "string_splitting", "strings", "summaries",
-    "unicode",
+    "gradients", "hashing", "indexed", "joining", "linalg", "linear", "loss", "lrn", "messages", "nn", "order",
+    "parsing", "pool", "pool_grad", "quantize", "ragged", "random", "recurrent", "reduction", "regex", "reordering",
+    "resize", "sampling", "scan", "search", "segment", "sets", "slicing", "sparse", "special", "string_formatting",
+    "string_joining", "string_splitting", "strings", "summaries", "unicode",
 )
 
 
