@@ -5,13 +5,14 @@ from importlib import import_module
 from weft.api import Kernels
 
 FAMILIES = (
-    "activations", "arithmetic", "array", "bitwise", "blocks", "broadcasting", "cast", "checks", "codec", "color",
-    "complex_numbers", "conv", "conv_grad", "counting", "ctc_decoder", "ctc_loss", "detection", "diagonal",
-    "dilation", "edit_distance", "einsum", "elementwise", "erf", "examples", "fft", "filling", "fused_conv",
-    "gradients", "hashing", "indexed", "joining", "linalg", "linear", "loss", "lrn", "messages", "nn", "order",
-    "parsing", "pool", "pool_grad", "quantize", "ragged", "random", "recurrent", "reduction", "regex", "reordering",
-    "resize", "sampling", "scan", "search", "segment", "sets", "slicing", "sparse", "special", "string_formatting",
-    "string_joining", "string_splitting", "strings", "summaries", "unicode",
+    "activations", "arithmetic", "array", "bitwise", "blocks", "broadcasting", "candidates", "cast", "checks",
+    "codec", "color", "complex_numbers", "conv", "conv_grad", "counting", "ctc_decoder", "ctc_loss", "detection",
+    "diagonal", "dilation", "edit_distance", "einsum", "elementwise", "erf", "examples", "fft", "filling",
+    "fused_conv", "gradients", "hashing", "indexed", "joining", "linalg", "linear", "loss", "lrn", "messages", "nn",
+    "order", "parsing", "pool", "pool_grad", "quantize", "ragged", "random", "random_crops", "recurrent",
+    "reduction", "regex", "reordering", "resize", "sampling", "scan", "search", "segment", "sets", "slicing",
+    "sparse", "special", "string_formatting", "string_joining", "string_splitting", "strings", "summaries",
+    "unicode",
 )
 
 
