@@ -71,6 +71,18 @@ def test_a_maximum_across_the_depth_takes_neighbouring_channels():
     np.testing.assert_array_equal(got.reshape(-1), np.array([1, NAN, -INF], np.float32))
 
 
+@pytest.mark.parametrize(("ksize", "strides", "shape", "first"), [  # recorded
+    ((1, 2, 2, 1), (1, 2, 2, 3), (1, 2, 2, 2), [12, 13, 16, 17]),
+    ((1, 1, 1, 1), (1, 1, 1, 2), (1, 5, 5, 2), [0, 1, 2, 3]),
+    ((1, 1, 1, 2), (1, 2, 2, 2), (1, 5, 5, 1), [1, 3, 5, 7]),
+])
+def test_strides_count_where_there_is_a_window(ksize, strides, shape, first):
+    got = run("MaxPool", np.arange(50, dtype=np.float32).reshape(1, 5, 5, 2), ksize=ksize, strides=strides,
+              padding="VALID")
+    assert got.shape == shape
+    assert got.reshape(-1)[:4].tolist() == first
+
+
 def test_pooling_that_is_not_defined_is_refused():
     x = random(1, 3, 3, 2)
     with pytest.raises(InvalidArgument):

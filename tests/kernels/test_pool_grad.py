@@ -110,7 +110,7 @@ def test_pooling_that_is_not_defined_is_refused():
     with pytest.raises(InvalidArgument):
         run("MaxPool3D", x, ksize=(1, 2, 2, 2, 1), strides=(1, 1, 1, 1, 1), padding="SAME")
     with pytest.raises(Unimplemented):
-        run("MaxPool", x, ksize=(1, 1, 1, 1), strides=(1, 1, 1, 2), padding="SAME")
+        run("MaxPoolGrad", x, x, x, ksize=(1, 1, 1, 1), strides=(1, 1, 1, 2), padding="SAME")
     with pytest.raises(Unimplemented):
         run("MaxPool3D", x[None], ksize=(1, 1, 1, 1, 2), strides=(1, 1, 1, 1, 2), padding="SAME")
 

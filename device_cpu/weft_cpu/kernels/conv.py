@@ -164,11 +164,13 @@ def grouped_windows(slide: Sliding, groups: int, padded: Any) -> Any:
 
 
 def depthwise_sliding(b: Bind, shape: tuple[int, ...], kernel: tuple[int, ...]) -> Sliding:
+    batch, *spatial, channels = (b.attrs["strides"][axis] for axis in channels_last(b))
+    if spatial[0] != spatial[1] or (batch, channels) != (1, 1):
+        raise errors.InvalidArgument("depthwise convolution needs equal strides for rows and columns, and none in the "
+                                     f"batch and depth dimensions, given {list(b.attrs['strides'])}")
     slide = sliding(b, shape, kernel)
     if slide.dilations != (1, 1):
         raise errors.Unimplemented(f"depthwise convolution with dilations {slide.dilations} is not implemented")
-    if slide.strides[0] != slide.strides[1]:
-        raise errors.InvalidArgument(f"depthwise convolution needs equal strides, given {slide.strides}")
     return slide
 
 
