@@ -8,7 +8,7 @@ from ..errors import InvalidArgument
 from ..op import Attrs
 from ..tensor import ValueInfo, info, shape_text
 from .rules import rule
-from .shapes import Dims, elements_in, ranked, same_dim, same_shape, single, vector
+from .shapes import Dims, amount, elements_in, ranked, same_dim, same_shape, single, vector
 
 KEY, COUNTER, SEED = (1,), (2,), (2,)
 MOST_ELEMENTS = 2**63 - 1
@@ -79,9 +79,7 @@ def algorithm(_: Attrs) -> ValueInfo:
 @rule("Multinomial", values=("num_samples",))
 def multinomial(attrs: Attrs, logits: ValueInfo, num_samples: ValueInfo) -> ValueInfo:
     batch, classes = ranked(logits, 2, "logits")
-    count = single(num_samples, "num_samples")
-    if count is not None and count < 0:
-        raise InvalidArgument(f"num_samples should be non-negative, got {count}")
+    count = amount(num_samples, "num_samples")
     if classes == 0:
         raise InvalidArgument("num_classes should be positive, got 0")
     return info(attrs["output_dtype"], (batch, count))

@@ -8,7 +8,7 @@ from ..geometry import broadcast_shapes
 from ..op import Attrs
 from ..tensor import ValueInfo, info, shape_text
 from .rules import rule
-from .shapes import ranked, same_dim, same_shape, single
+from .shapes import amount, ranked, same_dim, same_shape
 
 FILLS = ("", " ", "+", "-", "0", "#")
 STREAMS = ("stdout", "stderr", "log(info)", "log(warning)", "log(error)")
@@ -145,10 +145,7 @@ def _reduced_axes(axes: list[int], rank: int) -> set[int]:
 
 @rule("UnsortedSegmentJoin", values=("num_segments",))
 def unsorted_segment_join(_: Attrs, x: ValueInfo, ids: ValueInfo, count: ValueInfo) -> ValueInfo:
-    segments = single(count, "num_segments")
-    scalar(count, "num_segments")
-    if segments is not None and segments < 0:
-        raise InvalidArgument(f"Number of segments must be non-negative but got {segments}")
+    segments = amount(count, "num_segments")
     if ids.rank == 0:
         raise InvalidArgument("segment_ids must have at least one dimension, given a scalar")
     if x.shape is None or ids.shape is None:
