@@ -57,6 +57,8 @@ BY_OP |= {
 VOLUME = (2, 4, 6, 4, 3)
 BY_OP |= {
     "_FusedConv2D": tuple(((*i,), (3, 3, i[3], 5), (5,)) for i in IMAGES),
+    "_FusedDepthwiseConv2dNative": tuple(((*i,), (3, 3, i[3], 2), (2 * i[3],)) for i in IMAGES),
+    "_FusedBatchNormEx": tuple((i, *((4,),) * 4, i) for i in ((2, 8, 8, 4), (1, 4, 9, 6))),
     "Conv2DBackpropInput": tuple(((k, k, 3, 5), (2, n, n, 5)) for k in (1, 3) for n in (4, 6, 8)),
     "Conv2DBackpropFilter": tuple(((2, 8, 8, 3), (2, n, n, 5)) for n in (4, 6, 8)),
     "DepthwiseConv2dNativeBackpropInput": tuple(((3, 3, 3, 2), (2, n, n, 6)) for n in (4, 6, 8)),
@@ -116,6 +118,9 @@ ATTRS_BY_OP: dict[str, dict[str, tuple[Any, ...]]] = {  # all values to try, the
     "_FusedMatMul": {"num_args": (1,), "fused_ops": (("BiasAdd",), ("BiasAdd", "Relu"), ("BiasAdd", "Tanh"))},
     "_FusedConv2D": {"num_args": (1,), "TArgs": ((dtypes.float32,),), "strides": ((1, 1, 1, 1),),
                      "fused_ops": (("BiasAdd",), ("BiasAdd", "Relu"), ("BiasAdd", "Elu"), ("BiasAdd", "LeakyRelu"))},
+    "_FusedDepthwiseConv2dNative": {"num_args": (1,), "strides": ((1, 1, 1, 1), (1, 2, 2, 1)), "fused_ops": (
+        ("BiasAdd",), ("BiasAdd", "Relu"), ("BiasAdd", "_FusedHardSwish"))},
+    "_FusedBatchNormEx": {"activation_mode": ("Relu",), "num_side_inputs": (0, 1)},
     "Dilation2D": {"rates": ((1, 1, 1, 1), (1, 2, 2, 1))},
     "ParseExample": {"Nsparse": (1,), "Ndense": (2,), "sparse_types": ((dtypes.int64,),),
                      "dense_shapes": (((1,),) * 2,)},
