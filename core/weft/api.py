@@ -15,7 +15,7 @@ from .kernel import Attachable, Bind, Declined, FusedOp, Kernels
 from .op import Attrs
 from .op_spec import OpSpec
 from .running.step import Step
-from .tensor import TensorMetadata, ValueInfo, info
+from .tensor import Shape, TensorMetadata, ValueInfo, info, merge_shapes, shape_text
 from .tensor_proto import TensorValue
 from .work_queue import ConcurrentWorkQueue, WorkQueueConfig
 
@@ -52,6 +52,7 @@ __all__ = [
     "OpRegistrar",
     "OpSpec",
     "PlainAllocator",
+    "Shape",
     "Step",
     "String",
     "Tensor",
@@ -68,5 +69,7 @@ __all__ = [
     "hookimpl",
     "info",
     "inherited",
+    "merge_shapes",
+    "shape_text",
     "wire",
 ]

@@ -37,6 +37,7 @@ from . import (
     slicing,
     sparse,
     strings,
+    tensor_lists,
     variables,
 )
 from .rules import RULES
@@ -79,5 +80,6 @@ __all__ = [
     "slicing",
     "sparse",
     "strings",
+    "tensor_lists",
     "variables",
 ]

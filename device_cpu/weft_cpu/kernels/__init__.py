@@ -63,8 +63,10 @@ from . import (
     string_joining,
     string_splitting,
     strings,
+    tensor_lists,
     unicode,
     variables,
+    variant_sums,
 )
 
 FAMILIES = (
@@ -128,8 +130,10 @@ FAMILIES = (
     string_joining,
     string_splitting,
     strings,
+    tensor_lists,
     unicode,
     variables,
+    variant_sums,
 )
 
 
