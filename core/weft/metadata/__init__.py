@@ -36,7 +36,9 @@ from . import (
     sets,
     slicing,
     sparse,
+    stacks,
     strings,
+    tensor_arrays,
     tensor_lists,
     variables,
 )
@@ -79,7 +81,9 @@ __all__ = [
     "sets",
     "slicing",
     "sparse",
+    "stacks",
     "strings",
+    "tensor_arrays",
     "tensor_lists",
     "variables",
 ]
