@@ -17,7 +17,7 @@ from .kernel import Attachable, Bind, Declined, FusedOp, Kernels
 from .op import Attrs
 from .op_spec import OpSpec
 from .running.step import Step
-from .tensor import TensorMetadata, ValueInfo, info
+from .tensor import Shape, TensorMetadata, ValueInfo, info, merge_shapes, shape_text
 from .tensor_proto import TensorValue
 from .work_queue import ConcurrentWorkQueue, WorkQueueConfig
 
@@ -58,6 +58,7 @@ __all__ = [
     "PassContext",
     "PassRegistrar",
     "PlainAllocator",
+    "Shape",
     "Step",
     "String",
     "Tensor",
@@ -74,5 +75,7 @@ __all__ = [
     "hookimpl",
     "info",
     "inherited",
+    "merge_shapes",
+    "shape_text",
     "wire",
 ]

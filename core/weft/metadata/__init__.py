@@ -9,7 +9,8 @@ FAMILIES = (
     "array", "blocks", "broadcasting", "codec", "color", "conv", "counting", "ctc", "detection", "diagonal",
     "elementwise", "fft", "filling", "indexed", "joining", "linalg", "linear", "loss", "nn", "order", "parsing",
     "pool", "quantize", "ragged", "random", "recurrent", "reduction", "reordering", "resize", "scan", "search",
-    "segment", "sets", "slicing", "sparse", "strings", "summaries", "training", "variables",
+    "segment", "sets", "slicing", "sparse", "stacks", "strings", "summaries", "tensor_arrays", "tensor_lists",
+    "training", "variables",
 )
 
 for _family in FAMILIES:

@@ -11,8 +11,8 @@ FAMILIES = (
     "fused_conv", "gradients", "hashing", "indexed", "joining", "linalg", "linear", "loss", "lrn", "messages", "nn",
     "order", "parsing", "pool", "pool_grad", "quantize", "ragged", "random", "random_crops", "recurrent",
     "reduction", "regex", "reordering", "resize", "sampling", "scan", "search", "segment", "sets", "slicing",
-    "sparse", "special", "string_formatting", "string_joining", "string_splitting", "strings", "summaries",
-    "training", "unicode", "variables",
+    "sparse", "special", "stacks", "string_formatting", "string_joining", "string_splitting", "strings",
+    "summaries", "tensor_arrays", "tensor_lists", "training", "unicode", "variables", "variant_sums",
 )
 
 
