@@ -12,6 +12,8 @@ Array = np.ndarray[Any, Any]
 Rng = np.random.Generator
 NARROW = ("int2", "uint2", "int4", "uint4", "float4_e2m1fn")  # a byte each, of which only some bits count
 
+WORDS = (b"", b"a", b"1.5", b"Two words", b" spaced ", "Straße".encode())
+
 
 def generator(*seed: object) -> Rng:
     """Random numbers that depend on nothing but these words."""
@@ -32,7 +34,9 @@ def any_bits(dtype: DType, shape: tuple[int, ...], rng: Rng) -> Array:
 
 
 def numbers(dtype: DType, shape: tuple[int, ...], rng: Rng) -> Array:
-    """Numbers to compute with: small, and of integers none that is zero."""
+    """Numbers to compute with: small, and of integers none that is zero. Of strings, words."""
+    if dtype.name == "string":
+        return np.asarray(rng.choice(np.array(WORDS, object), shape), object)
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(np.bool_)
     if dtype.kind in "iu":

@@ -1,4 +1,5 @@
-"""Inputs and attributes to try an op with, from its signature: shapes by op, else by family; integers by their names.
+"""Inputs and attributes to try an op with: those of recorded cases, and more from its signature (shapes by op, else by
+family; integers by their names).
 
 What a signature does not tell (which shapes fit, which attributes go together) is not modelled: a sample that the
 reference refuses is no sample.
@@ -6,7 +7,7 @@ reference refuses is no sample.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from weft.api import DType, dtypes
 
 from .arrays import generator, numbers, special
+from .recorded import calls
 
 Array = np.ndarray[Any, Any]
 Shapes = tuple[tuple[int, ...], ...]
@@ -55,6 +57,8 @@ BY_OP |= {
 VOLUME = (2, 4, 6, 4, 3)
 BY_OP |= {
     "_FusedConv2D": tuple(((*i,), (3, 3, i[3], 5), (5,)) for i in IMAGES),
+    "_FusedDepthwiseConv2dNative": tuple(((*i,), (3, 3, i[3], 2), (2 * i[3],)) for i in IMAGES),
+    "_FusedBatchNormEx": tuple((i, *((4,),) * 4, i) for i in ((2, 8, 8, 4), (1, 4, 9, 6))),
     "Conv2DBackpropInput": tuple(((k, k, 3, 5), (2, n, n, 5)) for k in (1, 3) for n in (4, 6, 8)),
     "Conv2DBackpropFilter": tuple(((2, 8, 8, 3), (2, n, n, 5)) for n in (4, 6, 8)),
     "DepthwiseConv2dNativeBackpropInput": tuple(((3, 3, 3, 2), (2, n, n, 6)) for n in (4, 6, 8)),
@@ -95,10 +99,18 @@ BY_OP |= {
     "DrawBoundingBoxes": (((2, 8, 8, 3), (2, 4, 4)),), "DrawBoundingBoxesV2": (((2, 8, 8, 3), (2, 4, 4), (3, 4)),),
     **dict.fromkeys(("EncodeJpeg", "EncodePng"), (((5, 6, 3),), ((5, 6, 1),))),
 }
+BY_OP |= {
+    "DepthToSpace": (((2, 4, 6, 8),), ((1, 8, 2, 4),)), "SpaceToDepth": (((2, 4, 6, 8),), ((1, 2, 4, 2),)),
+    "SparseFillEmptyRows": (((5, 2), (5,), ()),), "SparseReshape": (((5, 2),),),
+    **dict.fromkeys(("ParseExample", "ParseSingleExample"), (((1,),),)),
+}
+EXAMPLE = (b"\n\x1b\n\n\n\x01i\x12\x05\x1a\x03\n\x01\x05"  # a tf.train.Example: i = [5],
+           b"\n\r\n\x01f\x12\x08\x12\x06\n\x04\x00\x00\xc0\x3f")  # f = [1.5]
 
 ATTRS: dict[str, tuple[Any, ...]] = {  # attributes that have no default, or whose values are worth trying
     "N": (3,), "num": (3,), "num_split": (2,), "axis": (0, 1, -1), "batch_dims": (0,), "ksize": ((1, 2, 2, 1),),
     "strides": ((1, 1, 1, 1), (1, 2, 2, 1)), "squeeze_dims": ((),), "shape": (None,), "padding": ("SAME", "VALID"),
+    "block_size": (2,), "k": (2,), "set_operation": (b"a-b", b"b-a", b"intersection", b"union"),
     "message": (b"sampled",), "interpolation": ("NEAREST", "BILINEAR"),
 }
 ATTRS_BY_OP: dict[str, dict[str, tuple[Any, ...]]] = {  # all values to try, the default is none of them
@@ -106,7 +118,14 @@ ATTRS_BY_OP: dict[str, dict[str, tuple[Any, ...]]] = {  # all values to try, the
     "_FusedMatMul": {"num_args": (1,), "fused_ops": (("BiasAdd",), ("BiasAdd", "Relu"), ("BiasAdd", "Tanh"))},
     "_FusedConv2D": {"num_args": (1,), "TArgs": ((dtypes.float32,),), "strides": ((1, 1, 1, 1),),
                      "fused_ops": (("BiasAdd",), ("BiasAdd", "Relu"), ("BiasAdd", "Elu"), ("BiasAdd", "LeakyRelu"))},
+    "_FusedDepthwiseConv2dNative": {"num_args": (1,), "strides": ((1, 1, 1, 1), (1, 2, 2, 1)), "fused_ops": (
+        ("BiasAdd",), ("BiasAdd", "Relu"), ("BiasAdd", "_FusedHardSwish"))},
+    "_FusedBatchNormEx": {"activation_mode": ("Relu",), "num_side_inputs": (0, 1)},
     "Dilation2D": {"rates": ((1, 1, 1, 1), (1, 2, 2, 1))},
+    "ParseExample": {"Nsparse": (1,), "Ndense": (2,), "sparse_types": ((dtypes.int64,),),
+                     "dense_shapes": (((1,),) * 2,)},
+    "ParseSingleExample": {"num_sparse": (1,), "sparse_keys": ((b"i",),), "sparse_types": ((dtypes.int64,),),
+                           "dense_keys": ((b"i", b"j"), (b"f", b"g")), "dense_shapes": (((1,),) * 2,)},
     "CTCBeamSearchDecoder": {"beam_width": (4,), "top_paths": (2, 1)},
     **{op: {"ksize": ((1, 2, 2, 2, 1),), "strides": ((1, 1, 1, 1, 1), (1, 2, 2, 2, 1))} for op in (
         "AvgPool3D", "AvgPool3DGrad", "Conv3D", "Conv3DBackpropFilterV2", "Conv3DBackpropInputV2", "MaxPool3D",
@@ -119,11 +138,12 @@ TYPES = ("float32", "int32", "int64", "bool")  # of attributes beside the one th
 
 @dataclass(frozen=True)
 class Sample:
-    """One call of an op: `inputs` in order; those at `values` are read by the metadata function."""
+    """One call of an op: `inputs` in order. Metadata reads those at `read`, those at `settings` say how to compute."""
 
     attrs: dict[str, Any]
     inputs: tuple[Array, ...]
-    values: frozenset[int]
+    read: frozenset[int]
+    settings: frozenset[int]
 
     def __str__(self) -> str:
         shapes = ", ".join(f"{x.dtype}{list(x.shape)}" for x in self.inputs)
@@ -138,10 +158,13 @@ def varied_type(op: Any) -> str | None:
 
 def samples(op: Any, dtype: DType | None, values: tuple[str, ...]) -> Iterator[Sample]:
     """Samples of an op whose varied type attribute is `dtype`; `values` names the inputs that metadata reads."""
+    for attrs, inputs in calls(op, varied_type(op), dtype):
+        says = [_says(op, t.arg) for t in op.expand_inputs(attrs)]
+        yield Sample(attrs, inputs, positions(op, attrs, values), _true(says))
     for attrs in _attributes(op, dtype):
         tensors = op.expand_inputs(attrs)
-        says = [INTEGERS.get(f"{op.name}.{t.arg}", INTEGERS.get(t.arg)) for t in tensors]
-        known = frozenset(i for i, t in enumerate(tensors) if t.arg in values or says[i])
+        says = [_says(op, t.arg) for t in tensors]
+        known = positions(op, attrs, values), _true(says)
         wide = [i for i, says_how in enumerate(says) if not says_how]
         shapes = BY_OP.get(op.name) or (*SAME, *(BROADCAST if len(wide) == 2 else ()))
         for number, shape in enumerate(shapes):
@@ -149,15 +172,29 @@ def samples(op: Any, dtype: DType | None, values: tuple[str, ...]) -> Iterator[S
             main = dict(zip(wide, shape if len(shape) > 1 else shape * len(wide), strict=False))
             inputs = tuple(make(shape[0], t.dtype) if make else _operand(t, main.get(i, shape[-1]), rng)
                            for i, (t, make) in enumerate(zip(tensors, says, strict=True)))
-            yield Sample(attrs, inputs, known)
+            yield Sample(attrs, inputs, *known)
         if op.name not in BY_OP and dtype is not None and dtype.kind == "f" and len(wide) == len(tensors):
             edge = special(dtype)
             yield Sample(attrs, tuple(np.roll(edge, 3 * i) if t.dtype is dtype else numbers(t.dtype, edge.shape,
-                         generator(op.name)) for i, t in enumerate(tensors)), known)
+                         generator(op.name)) for i, t in enumerate(tensors)), *known)
+
+
+def positions(op: Any, attrs: Mapping[str, Any], args: tuple[str, ...]) -> frozenset[int]:
+    """The numbers of the inputs that belong to these arguments."""
+    return _true([tensor.arg in args for tensor in op.expand_inputs(attrs)])
+
+
+def _true(facts: list[Any]) -> frozenset[int]:
+    return frozenset(i for i, fact in enumerate(facts) if fact)
+
+
+def _says(op: Any, arg: str) -> Callable[..., Array] | None:
+    made: Callable[..., Array] | None = INTEGERS.get(f"{op.name}.{arg}", INTEGERS.get(arg))
+    return made
 
 
 def _operand(tensor: Any, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    if tensor.arg == "indices":
+    if "indices" in tensor.arg:
         return rng.integers(0, 4, shape).astype(tensor.dtype.numpy)
     drawn = numbers(tensor.dtype, () if tensor.arg == "constant_values" else shape, rng)
     return np.abs(drawn) if tensor.arg in ("variance", "reserve_space_2") else drawn
@@ -180,7 +217,8 @@ def _choices(name: str, attr: Any, dtype: DType | None) -> list[Any]:
         return [(dtype,) * 2 if attr.type == "list(type)" else dtype]
     default = [attr.default] if type(attr.default) is not object else []
     if attr.type == "type":
-        return default or [d for d in map(dtypes.named, TYPES) if not attr.allowed or d in attr.allowed]
+        usual = [d for d in map(dtypes.named, TYPES) if not attr.allowed or d in attr.allowed]
+        return list(dict.fromkeys([*default, *(attr.allowed or ())])) if default else usual
     if attr.type == "bool":
         return [False, True]
     return list(dict.fromkeys([*default, *ATTRS.get(name, ()), *(attr.allowed or ())]))
@@ -221,6 +259,7 @@ INTEGERS: dict[str, Any] = {
     "minval": lambda _, d: np.array(2, d.numpy),
     "maxval": lambda _, d: np.array(99, d.numpy),
     "num_samples": lambda _, d: np.array(3, d.numpy),
+    "Range.limit": lambda _, d: np.array(20_000).astype(d.numpy), "Range.delta": _always(1),  # too many to be folded
     "Conv2DBackpropInput.input_sizes": lambda _, d: np.array([8, 8], d.numpy),
     "Conv2DBackpropFilter.filter_sizes": lambda _, d: np.array([3, 3, 3, 5], d.numpy),
     "Conv3DBackpropInputV2.input_sizes": lambda _, d: np.array(VOLUME, d.numpy),
@@ -242,6 +281,13 @@ INTEGERS: dict[str, Any] = {
     "iou_threshold": _always(0.5), "overlap_threshold": _always(0.5), "score_threshold": _always(0),
     "soft_nms_sigma": _always(0.5), "translation": _always(0.5, -1), "crop_window": _always(0, 1, 2, 1),
     "DecodeRaw.bytes": _always(b"sixteen bytes ab", b"and sixteen more"),
+    "Fingerprint.method": _always(b"farmhash64"), "Reverse.dims": lambda shape, _: np.arange(len(shape)) % 2 == 0,
+    "SplitV.size_splits": lambda shape, d: np.array([1, shape[-1] - 1 if shape else 0]).astype(d.numpy),
+    "SparseFillEmptyRows.dense_shape": _always(6, 4), "SparseReshape.input_shape": _always(4, 4),
+    "SparseReshape.new_shape": _always(2, -1, 2),
+    "ParseExample.serialized": _always(EXAMPLE, EXAMPLE), "ParseExample.names": _always(b"first", b"second"),
+    "ParseExample.sparse_keys": _always(b"i"), "ParseExample.dense_keys": _always(b"f"),
+    "ParseSingleExample.serialized": _always(EXAMPLE),
     **{f"{op}.size": _always(5, 6) for op in BY_OP if op.startswith(("Resize", "ScaleAndTranslate"))},
     **{f"{op}.scale": _always(0.75, 1.5) for op in ("ScaleAndTranslate", "ScaleAndTranslateGrad")},
     **{f"{op}.contents": _image(kind) for op, kind in {

@@ -54,6 +54,8 @@ def expect_close(got: Array, want: Array, tolerance: tuple[float, float], what: 
     """Raise Broken where type, shape or an element differs by more than (relative, absolute) tolerance; NaN is NaN."""
     if got.dtype != want.dtype or got.shape != want.shape:
         raise Broken(what, expected=f"{want.dtype}{list(want.shape)}", got=f"{got.dtype}{list(got.shape)}", rule=rule)
+    if want.dtype == object:
+        return expect(np.array_equal(got, want), what, expected=shown(want), got=shown(got), rule=rule)
     if want.dtype.kind not in "fcV":
         return expect_same_bits(np.ascontiguousarray(got), np.ascontiguousarray(want), what, rule)
     wide = np.complex128 if want.dtype.kind == "c" else np.float64
@@ -63,7 +65,7 @@ def expect_close(got: Array, want: Array, tolerance: tuple[float, float], what: 
         wrong = np.argwhere(~np.isclose(mine, theirs, relative, absolute, equal_nan=True))
         if len(wrong):
             place = tuple(int(i) for i in wrong[0])
-            worst = np.nanmax(np.abs(mine - theirs)[tuple(wrong.T)])
+            worst = np.fmax.reduce(np.abs(mine - theirs)[tuple(wrong.T)])
             raise Broken(what, expected=f"{theirs[place]!r} at {list(place)} of {want.dtype}{list(want.shape)}, within "
                                         f"rtol {relative:g} and atol {absolute:g}",
                          got=f"{mine[place]!r}; {len(wrong)} of {want.size} elements differ, by up to {worst:.3g}",

@@ -8,14 +8,16 @@ from .disk_cache import DiskCache
 from .dtypes import DType
 from .errors import Unavailable
 from .forked import inherited
-from .hookspecs import DeviceRegistrar, KernelPackRegistrar, OpRegistrar, hookimpl
+from .graph import Graph, Node
+from .graph_pass import PassContext
+from .hookspecs import DeviceRegistrar, KernelPackRegistrar, OpRegistrar, PassRegistrar, hookimpl
 from .host_kernel import Callee, HostKernels
 from .host_type import F32, F64, I1, I32, I64, Chain, HostType, String, Tensor
 from .kernel import Attachable, Bind, Declined, FusedOp, Kernels
 from .op import Attrs
 from .op_spec import OpSpec
 from .running.step import Step
-from .tensor import TensorMetadata, ValueInfo, info
+from .tensor import Shape, TensorMetadata, ValueInfo, info, merge_shapes, shape_text
 from .tensor_proto import TensorValue
 from .work_queue import ConcurrentWorkQueue, WorkQueueConfig
 
@@ -44,14 +46,19 @@ __all__ = [
     "DeviceRegistrar",
     "DiskCache",
     "FusedOp",
+    "Graph",
     "HostAllocator",
     "HostKernels",
     "HostType",
     "KernelPackRegistrar",
     "Kernels",
+    "Node",
     "OpRegistrar",
     "OpSpec",
+    "PassContext",
+    "PassRegistrar",
     "PlainAllocator",
+    "Shape",
     "Step",
     "String",
     "Tensor",
@@ -68,5 +75,7 @@ __all__ = [
     "hookimpl",
     "info",
     "inherited",
+    "merge_shapes",
+    "shape_text",
     "wire",
 ]

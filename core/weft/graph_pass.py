@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -14,11 +14,21 @@ STAGES = ("graph",)  # after pruning, before shapes are inferred
 
 
 @dataclass(frozen=True, slots=True)
+class PassContext:
+    """What a pass knows beside the graph. `kept`: the nodes that are fed, fetched or run; they stay, by name, and give
+    what they gave. `evaluate(graph, nodes)`: the first outputs of nodes of a graph that needs no feeds, computed now;
+    raises what running it raises."""
+
+    kept: frozenset[str]
+    evaluate: Callable[[Any, Sequence[str]], list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class GraphPass:
-    """`function(graph) -> graph` must keep feeds, fetches and targets by name. `after`, `before`: names of passes."""
+    """`function(graph, context) -> graph`, or "module:function". `after`, `before`: names of passes."""
 
     name: str
-    function: Callable[[Any], Any]
+    function: str | Callable[[Any, PassContext], Any]
     stage: str
     after: tuple[str, ...]
     before: tuple[str, ...]

@@ -104,10 +104,11 @@ class PassRegistrar:
         self._to = to
 
     def add(
-        self, name: str, function: Callable[[Any], Any], *, stage: str = "graph", after: Sequence[str] = (),
+        self, name: str, function: Factory, *, stage: str = "graph", after: Sequence[str] = (),
         before: Sequence[str] = (),
     ) -> None:
-        """Offer a pass Graph -> Graph under a name; it runs unless `[passes] disable` names it."""
+        """Offer a pass, (Graph, PassContext) -> Graph, under a name; it runs unless `[passes] disable` names it. One
+        that is named "module:function" is imported when it first runs."""
         if stage not in STAGES:
             raise PluginError(f"pass '{name}' wants stage '{stage}'; stages are {', '.join(STAGES)}")
         if name == FUSION or any(known.name == name for known in self._to.passes):

@@ -64,6 +64,12 @@ class Call:
         return self.results if self.chain is None else (*self.results, self.chain)
 
     @property
+    def fused(self) -> tuple[str, ...]:
+        """The nodes that it does at once; none where it is one node's."""
+        fused: tuple[str, ...] = self.attrs.get("_fused", ())
+        return fused
+
+    @property
     def op(self) -> str:
         return self.code.partition(".")[2]
 

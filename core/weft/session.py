@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, boundary, unexpected
+from .evaluation import evaluate
 from .forked import inherited
 from .graph import Graph, verify
-from .graph_pass import FUSION, in_order
+from .graph_pass import FUSION, PassContext, in_order
 from .host_program import HostProgram
 from .lower import lower
 from .names import flatten, target, tensor
+from .optimize import optimize
 from .place import Placement, Placer
-from .plugin_code import plugin_code
 from .prune import Tensor, prune
 from .resolve import Resolved, check_versions, resolve
 from .running.executor import Executable
@@ -114,6 +115,16 @@ class Session:
         """The step for these names without running it, for those who look inside."""
         return self._prepare(flatten(fetches)[0], tuple(feeds), tuple(targets))
 
+    @boundary
+    def optimized(
+        self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()
+    ) -> Iterator[tuple[str, Graph]]:
+        """What a step for these names needs of the graph, under "", and then that after each pass, under its name."""
+        fed = [tensor(name, self.nodes, "feed") for name in feeds]
+        wanted = [tensor(name, self.nodes, "fetch") for name in flatten(fetches)[0]]
+        acting = [target(name, self.nodes) for name in targets]
+        return self._optimize(prune(self.nodes, fed, wanted, acting), fed, wanted, acting)
+
     def close(self) -> None:
         """End the session: what runs is cancelled, later runs raise FailedPrecondition. Closing twice is no error."""
         self._closed = True
@@ -156,7 +167,8 @@ class Session:
         order = prune(self.nodes, fed, wanted, acting)
         nodes, optimized = self.nodes, self._graph
         if self._passes:
-            optimized = self._optimize(order, fed)
+            *_, (_, graph) = self._optimize(order, fed, wanted, acting)
+            optimized = graph.replace(nodes=[node for node in self._graph if node.name not in graph])
             nodes = resolve(optimized, self._runtime.host.registries.ops)
             order = prune(nodes, fed, wanted, acting)
 
@@ -192,18 +204,17 @@ class Session:
         legacy = shape == () and self._graph.versions.producer <= LEGACY_SCALARS
         return TensorMetadata(dtype, None if shape is None or legacy else tuple(shape))
 
-    def _optimize(self, order: Sequence[Resolved], fed: Sequence[Tensor]) -> Graph:
-        """The graph after the passes that plugins bring, which see of it what is needed; the rest is as it was."""
-        needed = {entry.node.name for entry in order} | {node for node, _ in fed}
+    def _optimize(
+        self, order: Sequence[Resolved], fed: Sequence[Tensor], wanted: Sequence[Tensor], acting: Sequence[str]
+    ) -> Iterator[tuple[str, Graph]]:
+        """What a step needs of the graph, under "", and then that after each pass, under its name."""
+        kept = frozenset(node for node, _ in (*fed, *wanted)).union(acting)
+        needed = {entry.node.name for entry in order}.union(kept)
         graph = self._graph.replace(without=[name for name in self._graph.nodes if name not in needed])
-        for entry in self._passes:
-            with plugin_code(f"pass '{entry.name}' of plugin {entry.plugin}"):
-                graph = entry.function(graph)
-            if not isinstance(graph, Graph):
-                raise InvalidArgument(f"pass '{entry.name}' of plugin {entry.plugin} returned "
-                                      f"{type(graph).__name__}, not a Graph")
-        verify(graph)
-        return graph.replace(nodes=[node for node in self._graph if node.name not in graph])
+        yield "", graph
+        host, placement = self._runtime.host, self._runtime.config.placement
+        yield from optimize(graph, self._passes,
+                            PassContext(kept, lambda part, names: evaluate(part, names, host, placement)))
 
     def _place(self, graph: Graph, nodes: Mapping[str, Any]) -> Placement:
         return self._placer.place(nodes, {name: (node.op, node.device) for name, node in graph.nodes.items()})
@@ -211,9 +222,9 @@ class Session:
     def _note(self, executable: Executable) -> None:
         """Keep in the placement which kernels declined at bind, which serve instead, and which do several nodes."""
         for bound in executable.layout.calls:
-            fused = bound.call.attrs.get("_fused", ())
-            for node in fused:
-                self._placement[node].fused = bound.call.code, bound.call.node
+            fused = bound.call.fused
+            for member in filter(None, map(self._placement.get, fused)):  # a node that a pass has made has none
+                member.fused = bound.call.code, bound.call.node
             row = self._placement.get(bound.call.node)
             if row is None or bound.kernel is None or fused:
                 continue

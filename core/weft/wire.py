@@ -19,6 +19,7 @@ NESTING = 100  # messages below the outermost one, as in protobuf's own parsers
 _NAMES = ("a varint", "64 fixed bits", "length and bytes", "a group", "the end of a group", "32 fixed bits")
 _MOST_TAG = (1 << 32) - 1
 _FLOAT = struct.Struct("<f")
+_DOUBLE = struct.Struct("<d")
 
 
 def varint(buf: Buffer, at: int, end: int) -> tuple[int, int]:
@@ -168,6 +169,10 @@ def put_integer(number: int, value: int) -> bytes:
 
 def put_float(number: int, value: float) -> bytes:
     return put_varint(number << 3 | FIXED32) + pack_float(value)
+
+
+def put_double(number: int, value: float) -> bytes:
+    return put_varint(number << 3 | FIXED64) + _DOUBLE.pack(value)
 
 
 def pack_float(value: float) -> bytes:

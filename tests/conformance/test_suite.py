@@ -18,10 +18,12 @@ from weft_conformance import Broken, SettingsError, load_settings
 from weft_conformance.arrays import any_bits, fixed_size_types, generator, numbers
 from weft_conformance.golden import cases
 from weft_conformance.levels.kernels import Declined, apply, is_left_to_devices
+from weft_conformance.recorded import calls
 from weft_conformance.samples import samples, varied_type
 from weft_conformance.settings import TOLERANCES, Settings
 from weft_conformance.subject import Subject
-from weft_kernel_text import NODES
+from weft_conformance.verdict import NotApplicable
+from weft_sim.driver import Driver
 
 HERE = Path(__file__).parent
 FOUND = {  # device -> the cases that must fail, and no others; without their parameters
@@ -40,6 +42,7 @@ FOUND = {  # device -> the cases that must fail, and no others; without their pa
                     "ordering.events_are_waited_for_in_any_order_and_more_than_once"},
     "WRONG:0": {"kernels.agrees_with_the_cpu"},
     "STUBBORN:0": {"kernels.agrees_with_the_cpu"},
+    "PASSING:0": {"kernels.agrees_with_the_cpu", "kernels.gives_what_tensorflow_gave"},
     "LEAKY:0": {"memory.freed_memory_is_had_again"},
     "HOARDING:0": {"faults.sessions_leave_nothing_behind"},
     "HASTY:0": {"ordering.a_buffer_that_is_freed_serves_what_was_enqueued"},
@@ -95,6 +98,10 @@ def test_devices_with_a_fault_fail_just_where_it_is(tmp_path):
     assert found == FOUND
     wrong = [name for device, name in report.failures if device == "WRONG:0" and not name.endswith("[Neg-float32]")]
     assert wrong == ["kernels.agrees_with_the_cpu[Maximum-float16]"]
+    passing = {name.partition("[")[2].partition("-")[0] for d, name in report.failures
+               if d == "PASSING:0" and "agrees" in name}
+    assert passing == {"BatchToSpaceND", "InvertPermutation", "MatrixBandPart", "ReverseSequence", "ReverseV2",
+                       "StringUpper]", "TensorScatterUpdate", "UniqueV2"}
     message = report.failures["SPILLING:0", "memory.copies_of_any_number_of_bytes_touch_no_others[5]"]
     for part in ("copies of any number of bytes touch no others: 5", "5 bytes copied into a larger buffer",
                  "expected: bytes ", "came:     bytes ", "rule:     Device.copy_in: copy_in(host, buffer, stream)",
@@ -125,22 +132,58 @@ def test_a_broken_rule_is_an_assertion_that_says_what_was_expected(monkeypatch):
         weft_conformance.case("ordering.work_on_one_stream_is_done_in_order")("EXAMPLE:0")
 
 
-def test_every_op_that_another_device_has_has_samples_that_the_reference_takes():
-    on, without = Subject("CPU:0"), []
-    for op in sorted({k.op for k in on.kernels()} & NODES.keys()):
-        definition = on.host.registries.ops.get(op)
-        rule = on.host.registries.ops.metadata(definition)
-        if not any(runs(on, op, sample)
-                   for sample in samples(definition, usual_type(definition), rule.values if rule else ())):
-            without.append(op)
-    assert not without
+def test_every_op_of_values_has_samples_that_the_reference_takes():
+    ops, on = sorted({kernel.op for kernel in Subject("CPU:0").kernels()}), Subject("SIM:0")
+    without = [op for op in ops if not any(runs(on, op, sample) for sample in tried(on, op))]
+    assert [op for op in without if not is_of_things(on.host.registries.ops.get(op))] == []
 
 
-def usual_type(op):
-    """float32, or the first type that the op takes; None for an op that has no choice."""
-    name = varied_type(op)
-    allowed = op.attrs[name].allowed if name else ()
-    return None if name is None else allowed[0] if allowed and dtypes.float32 not in allowed else dtypes.float32
+def is_of_things(op):
+    """Whether it takes or gives what only other ops of a session make."""
+    return any(arg.dtype in (dtypes.resource, dtypes.variant) for arg in (*op.inputs, *op.outputs))
+
+
+def tried(on, op):
+    """The samples of an op, in the first types first."""
+    definition = on.host.registries.ops.get(op)
+    name, rule = varied_type(definition), on.host.registries.ops.metadata(definition)
+    types = [None] if name is None else sorted(definition.attrs[name].allowed or dtypes.ALL, key=lambda d: d.number)
+    for dtype in types:
+        if dtype is None or dtype in fixed_size_types():
+            yield from samples(definition, dtype, rule.values if rule else ())
+
+
+@pytest.mark.parametrize(("op", "dtype", "first"), [
+    ("InvertPermutation", dtypes.int64, [3, 4, 0, 2, 1]),
+    ("AsString", dtypes.float64, [1.5, np.float32(3.14159)]), ("AsString", dtypes.int8, [6, 13]),
+    ("AsString", dtypes.bool_, [False, True]), ("AsString", dtypes.named("complex64"), [1.5, np.float32(3.14159)]),
+    ("BroadcastArgs", dtypes.int64, [2, 3]),  # nothing is recorded but an error: as BroadcastGradientArgs
+])
+def test_recorded_cases_are_samples_in_other_types(op, dtype, first):
+    definition = Subject("CPU:0").host.registries.ops.get(op)
+    attrs, inputs = next(calls(definition, varied_type(definition), dtype))
+    assert attrs.keys() == definition.attrs.keys()
+    assert [x.dtype for x in inputs] == [t.dtype.numpy for t in definition.expand_inputs(attrs)]
+    assert inputs[0].reshape(-1).tolist() == first
+
+
+@pytest.mark.parametrize("op", ["Shape", "BroadcastArgs"])
+def test_what_is_known_before_the_run_tells_nothing_of_a_kernel(op):
+    with pytest.raises(NotApplicable, match="no kernel is called"):
+        weft_conformance.case(f"kernels.agrees_with_the_cpu[{op}-int32]")("SIM:0")
+
+
+def test_recorded_cases_call_the_kernels_of_the_device(monkeypatch):
+    launched, launch = set(), Driver.launch
+
+    def noted(driver, stream, kernel, arguments):
+        launched.add(kernel.op)
+        launch(driver, stream, kernel, arguments)
+
+    monkeypatch.setattr(Driver, "launch", noted)
+    for op in ("Split", "Sum", "Transpose"):
+        weft_conformance.case(f"kernels.gives_what_tensorflow_gave[{op}]")("SIM:0")
+    assert launched == {"Split", "Sum", "Transpose"}
 
 
 @pytest.mark.parametrize(("device", "outputs", "is_right"), [
@@ -163,9 +206,10 @@ def test_samples_are_arrays_of_the_type_that_was_asked_for():
 
 def runs(on, op, sample):
     try:
-        return bool(apply(on, op, sample, "CPU:0", fed=True))
+        apply(on, op, sample, "CPU:0", frozenset())
     except (Declined, weft.errors.WeftError):
         return False
+    return True
 
 
 @pytest.mark.parametrize(("text", "message"), [

@@ -139,6 +139,9 @@ def test_convolutions_that_are_not_defined_are_refused():
         run("Conv2D", x, w, strides=(2, 1, 1, 1), padding="VALID")
     with pytest.raises(Unimplemented):
         conv(x, random(3, 3, 4, 1), dilations=(2, 2), op="DepthwiseConv2dNative")
+    for strides in ((1, 1, 2, 1), (2, 1, 1, 1), (1, 1, 1, 2)):
+        with pytest.raises(InvalidArgument, match="equal strides"):
+            run("DepthwiseConv2dNative", x, random(3, 3, 4, 1), strides=strides, padding="VALID")
 
 
 @pytest.mark.parametrize(("op", "filters"), [("Conv2D", 4), ("DepthwiseConv2dNative", 2)])

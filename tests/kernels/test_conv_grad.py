@@ -166,3 +166,55 @@ def test_fusions_that_are_not_defined_are_refused():
     for args in ([], [bias, bias], [bias[:2]]):
         with pytest.raises(InvalidArgument):
             fused(x, w, args, ("BiasAdd",))
+
+
+def fused_depthwise(x, w, *args, ops, **attrs):
+    types = {"T": dtypes.of_numpy(x.dtype), "num_args": len(args), "fused_ops": ops, "padding": "VALID"}
+    return run_op("_FusedDepthwiseConv2dNative", [x, w, *args], types | {"strides": (1, 1, 1, 1)} | attrs)[0]
+
+
+DEPTHWISE = {  # computed by TensorFlow 2.21 with oneDNN, without which it has no kernel for it
+    (): [4.25, -4, -3, -.25, 1, -2.5, 3.5, 2.5, -2.75, -2.25, 0, -.25, 5, -3.5, -1.75, 8],
+    ("Relu",): [4.25, 0, 0, 0, 1, 0, 3.5, 2.5, 0, 0, 0, 0, 5, 0, 0, 8],
+    ("Relu6",): [4.25, 0, 0, 0, 1, 0, 3.5, 2.5, 0, 0, 0, 0, 5, 0, 0, 6],
+    ("Elu",): [4.25, -.981684, -.950213, -.221199, 1, -.917915, 3.5, 2.5, -.936072, -.894601, 0, -.221199, 5, -.969803,
+               -.826226, 8],
+    ("_FusedHardSwish",): [4.25, 0, 0, -.114583, .666667, -.208333, 3.5, 2.291667, -.114583, -.28125, 0, -.114583, 5, 0,
+                           -.364583, 8],
+}
+
+
+@pytest.mark.parametrize("activation", DEPTHWISE)
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+def test_a_fused_depthwise_convolution_gives_what_tensorflow_gives(activation, data_format):
+    x = (np.arange(18, dtype=np.float32) * 7 % 11 - 5).reshape(1, 3, 3, 2) / 4
+    w = (np.arange(16, dtype=np.float32) * 5 % 7 - 3).reshape(2, 2, 2, 2)
+    order, back = ((0, 3, 1, 2), (0, 2, 3, 1)) if data_format == "NCHW" else ((0, 1, 2, 3),) * 2
+    got = fused_depthwise(np.ascontiguousarray(x.transpose(order)), w, np.float32([1, -2, .5, 3]),
+                          ops=("BiasAdd", *activation), data_format=data_format)
+    np.testing.assert_allclose(got.transpose(back).reshape(-1), DEPTHWISE[activation], atol=1e-6)
+
+
+def test_a_depthwise_convolution_may_end_with_batch_normalisation_and_a_leaky_activation():
+    x, w = random(1, 4, 4, 2, dtype=np.float16), random(3, 3, 2, 1, dtype=np.float16)
+    y = run("DepthwiseConv2dNative", x, w, strides=(1, 1, 1, 1), padding="VALID").astype(np.float32)
+    scale, offset, mean, variance = np.float16([[1, 2], [3, -1], [0, 5], [1, 3]])
+    got = fused_depthwise(x, w, scale, offset, mean, variance, ops=("FusedBatchNorm", "LeakyRelu"), epsilon=1.0,
+                          leakyrelu_alpha=0.5)
+    want = (y - mean) * scale / np.sqrt(variance.astype(np.float32) + 1) + offset
+    np.testing.assert_allclose(got, np.where(want < 0, want / 2, want), rtol=1e-3)
+
+
+def test_fused_depthwise_convolutions_that_are_not_defined_are_refused():
+    x, w, bias = (random(*s, dtype=np.float32) for s in ((1, 4, 4, 2), (1, 1, 2, 2), (4,)))
+    for ops in ((), ("Relu",), ("BiasAdd", "Tanh")):
+        with pytest.raises(Unimplemented, match="Fusion is not implemented"):
+            fused_depthwise(x, w, bias, ops=ops)
+    for args in ((), (bias, bias), (bias[:2],)):
+        with pytest.raises(InvalidArgument):
+            fused_depthwise(x, w, *args, ops=("BiasAdd",))
+
+
+def test_a_fused_depthwise_convolution_of_no_taps_is_its_bias():
+    x, w, bias = (random(*s, dtype=np.float32) for s in ((1, 4, 4, 2), (0, 1, 2, 2), (4,)))
+    np.testing.assert_array_equal(fused_depthwise(x, w, bias, ops=("BiasAdd",)), np.broadcast_to(bias, (1, 5, 4, 4)))

@@ -86,6 +86,8 @@ def test_overlaps_may_be_given():
     overlaps = np.array([[1, 0.6, 0], [0.6, 1, 0.2], [0, 0.2, 1]], F32)
     inputs = [overlaps, np.array([3, 2, 1], F32), np.array(9, np.int32), F32(0.5), F32(0)]
     assert run_op("NonMaxSuppressionWithOverlaps", inputs, {})[0].tolist() == [0, 2]
+    inputs[3] = F32(np.nan)  # recorded: with this nothing is alike enough not to be
+    assert run_op("NonMaxSuppressionWithOverlaps", inputs, {})[0].tolist() == [0]
 
 
 @pytest.mark.parametrize("pad_per_class", [False, True])

@@ -71,6 +71,18 @@ def test_a_maximum_across_the_depth_takes_neighbouring_channels():
     np.testing.assert_array_equal(got.reshape(-1), np.array([1, NAN, -INF], np.float32))
 
 
+@pytest.mark.parametrize(("ksize", "strides", "shape", "first"), [  # recorded
+    ((1, 2, 2, 1), (1, 2, 2, 3), (1, 2, 2, 2), [12, 13, 16, 17]),
+    ((1, 1, 1, 1), (1, 1, 1, 2), (1, 5, 5, 2), [0, 1, 2, 3]),
+    ((1, 1, 1, 2), (1, 2, 2, 2), (1, 5, 5, 1), [1, 3, 5, 7]),
+])
+def test_strides_count_where_there_is_a_window(ksize, strides, shape, first):
+    got = run("MaxPool", np.arange(50, dtype=np.float32).reshape(1, 5, 5, 2), ksize=ksize, strides=strides,
+              padding="VALID")
+    assert got.shape == shape
+    assert got.reshape(-1)[:4].tolist() == first
+
+
 def test_pooling_that_is_not_defined_is_refused():
     x = random(1, 3, 3, 2)
     with pytest.raises(InvalidArgument):
@@ -183,3 +195,53 @@ def test_a_window_that_is_a_little_longer_than_the_image_has_no_place():
     assert pool("MaxPool", x, (4, 1)).shape == (2, 0, 5, 2)
     assert pool("AvgPool", x, (4, 1)).shape == (2, 0, 5, 2)
     assert pool("MaxPool", random(2, 3, 5, 0), (2, 2)).shape == (2, 2, 4, 0)
+
+
+def norm_ex(x, *sides, constants=None, **attrs):
+    vectors = np.float32([[1, 2, .5, -1], [0, 1, -1, .5], [.5, 0, 1, -1], [1, 4, .25, 2]] if constants is None
+                         else constants)
+    types = {"T": dtypes.of_numpy(x.dtype), "U": dtypes.float32, "num_side_inputs": len(sides)}
+    return run_op("_FusedBatchNormEx", [x, *vectors, *sides],
+                  types | {"activation_mode": "Relu", "is_training": False, "epsilon": .5} | attrs)
+
+
+NORMALISED = {  # by TensorFlow 2.21 with oneDNN, without which it has no kernel for it: of constants, of the batch
+    False: [[0, 2.88562, 0, 0, .40825, 0, .73205, 0, 0, 3.82843, 0, 3.02982, 1.22474, 0, 1.3094, 0, 0, 4.77124, 0,
+             2.39737, 2.04124, .05719, 0, 0], [.5, 0, 1, -1], [1, 4, .25, 2]],
+    True: [[0, 2.10158, 0, 0, .62725, 0, 0, .45249, 0, 2.83597, 0, 1.87783, .94088, 0, 0, .16742, 0, 3.57036, 0,
+            1.59276, 1.2545, 0, 0, 0], [-1, .5, .16667, -.16667], [11.6, 8.3, 14.16667, 14.16667]],
+}
+
+
+@pytest.mark.parametrize("is_training", [False, True])
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+@pytest.mark.parametrize(("dtype", "atol"), [(np.float32, 1e-5), (ml_dtypes.bfloat16, 2e-2)])
+def test_batch_normalisation_with_an_activation_gives_what_tensorflow_gives(is_training, data_format, dtype, atol):
+    x = (np.arange(24) * 7 % 11 - 5).astype(dtype).reshape(1, 2, 3, 4)
+    order, back = ((0, 3, 1, 2), (0, 2, 3, 1)) if data_format == "NCHW" else ((0, 1, 2, 3),) * 2
+    y, mean, variance, *_ = norm_ex(np.ascontiguousarray(x.transpose(order)), data_format=data_format,
+                                    is_training=is_training)
+    assert y.dtype == dtype
+    for got, want in zip((y.transpose(back).reshape(-1), mean, variance), NORMALISED[is_training], strict=True):
+        np.testing.assert_allclose(got.astype(np.float32), want, atol=atol)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_a_side_input_is_added_before_the_activation_and_rounded_with_it(dtype):
+    x, side = random(2, 2, 2, 4, dtype=dtype), np.full((2, 2, 2, 4), .0004, dtype)
+    ones = np.stack([np.ones(4), np.ones(4), np.zeros(4), np.full(4, .5)])
+    total = x.astype(np.float32) + 1 + side.astype(np.float32)
+    got = norm_ex(x, side, constants=ones, activation_mode="Identity")[0]
+    np.testing.assert_array_equal(got, total.astype(dtype))
+    np.testing.assert_array_equal(norm_ex(x, side, constants=ones)[0], np.maximum(total, 0).astype(dtype))
+
+
+def test_fused_batch_normalisations_that_are_not_defined_are_refused():
+    x = random(1, 2, 2, 4)
+    for sides, attrs in (((x, x), {}), ((x[:, :1],), {}), ((), {"activation_mode": "Elu"})):
+        with pytest.raises(InvalidArgument):
+            norm_ex(x, *sides, **attrs)
+    with pytest.raises(InvalidArgument, match="divisible by 4"):
+        norm_ex(random(1, 2, 2, 2), constants=np.ones((4, 2)))
+    with pytest.raises(InvalidArgument):
+        norm_ex(random(1, 2, 2, 2, 4))

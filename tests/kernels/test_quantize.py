@@ -47,6 +47,12 @@ def test_ties_go_to_the_even_step_or_up():
     assert up.tolist() == [1, 2, 0, -1, 3]
 
 
+@pytest.mark.parametrize("ends", [(np.nan, 1), (0, np.nan), (1, 0)])
+def test_a_range_that_is_given_has_two_ends_in_order(ends):
+    with pytest.raises(InvalidArgument, match="Invalid range"):
+        run("QuantizeAndDequantizeV2", np.float32([1]), *map(np.float32, ends), range_given=True)
+
+
 def test_a_range_per_axis_is_that_of_each_slice():
     x = np.random.default_rng(0).normal(size=(3, 4, 2)).astype(np.float32)
     none, bits = np.zeros(4, np.float32), np.int32(4)

@@ -152,3 +152,15 @@ def test_unknown_lengths_stay_unknown():
     got = RULES["ResizeBilinear"].function(attrs, images, size)
     assert (got.dtype, got.shape) == (dtypes.float32, (None, None, None, 3))
     assert RULES["ResizeNearestNeighbor"].function(attrs, info(dtypes.uint8, None), size).shape == (None,) * 4
+
+
+@pytest.mark.parametrize("op", ["ResizeBilinearGrad", "ResizeBicubicGrad"])
+def test_there_is_no_gradient_for_images_without_pixels_but_for_no_images(op):
+    def gradient(grads, original):
+        inputs = [np.ones(grads, np.float32), np.ones(original, np.float32)]
+        return run_op(op, inputs, {"T": dtypes.float32})[0]
+
+    for original in ((1, 0, 0, 2), (1, 3, 0, 2)):
+        with pytest.raises(InvalidArgument, match="original dimensions must be positive"):
+            gradient((1, 2, 2, 2), original)
+    assert gradient((0, 2, 2, 2), (0, 3, 3, 2)).shape == (0, 3, 3, 2)

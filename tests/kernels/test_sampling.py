@@ -77,6 +77,12 @@ def test_infinitely_far_is_outside():
     assert project(RAMP, [[1, 0, 0, 0, 1, 0, -1, 0]], (1, 2), 7).reshape(-1).tolist() == [0, 7]
 
 
+def test_indices_of_boxes_are_looked_at_before_the_boxes():
+    inputs = [np.zeros((1, 2, 2, 1), np.float32), np.full((1, 4), np.nan, np.float32), np.int32([4]), np.int32([2, 2])]
+    with pytest.raises(OutOfRange):
+        run_op("CropAndResize", inputs, {"T": dtypes.float32})
+
+
 def test_projections_that_are_not_defined_are_refused():
     for transforms, size, attrs in ((moved(0, 0) * 2, (2, 2), {}), ([[1, 0]], (2, 2), {}), (moved(0, 0), (0, 2), {}),
                                     (moved(0, 0), (2, 2), {"fill_mode": "MIRROR"}),

@@ -124,6 +124,13 @@ def test_sparse_tensors_that_do_not_fit_are_refused(op, inputs, reason):
         call(op, *inputs)
 
 
+def test_indices_are_not_looked_at_where_there_is_nothing_to_multiply():
+    outside = (np.int64([[5, 5]]), np.float32([1]))
+    for shape, dense in (((2, 2), (2, 0)), ((2, 0), (0, 3)), ((0, 2), (2, 3))):
+        got = call("SparseTensorDenseMatMul", *outside, np.int64(shape), np.ones(dense, np.float32))
+        same(got, np.zeros((shape[0], dense[1]), np.float32))
+
+
 def test_lengths_of_the_dense_shape_are_known_where_it_is():
     indices, values = info(dtypes.int64, (None, 2)), info(dtypes.float32, (None,))
     to_dense, scalar = RULES["SparseToDense"].function, info(dtypes.float32, ())

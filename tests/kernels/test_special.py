@@ -51,6 +51,7 @@ def test_the_error_functions_at_their_ends(dtype):
     ("Polygamma", [[1, 0, 2, 0.5, -1], [1, 1, 1, 1, 1]],
      [math.pi**2 / 6, -np.euler_gamma, -2.4041138063191886, NAN, NAN]),
     ("Zeta", [[2, INF, 3, 2], [1, 2, -1, -1]], [math.pi**2 / 6, 0, NAN, INF]),
+    ("Zeta", [[INF, INF, INF, 1e30, 1e18, -INF], [0.5, 1, -1.5, 2, -2, 2]], [INF, 1, INF, 0, INF, NAN]),
     ("Igamma", [[1, 0, 0, -1], [1, 1, 0, 2]], [1 - math.exp(-1), NAN, 0, NAN]),
     ("Igammac", [[1, 0, INF], [1, 1, INF]], [math.exp(-1), NAN, 0]),
     ("Erfinv", [[0, 1, -1, 2]], [0, INF, -INF, NAN]), ("Ndtri", [[0.5, 0, 1]], [0, -INF, INF]),

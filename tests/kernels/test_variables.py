@@ -11,8 +11,10 @@ import weft
 from build import const, graph, node
 from weft import dtypes
 from weft.attr_value import ShapeAttr
-from weft.errors import FailedPrecondition, InvalidArgument, NotFound
+from weft.errors import FailedPrecondition, InvalidArgument, NotFound, OutOfRange
+from weft.forked import inherited
 from weft.node import Node
+from weft_cpu.kernels.variable import Variable
 
 NAN = np.nan
 
@@ -170,6 +172,20 @@ def test_a_handle_is_neither_fetched_nor_fed(name: str) -> None:
         session.run("read", {name: np.zeros(())})
 
 
+def test_a_forked_child_may_change_what_its_parent_was_changing() -> None:
+    mine = Variable("v")
+    mine.assign(np.zeros(2))
+
+    def change(old: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        assert mine in inherited
+        mine.forked()
+        mine.assign(old + 1)
+        return mine.value() + 1
+
+    mine.change(change)
+    assert mine.value().tolist() == [2, 2]
+
+
 def test_threads_that_add_to_a_variable_lose_nothing() -> None:
     session = weft.Session(graph(
         handle(), const("x", [0, 0]), const("one", [1, 1]), on("AssignVariableOp", "init", "x"),
@@ -196,3 +212,29 @@ def test_a_handle_passes_through_other_nodes() -> None:
         handle("w"), node("v", "Identity", "w", T=dtypes.resource), on("ReadVariableOp", "read")))
     with pytest.raises(FailedPrecondition, match="'w' is uninitialized"):
         session.run("read")
+
+
+@pytest.mark.parametrize("dtype", [dtypes.int32, dtypes.int64])
+def test_a_variable_counts_up_to_a_limit(dtype: Any) -> None:
+    session = weft.Session(graph(
+        handle(dtype=dtype), const("x", 3, dtype.numpy), on("AssignVariableOp", "assign", "x", dtype=dtype),
+        on("ReadVariableOp", "read", dtype=dtype),
+        Node("next", "ResourceCountUpTo", ("v",), attrs={"limit": 5, "T": dtype})))
+    with pytest.raises(NotFound, match="'v'"):
+        session.run("next")
+    session.run([], targets=["assign"])
+    assert [session.run("next") for _ in range(2)] == [3, 4]
+    with pytest.raises(OutOfRange, match="Reached limit of 5"):
+        session.run("next")
+    assert session.run("read") == 5
+
+
+@pytest.mark.parametrize("shape", [None, (2,)])
+def test_only_scalars_count(shape: Any) -> None:
+    session = weft.Session(graph(
+        handle(dtype=dtypes.int32, shape=shape), const("x", [1, 2], np.int32),
+        on("AssignVariableOp", "assign", "x", dtype=dtypes.int32),
+        Node("next", "ResourceCountUpTo", ("v",), attrs={"limit": 5, "T": dtypes.int32})))
+    session.run([], targets=["assign"])
+    with pytest.raises(InvalidArgument):
+        session.run("next")

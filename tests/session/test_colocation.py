@@ -177,7 +177,7 @@ def test_what_a_step_does_not_need_still_says_where_its_partners_go(tmp_path):
     """As in TensorFlow, which places the whole graph; also where a pass sees only what the step needs."""
     path = tmp_path / "passing.py"
     path.write_text("from weft.api import hookimpl\nWEFT_API = (1, 0)\n@hookimpl\ndef weft_passes(registry):\n"
-                    "    registry.add('nothing', lambda graph: graph, stage='graph')\n")
+                    "    registry.add('nothing', lambda graph, _: graph, stage='graph')\n")
     nodes = [node("a", "Neg", "x", device="EXAMPLE:1"), with_("b", "Neg", "x", to="a")]
     for config in (TWO, TWO | {"plugins": {"load": [str(path)]}}):
         made = weft.Session(graph(placeholder("x", (3,)), *nodes), config)

@@ -67,7 +67,7 @@ def calls(made, *arguments):
     """The result of a run, and its calls: (kernel, the nodes that it does)."""
     metadata = weft.RunMetadata()
     result = made.run(*arguments, options=weft.RunOptions(trace=True), metadata=metadata)
-    return result, [(e.call.op, e.call.attrs.get("_fused", (e.call.node,))) for e in metadata.trace.events]
+    return result, [(e.call.op, e.call.fused or (e.call.node,)) for e in metadata.trace.events]
 
 
 def chain(*last):
@@ -130,6 +130,28 @@ def test_a_head_takes_what_follows_and_where_it_declines_the_rest_stays_together
     result, done = calls(weft.Session(product(rows), config), "m", {"x": x})
     assert result.tolist() == (np.maximum(-x @ [[1, 2], [3, 4]] + [-10, 10], 0) - [-10, 10]).tolist()
     assert done == expected
+
+
+def test_nodes_that_a_pass_has_made_are_fused_too(config, tmp_path):
+    path = tmp_path / "squares.py"
+    path.write_text("""
+from weft.api import hookimpl
+WEFT_API = (1, 0)
+
+def twice_negated(graph, _):
+    node = graph["f"]
+    first, second = (node.replace(name=name, inputs=[source]) for name, source in (("f/1", "e"), ("f/2", "f/1")))
+    return graph.replace(nodes=[first, second, node.replace(inputs=["f/2"])])
+
+@hookimpl
+def weft_passes(registry):
+    registry.add("twice-negated", twice_negated)
+""")
+    session = weft.Session(chain(), {"plugins": {"load": [*config["plugins"]["load"], str(path)]}})
+    result, done = calls(session, "f", {"x": X})
+    assert result.tolist() == WANTED.tolist()
+    assert done == [("Elementwise", ("a", "b", "d", "e", "f/1", "f/2", "f"))]
+    assert {row["node"]: row["fused"] for row in session.placement().table() if row.get("fused")}.keys() >= {"a", "f"}
 
 
 def test_a_bind_that_fails_is_named(config):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 import weft
@@ -170,7 +172,7 @@ from weft.api import hookimpl
 WEFT_API = (1, 0)
 seen = []
 
-def drop_double_negation(graph):
+def drop_double_negation(graph, _):
     seen.append(sorted(graph.nodes))
     changed = []
     for n in graph.nodes.values():
@@ -190,6 +192,52 @@ def weft_passes(registry):
     assert np.array_equal(with_pass.run("b", {"x": X}), X)
     without = weft.Session(nodes, {"plugins": {"load": [str(path)]}, "passes": {"disable": ["double-negation"]}})
     assert [c.op for c in without.prepare("b", ["x"]).program.functions["main"].kernels] == ["Neg", "Neg"]
+
+
+FOLDING = """
+from weft.api import Graph, Node, TensorValue, hookimpl
+WEFT_API = (1, 0)
+kept = []
+
+def fold(graph, context):
+    kept.append(context.kept)
+    known = [n for n in graph if n.op == "Const"]
+    sums = [n for n in graph if n.op == "AddV2" and {i.node for i in n.inputs} <= {c.name for c in known}]
+    values = context.evaluate(Graph([*known, *sums]), [n.name for n in sums])
+    return graph.replace(nodes=[Node(n.name, "Const", attrs={"dtype": TensorValue(v).dtype, "value": TensorValue(v)})
+                                for n, v in zip(sums, values)])
+
+def lose(graph, _):
+    return graph.replace(without=["b"])
+
+@hookimpl
+def weft_passes(registry):
+    registry.add("fold", __name__ + ":fold" if NAMED else fold)
+    registry.add("lose", lose, after=["fold"])
+"""
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_pass_is_told_what_stays_and_may_have_constants_computed(tmp_path, monkeypatch, named):
+    (tmp_path / f"folding{named}.py").write_text(FOLDING.replace("NAMED", str(named)))
+    monkeypatch.syspath_prepend(tmp_path)
+    nodes = graph(placeholder("x", (2,)), const("c", [1, 2]), node("s", "AddV2", "c", "c", device="EXAMPLE:0",
+                                                                   _class=[b"loc:@gone"]), node("b", "AddV2", "x", "s"))
+    config = {"plugins": {"load": [f"folding{named}"]}, "passes": {"disable": ["lose"]}}
+    session = weft.Session(nodes, config)
+    (first, before), (name, after) = session.optimized(["b"], ["x"])
+    assert (first, before["s"].op, name, after["s"].op) == ("", "AddV2", "fold", "Const")
+    assert after["s"].attrs["value"].array().tolist() == [2, 4]
+    assert session.run("b", {"x": [1, 1]}).tolist() == [3, 5]
+    assert sys.modules[f"folding{named}"].kept[-1] == {"x", "b"}
+
+
+def test_a_pass_that_loses_what_is_fetched_is_named(tmp_path):
+    path = tmp_path / "losing.py"
+    path.write_text(FOLDING.replace("NAMED", "False"))
+    session = weft.Session(graph(placeholder("x", (2,)), node("b", "Neg", "x")), {"plugins": {"load": [str(path)]}})
+    with pytest.raises(InvalidArgument, match="pass 'lose' of plugin losing lost the node 'b'"):
+        session.run("b", {"x": [1, 1]})
 
 
 def test_an_allocator_of_a_plugin_is_used_by_config_alone(tmp_path):

@@ -22,10 +22,10 @@ FLOORS = (
     ("graphs", "attr_value checkpoint crc32c function graph graph_order graph_verifier graphdef graphdef_text messages "
                "node saved_model snappy sstable tensor_proto vocabulary wire"),
     ("programs", "host_program program_verifier"),
-    ("passes", "asset_tables captures colocation freeze host_numbers infer inline lower names place prune resolve "
-               "signature_graph"),
+    ("passes", "asset_tables captures colocation freeze host_numbers infer inline lower names optimize place prune "
+               "resolve signature_graph workload"),
     ("running", "running"),
-    ("fronts", "__main__ api cli config config_schema config_sources difference discovery installed model "
+    ("fronts", "__main__ api cli config config_schema config_sources difference discovery evaluation installed model "
                "plugin_module plugin_record program runtime session"),
 )
 FLOOR_OF = {module: number for number, (_, modules) in enumerate(FLOORS) for module in modules.split()}

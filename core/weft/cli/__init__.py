@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 
 from .. import __version__
-from . import diff, explain, inspect, listing, ops, run, settings, translate
+from . import bench, diff, explain, inspect, listing, ops, run, settings, translate
 
 OK, ERROR, USAGE = 0, 1, 2
 INTERRUPTED, UNREAD = 130, 141  # as shells report SIGINT and SIGPIPE
@@ -56,7 +56,7 @@ def _parser() -> ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"weft {__version__}")
     commands = parser.add_subparsers(title="commands", metavar=COMMAND, prog="weft")
-    for module in (run, inspect, explain, diff, listing, ops, settings, translate):
+    for module in (run, inspect, explain, diff, bench, listing, ops, settings, translate):
         module.add(commands)
     return parser
 

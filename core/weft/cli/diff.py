@@ -12,7 +12,6 @@ from .progress import ticking
 if TYPE_CHECKING:
     from ..difference import Difference
     from ..session import Session
-    from ..tensor import TensorMetadata
     from .arguments import Opened
 
 DIFFERENT = 1
@@ -65,26 +64,14 @@ def diff(args: Namespace) -> int:
 def _feeds(
     session: Session, inputs: Sequence[str], fetches: Sequence[str], given: Sequence[str], opened: Opened
 ) -> dict[str, Any]:
-    from .inputs import named, parse, read
+    from .inputs import made_up, named, parse, read
 
     texts = {opened.tensor(name): text for name, text in named([parse(text) for text in given], inputs).items()}
     names = tuple(dict.fromkeys((*inputs, *texts)))
     prepared = session.prepare(fetches, names)
     types = dict(zip(names, prepared.program.functions["main"].arg_metas, strict=True))
-    return {name: read(texts[name], meta, name) if name in texts else _anything(meta, name)
+    return {name: read(texts[name], meta, name) if name in texts else made_up(meta, name)
             for name, meta in types.items()}
-
-
-def _anything(meta: TensorMetadata, name: str) -> Any:
-    """Something to feed to an input that nobody gave. Raises InvalidArgument where that would be a guess."""
-    import numpy as np
-
-    from ..errors import InvalidArgument
-
-    if meta.shape is None or meta.dtype.numpy.kind not in "fciub":
-        raise InvalidArgument(f"input '{name}' is {meta}: give it", hint=f"--input {name}=FILE.npy")
-    shape = [1 if size is None else size for size in meta.shape]
-    return np.random.default_rng(0).random(shape).astype(meta.dtype.numpy)
 
 
 def _row(difference: Difference) -> dict[str, Any]:

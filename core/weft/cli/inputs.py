@@ -68,6 +68,19 @@ def read(text: str, meta: TensorMetadata, name: str) -> Any:
         raise DataLoss(f"'{file.path}' cannot be read: {error}") from error
 
 
+def made_up(meta: TensorMetadata, name: str, batch: int = 1) -> Any:
+    """Something to feed to an input that nobody gave: lengths that are not known are 1, the first dimension `batch`.
+
+    Raises InvalidArgument where that would be a guess.
+    """
+    import numpy as np
+
+    if meta.shape is None or not meta.dtype.itemsize:
+        raise InvalidArgument(f"input '{name}' is {meta}: give it", hint=f"--input {name}=FILE.npy")
+    shape = [(1 if i else batch) if size is None else size for i, size in enumerate(meta.shape)]
+    return np.random.default_rng(0).random(shape).astype(meta.dtype.numpy)
+
+
 def _check(file: _File, text: str, meta: TensorMetadata, name: str) -> None:
     if not file.path.is_file():
         beside = file.path.parent

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .arguments import add_listing, add_model, command, open_graph
+from .arguments import Opened, add_listing, add_model, command, open_graph
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +25,7 @@ LARGEST = 5  # constants that are listed
 def add(commands: Any) -> None:
     parser = command(commands, "inspect", inspect, "show what a model contains: inputs, outputs, ops, constants")
     add_model(parser)
+    parser.add_argument("--passes", action="store_true", help="what each graph pass does to what the outputs need")
     add_listing(parser)
 
 
@@ -51,11 +52,23 @@ def inspect(args: Namespace) -> int:
         "constants": _constants(graph),
         "functions": _functions(graph),
     }
+    if args.passes:
+        found["passes"] = _passes(opened)
     if args.json:
         show_json(found)
     else:
         _tell(found)
     return 0
+
+
+def _passes(opened: Opened) -> list[dict[str, Any]]:
+    from ..model import find_inputs, find_outputs
+    from ..session import Session
+    from .passes import passes
+
+    with Session(opened.graph) as session:
+        fetches = opened.outputs or find_outputs(session)
+        return passes(session, find_inputs(session, fetches), fetches)
 
 
 def _size(path: Path) -> int:
@@ -149,6 +162,10 @@ def _tell(found: dict[str, Any]) -> None:
     if found["functions"]:
         _section(plural(len(found["functions"]), "function"), found["functions"],
                  ("function", "nodes", "inputs", "outputs"))
+    if "passes" in found:
+        from .passes import tell
+
+        tell(found["passes"])
 
 
 def _section(title: str, rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from ..errors import InvalidArgument
 from ..op import Attrs
 from ..tensor import Shape, TensorMetadata, ValueInfo, info, shape_text
 from .rules import rule
-from .shapes import Dims, axis_in, elements_in, same_shape, single, vector, view
+from .shapes import Dims, axis_in, elements_in, ranked, same_shape, single, vector, view
 
 
 @rule("Identity", "PreventGradient", "Snapshot", "StopGradient")
@@ -31,9 +31,17 @@ def placeholder_with_default(attrs: Attrs, x: ValueInfo) -> ValueInfo:
     return info(x.dtype, same_shape((attrs["shape"], x.shape), "the default does not fit the placeholder"))
 
 
-@rule("DeepCopy", "OnesLike", "ZerosLike")
+@rule("DeepCopy", "OnesLike")
 def like(_: Attrs, x: ValueInfo) -> ValueInfo:
     return ValueInfo(x.meta)
+
+
+@rule("ZerosLike")
+def zeros_like(_: Attrs, x: ValueInfo) -> ValueInfo:
+    """Of a variant: what it holds is of the same kind. There is one of them."""
+    if x.dtype is dtypes.variant:
+        ranked(x, 0, "ZerosLike's variant")
+    return ValueInfo(x.meta, handle=x.handle)
 
 
 @rule("EnsureShape")

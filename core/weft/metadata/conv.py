@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..errors import InvalidArgument, Unimplemented
 from ..geometry import first_spatial, spatial_windows
@@ -67,22 +67,33 @@ def depthwise_conv2d(attrs: Attrs, x: ValueInfo, kernel: ValueInfo) -> ValueInfo
 
 
 FUSED_ARGS = {"BiasAdd": 1, "FusedBatchNorm": 4}  # the vectors that the op after the convolution takes
-ACTIVATIONS = ("Elu", "LeakyRelu", "Relu", "Relu6")
+ACTIVATIONS = ("Elu", "LeakyRelu", "Relu", "Relu6", "_FusedHardSwish")
 
 
 @rule("_FusedConv2D")
 def fused_conv2d(attrs: Attrs, x: ValueInfo, kernel: ValueInfo, *args: ValueInfo) -> ValueInfo:
     """A convolution, bias or batch normalisation, and an activation where one follows."""
-    fused = [op.decode() if isinstance(op, bytes) else op for op in attrs["fused_ops"]]
-    if not fused or fused[0] not in FUSED_ARGS or len(fused) > 2 or not {*fused[1:]} <= {*ACTIVATIONS}:
-        raise Unimplemented(f"Fusion is not implemented: [{','.join(fused)}]")
     if attrs["filter_format"] != "HWIO" or attrs["data_format"] == "NCHW_VECT_C":
         raise Unimplemented(f"a fused convolution takes HWIO filters, given {attrs['filter_format']} for "
                             f"{attrs['data_format']}")
-    if attrs["num_args"] != FUSED_ARGS[fused[0]] or len(attrs["TArgs"]) != attrs["num_args"]:
-        raise InvalidArgument(f"Fused Conv2D with {fused[0]} must have {FUSED_ARGS[fused[0]]} extra arguments, "
+    if len(attrs["TArgs"]) != attrs["num_args"]:
+        raise InvalidArgument(f"num_args is {attrs['num_args']}, given {len(attrs['TArgs'])} types of extra arguments")
+    return _fused(attrs, conv2d, x, kernel, args)
+
+
+@rule("_FusedDepthwiseConv2dNative")
+def fused_depthwise_conv2d(attrs: Attrs, x: ValueInfo, kernel: ValueInfo, *args: ValueInfo) -> ValueInfo:
+    return _fused(attrs, depthwise_conv2d, x, kernel, args)
+
+
+def _fused(attrs: Attrs, forward: Forward, x: ValueInfo, kernel: ValueInfo, args: Sequence[ValueInfo]) -> ValueInfo:
+    fused = [op.decode() if isinstance(op, bytes) else op for op in attrs["fused_ops"]]
+    if not fused or fused[0] not in FUSED_ARGS or len(fused) > 2 or not {*fused[1:]} <= {*ACTIVATIONS}:
+        raise Unimplemented(f"Fusion is not implemented: [{','.join(fused)}]")
+    if attrs["num_args"] != FUSED_ARGS[fused[0]]:
+        raise InvalidArgument(f"a convolution fused with {fused[0]} must have {FUSED_ARGS[fused[0]]} extra arguments, "
                               f"given {attrs['num_args']}")
-    output = conv2d(attrs, x, kernel)
+    output = forward(attrs, x, kernel)
     filters = ranked(output, 4, "output")[channels(attrs)]
     for arg in args[: attrs["num_args"]]:
         filters = same_dim(filters, ranked(arg, 1, "an extra argument")[0], "the filters and an extra argument")

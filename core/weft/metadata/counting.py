@@ -6,7 +6,7 @@ from ..errors import InvalidArgument
 from ..op import Attrs
 from ..tensor import ValueInfo, info, shape_text
 from .rules import rule
-from .shapes import ranked, same_dim, same_shape, single
+from .shapes import amount, ranked, same_dim, same_shape
 
 
 @rule("Bincount", values=("size",))
@@ -14,7 +14,7 @@ def bincount(_: Attrs, arr: ValueInfo, size: ValueInfo, weights: ValueInfo) -> V
     """Weights are as many as the elements, in whatever shape, or none."""
     if weights.meta.is_static and weights.size and arr.meta.is_static:
         same_dim(arr.size, weights.size, "the numbers of elements and of weights")
-    return info(weights.dtype, (_size(size),))
+    return info(weights.dtype, (amount(size, "size"),))
 
 
 @rule("DenseBincount", values=("size",))
@@ -23,24 +23,14 @@ def dense_bincount(_: Attrs, x: ValueInfo, size: ValueInfo, weights: ValueInfo) 
         raise InvalidArgument(f"input must be at most rank 2, given {shape_text(x.shape)}")
     if weights.meta.is_static and weights.size:
         same_shape((x.shape, weights.shape), "weights must have the shape of the input, or be empty")
-    count = _size(size)
+    count = amount(size, "size")
     if x.shape is None or count is None:
         return info(weights.dtype, None if x.rank is None else (None,) * max(x.rank, 1))
     return info(weights.dtype, (*x.shape[:-1], count))
-
-
-def _size(size: ValueInfo) -> int | None:
-    known = single(size, "size")
-    if known is not None and known < 0:
-        raise InvalidArgument(f"size must be non-negative, got {known}")
-    return known
 
 
 @rule("HistogramFixedWidth", values=("nbins",))
 def histogram(attrs: Attrs, _values: ValueInfo, value_range: ValueInfo, nbins: ValueInfo) -> ValueInfo:
     (length,) = ranked(value_range, 1, "value_range")
     same_dim(length, 2, "the length of value_range and 2")
-    count = single(nbins, "nbins")
-    if count is not None and count <= 0:
-        raise InvalidArgument(f"nbins must be a positive number, got {count}")
-    return info(attrs["dtype"], (count,))
+    return info(attrs["dtype"], (amount(nbins, "nbins", least=1),))

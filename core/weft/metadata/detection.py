@@ -7,7 +7,7 @@ from ..errors import InvalidArgument
 from ..op import Attrs
 from ..tensor import ValueInfo, info, shape_text
 from .rules import rule
-from .shapes import ranked, same_dim, single
+from .shapes import amount, ranked, same_dim
 
 
 @rule(
@@ -23,19 +23,12 @@ def non_max_suppression(
     same_dim(count, ranked(scores, 1, "scores")[0], "the rows of boxes and the elements of scores")
     for x, name in zip(thresholds, ("iou_threshold", "score_threshold", "soft_nms_sigma"), strict=False):
         ranked(x, 0, name)
-    length = _most(most)
+    length = amount(most, "max_output_size")
     selected = info(dtypes.int32, (length if attrs.get("pad_to_max_output_size") else None,))
     if "pad_to_max_output_size" not in attrs:
         return (selected,)
     selected_scores = (info(scores.dtype, selected.shape),) if len(thresholds) == 3 else ()
     return (selected, *selected_scores, info(dtypes.int32, ()))
-
-
-def _most(size: ValueInfo) -> int | None:
-    most = single(size, "max_output_size")
-    if most is not None and most < 0:
-        raise InvalidArgument(f"max_output_size must be non-negative, given {most}")
-    return most
 
 
 @rule("NonMaxSuppressionWithOverlaps", values=("max_output_size",))
@@ -45,7 +38,7 @@ def non_max_suppression_with_overlaps(
     rows, columns = ranked(overlaps, 2, "overlaps")
     count = same_dim(rows, columns, "the sides of overlaps, which is square,")
     same_dim(count, ranked(scores, 1, "scores")[0], "the rows of overlaps and the elements of scores")
-    _most(most)
+    amount(most, "max_output_size")
     for x, name in zip(thresholds, ("overlap_threshold", "score_threshold"), strict=True):
         ranked(x, 0, name)
     return info(dtypes.int32, (None,))
@@ -65,19 +58,12 @@ def combined_non_max_suppression(
         same_dim(sets, classes, "the third dimension of boxes, unless it is 1, and the number of classes")
     for x, name in zip(thresholds, ("iou_threshold", "score_threshold"), strict=True):
         ranked(x, 0, name)
-    most = _positive(total, "max_total_size")
-    each = _positive(per_class, "max_output_size_per_class")
+    most = amount(total, "max_total_size", least=1)
+    each = amount(per_class, "max_output_size_per_class", least=1)
     if attrs["pad_per_class"]:
         most = None if most is None or each is None or classes is None else min(most, each * classes)
     floats = (info(dtypes.float32, (batch, most, *last)) for last in ((4,), (), ()))
     return (*floats, info(dtypes.int32, (batch,)))
-
-
-def _positive(x: ValueInfo, name: str) -> int | None:
-    number = single(x, name)
-    if number is not None and number <= 0:
-        raise InvalidArgument(f"{name} must be positive, given {number}")
-    return number
 
 
 @rule("DrawBoundingBoxes", "DrawBoundingBoxesV2")

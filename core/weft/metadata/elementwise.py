@@ -12,7 +12,7 @@ from ..geometry import broadcast_shapes, shapes_fit
 from ..op import Attrs, MetadataFunction
 from ..tensor import Shape, TensorMetadata, ValueInfo, info, shape_text
 from .rules import rule
-from .shapes import elements_in, same_shape
+from .shapes import elements_in, ranked, same_shape
 from .values import Array, fold
 
 FOLDING = {
@@ -104,7 +104,23 @@ def complex_(attrs: Attrs, real: ValueInfo, imag: ValueInfo) -> ValueInfo:
 
 @rule("AddN")
 def add_n(_: Attrs, *xs: ValueInfo) -> ValueInfo:
-    return info(xs[0].dtype, same_shape([x.shape for x in xs], "inputs must have the same shape"))
+    shape = same_shape([x.shape for x in xs], "inputs must have the same shape")
+    if xs[0].dtype is not dtypes.variant:
+        return info(xs[0].dtype, shape)
+    for x in xs:
+        ranked(x, 0, "AddN's variant")
+    return ValueInfo(TensorMetadata(dtypes.variant, ()), handle=_held_by_all(xs))
+
+
+def _held_by_all(xs: tuple[ValueInfo, ...]) -> tuple[TensorMetadata, ...] | None:
+    """What things that are added hold, where each says it."""
+    held = [meta for x in xs for meta in x.handle or ()]
+    if len(held) != len(xs):
+        return None
+    if len({meta.dtype for meta in held}) > 1:
+        raise InvalidArgument(f"what is added holds different types: {', '.join(meta.dtype.name for meta in held)}")
+    shape = same_shape([meta.shape for meta in held], "what is added must hold tensors of one shape")
+    return (TensorMetadata(held[0].dtype, shape),)
 
 
 @rule("AccumulateNV2")

@@ -6,7 +6,7 @@ from ..errors import InvalidArgument
 from ..op import Attrs
 from ..tensor import ValueInfo, info
 from .rules import rule
-from .shapes import ranked, shape_in, single
+from .shapes import amount, ranked, shape_in
 
 
 @rule("Empty", values=("shape",))
@@ -16,13 +16,11 @@ def empty(attrs: Attrs, shape: ValueInfo) -> ValueInfo:
 
 @rule("OneHot", values=("depth",))
 def one_hot(attrs: Attrs, indices: ValueInfo, depth: ValueInfo, on: ValueInfo, off: ValueInfo) -> ValueInfo:
-    length, axis = single(depth, "depth"), attrs["axis"]
+    length, axis = amount(depth, "depth"), attrs["axis"]
     ranked(on, 0, "on_value")
     ranked(off, 0, "off_value")
     if axis < -1:
         raise InvalidArgument(f"axis must be >= -1, given {axis}")
-    if length is not None and length < 0:
-        raise InvalidArgument(f"depth must be non-negative, got: {length}")
     if indices.shape is None:
         return info(on.dtype, None)
     if axis > len(indices.shape):
@@ -35,7 +33,4 @@ def one_hot(attrs: Attrs, indices: ValueInfo, depth: ValueInfo, on: ValueInfo, o
 def lin_space(_: Attrs, start: ValueInfo, stop: ValueInfo, num: ValueInfo) -> ValueInfo:
     ranked(start, 0, "start")
     ranked(stop, 0, "stop")
-    count = single(num, "num")
-    if count is not None and count < 1:
-        raise InvalidArgument(f"Requires num > 0: {count}")
-    return info(start.dtype, (count,))
+    return info(start.dtype, (amount(num, "num", least=1),))

@@ -56,6 +56,22 @@ def fused_batch_norm_v3(attrs: Attrs, x: ValueInfo, *parameters: ValueInfo) -> t
     return (*fused_batch_norm(attrs, x, *parameters), info(parameters[0].dtype, ()))
 
 
+@rule("_FusedBatchNormEx")
+def fused_batch_norm_ex(attrs: Attrs, x: ValueInfo, *others: ValueInfo) -> tuple[ValueInfo, ...]:
+    """Batch normalisation, perhaps a tensor of the same shape that is added, perhaps an activation."""
+    ranked(x, 4, "x")
+    if attrs["activation_mode"] not in ("Identity", "Relu"):
+        raise InvalidArgument(f"Unsupported activation mode: {attrs['activation_mode']}")
+    if attrs["num_side_inputs"] > 1:
+        raise InvalidArgument("FusedBatchNorm accepts at most one side input.")
+    y, *statistics = fused_batch_norm_v3(attrs, x, *others[:4])
+    channels = statistics[0].shape
+    if channels is not None and channels[0] is not None and channels[0] % 4:
+        raise InvalidArgument(f"channel dimension must be divisible by 4, but is {channels[0]}")
+    shapes = [y.shape, *(side.shape for side in others[4:])]
+    return (info(y.dtype, same_shape(shapes, "side_input must have the shape of x")), *statistics)
+
+
 @rule("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
 def fused_batch_norm_gradient(
     attrs: Attrs, gradient: ValueInfo, x: ValueInfo, *parameters: ValueInfo

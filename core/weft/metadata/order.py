@@ -8,7 +8,7 @@ from ..errors import InvalidArgument
 from ..op import Attrs
 from ..tensor import Shape, ValueInfo, info, shape_text
 from .rules import rule
-from .shapes import ranked, same_dim, single
+from .shapes import amount, ranked, same_dim, single
 
 
 @rule("TopK")
@@ -36,9 +36,7 @@ def _largest(x: ValueInfo, k: int | None, index_type: DType) -> tuple[ValueInfo,
 
 @rule("NthElement", values=("n",))
 def nth_element(_: Attrs, x: ValueInfo, n: ValueInfo) -> ValueInfo:
-    rows, place = _rows(x, "input"), single(n, "n")
-    if place is not None and place < 0:
-        raise InvalidArgument(f"n must be non-negative, got {place}")
+    rows, place = _rows(x, "input"), amount(n, "n")
     if x.shape is not None and place is not None and (columns := x.shape[-1]) is not None and columns <= place:
         raise InvalidArgument(f"input must have last dimension > n = {place}, given {shape_text(x.shape)}")
     return info(x.dtype, rows)

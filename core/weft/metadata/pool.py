@@ -24,14 +24,16 @@ def pool3d(attrs: Attrs, x: ValueInfo) -> ValueInfo:
 
 
 def _pooled(attrs: Attrs, lengths: Dims) -> Dims:
+    """Strides count where there is a window only: along the spatial dimensions, or across the depth."""
     taps, first, c = attrs["ksize"], first_spatial(attrs["data_format"]), channels(attrs)
     _check_taps(taps, len(lengths))
     spatial = slice(first, first + len(lengths) - 2)
     for pad, taken in zip(attrs.get("explicit_paddings", ())[2 * first :], (0, 0, 1, 1), strict=False):
         if pad >= taps[first + taken]:
             raise InvalidArgument(f"padding {pad} needs to be smaller than the window size {taps[first + taken]}")
-    shape = slid(attrs, lengths, taps[spatial], None)
-    depth = window(lengths[c], taps[c], attrs["strides"][c]).size
+    shape, depth = slid(attrs, lengths, taps[spatial], None), lengths[c]
+    if taps[c] > 1:
+        shape, depth = lengths, window(depth, taps[c], attrs["strides"][c]).size
     return (*shape[:c], depth, *shape[c + 1 :])
 
 

@@ -8,7 +8,7 @@ from ..errors import InvalidArgument
 from ..op import Attrs
 from ..tensor import ValueInfo, info, shape_text
 from .rules import rule
-from .shapes import Dims, elements_in, ranked, same_shape, single, vector
+from .shapes import Dims, amount, elements_in, ranked, same_dim, same_shape, single, vector
 
 KEY, COUNTER, SEED = (1,), (2,), (2,)
 MOST_ELEMENTS = 2**63 - 1
@@ -79,9 +79,7 @@ def algorithm(_: Attrs) -> ValueInfo:
 @rule("Multinomial", values=("num_samples",))
 def multinomial(attrs: Attrs, logits: ValueInfo, num_samples: ValueInfo) -> ValueInfo:
     batch, classes = ranked(logits, 2, "logits")
-    count = single(num_samples, "num_samples")
-    if count is not None and count < 0:
-        raise InvalidArgument(f"num_samples should be non-negative, got {count}")
+    count = amount(num_samples, "num_samples")
     if classes == 0:
         raise InvalidArgument("num_classes should be positive, got 0")
     return info(attrs["output_dtype"], (batch, count))
@@ -96,3 +94,33 @@ def stateless_multinomial(attrs: Attrs, logits: ValueInfo, num_samples: ValueInf
 @rule("RandomShuffle")
 def random_shuffle(_: Attrs, value: ValueInfo) -> ValueInfo:
     return ValueInfo(value.meta)
+
+
+@rule("LogUniformCandidateSampler", "UniformCandidateSampler")
+def candidates(attrs: Attrs, true_classes: ValueInfo) -> tuple[ValueInfo, ...]:
+    batch, count = ranked(true_classes, 2, "true_classes")
+    if count not in (None, attrs["num_true"]):
+        raise InvalidArgument(f"true_classes must have num_true columns, expected: {count} was: {attrs['num_true']}")
+    if attrs["unique"] and attrs["num_sampled"] > attrs["range_max"]:
+        raise InvalidArgument("Sampler's range is too small.")
+    sampled = (attrs["num_sampled"],)
+    true = (batch, attrs["num_true"])
+    return info(dtypes.int64, sampled), info(dtypes.float32, true), info(dtypes.float32, sampled)
+
+
+@rule("SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2")
+def distorted_box(attrs: Attrs, size: ValueInfo, boxes: ValueInfo, *covered: ValueInfo) -> tuple[ValueInfo, ...]:
+    same_dim(ranked(size, 1, "image_size")[0], 3, "the elements of image_size and 3")
+    same_dim(ranked(boxes, 3, "bounding_boxes")[2], 4, "the last dimension of bounding_boxes and 4")
+    for x in covered:
+        ranked(x, 0, "min_object_covered")
+    for name, what in (("aspect_ratio_range", "Aspect ratio range"), ("area_range", "Area range")):
+        if len(attrs[name]) != 2:
+            raise InvalidArgument(f"{what} field must specify 2 dimensions")
+        if not min(attrs[name]) > 0:
+            raise InvalidArgument(f"{what} must be non-negative: {list(attrs[name])}")
+    if not max(attrs["area_range"]) <= 1:
+        raise InvalidArgument(f"Area range must be less then or equal to 1.0: {list(attrs['area_range'])}")
+    if attrs["max_attempts"] < 1:
+        raise InvalidArgument(f"Max attempts must be non-negative: {attrs['max_attempts']}")
+    return info(size.dtype, (3,)), info(size.dtype, (3,)), info(dtypes.float32, (1, 1, 4))

@@ -80,6 +80,8 @@ def resize_grad(attrs: Attrs, grads: ValueInfo, original: ValueInfo) -> ValueInf
     _check_centers(attrs)
     batch, _, _, channels = _images(grads, "input_grad")
     _, height, width, _ = ranked(original, 4, "original_image")
+    if 0 in (height, width):
+        raise InvalidArgument(f"original dimensions must be positive, given {shape_text(original.shape)}")
     return info(original.dtype, (batch, height, width, channels))
 
 

@@ -6,7 +6,7 @@ from ..errors import InvalidArgument
 from ..op import Attrs
 from ..tensor import Shape, ValueInfo, info, shape_text
 from .rules import rule
-from .shapes import ranked, same_dim, same_shape, single
+from .shapes import amount, ranked, same_dim, same_shape
 
 SPARSE = ("SparseSegmentMean", "SparseSegmentSqrtN", "SparseSegmentSum")
 
@@ -22,7 +22,7 @@ def segment(_: Attrs, data: ValueInfo, segment_ids: ValueInfo) -> ValueInfo:
 
 @rule("UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd", "UnsortedSegmentSum", values=("num_segments",))
 def unsorted_segment(_: Attrs, data: ValueInfo, segment_ids: ValueInfo, num_segments: ValueInfo) -> ValueInfo:
-    count = _count(num_segments)
+    count = amount(num_segments, "num_segments")
     if data.shape is None or segment_ids.shape is None:
         return info(data.dtype, None)
     lead = data.shape[: len(segment_ids.shape)]
@@ -42,7 +42,7 @@ def sparse_segment_with_count(
     attrs: Attrs, data: ValueInfo, indices: ValueInfo, segment_ids: ValueInfo, num_segments: ValueInfo
 ) -> ValueInfo:
     sparse_segment(attrs, data, indices, segment_ids)
-    return info(data.dtype, _rows(_count(num_segments), _row(data)))
+    return info(data.dtype, _rows(amount(num_segments, "num_segments"), _row(data)))
 
 
 def _row(data: ValueInfo) -> Shape:
@@ -53,10 +53,3 @@ def _row(data: ValueInfo) -> Shape:
 
 def _rows(count: int | None, row: Shape) -> Shape:
     return None if row is None else (count, *row)
-
-
-def _count(num_segments: ValueInfo) -> int | None:
-    count = single(num_segments, "num_segments")
-    if count is not None and count < 0:
-        raise InvalidArgument(f"num_segments must be non-negative, given {count}")
-    return count

@@ -34,6 +34,14 @@ def single(x: ValueInfo, name: str, *, most_rank: int = 0) -> int | None:
     return known[0] if known else None
 
 
+def amount(x: ValueInfo, name: str, *, least: int = 0) -> int | None:
+    """As `single`, of an input that says how many of something there are: none, or one, at least."""
+    known = single(x, name)
+    if known is not None and known < least:
+        raise InvalidArgument(f"{name} must be {'positive' if least else 'non-negative'}, got {known}")
+    return known
+
+
 def vector(x: ValueInfo, name: str) -> Dims | None:
     """The elements of an integer input that must be a vector; None where even its length is unknown."""
     (length,) = ranked(x, 1, name)

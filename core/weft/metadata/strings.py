@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from .. import dtypes
-from ..errors import InvalidArgument, OutOfRange
+from ..errors import InvalidArgument, OutOfRange, Unimplemented
 from ..geometry import broadcast_shapes
 from ..op import Attrs
 from ..tensor import ValueInfo, info, shape_text
 from .rules import rule
-from .shapes import ranked, same_dim, same_shape, single
+from .shapes import amount, ranked, same_dim, same_shape
 
 FILLS = ("", " ", "+", "-", "0", "#")
+STREAMS = ("stdout", "stderr", "log(info)", "log(warning)", "log(error)")
 METHODS = ("farmhash64",)
 
 
@@ -144,10 +145,7 @@ def _reduced_axes(axes: list[int], rank: int) -> set[int]:
 
 @rule("UnsortedSegmentJoin", values=("num_segments",))
 def unsorted_segment_join(_: Attrs, x: ValueInfo, ids: ValueInfo, count: ValueInfo) -> ValueInfo:
-    segments = single(count, "num_segments")
-    scalar(count, "num_segments")
-    if segments is not None and segments < 0:
-        raise InvalidArgument(f"Number of segments must be non-negative but got {segments}")
+    segments = amount(count, "num_segments")
     if ids.rank == 0:
         raise InvalidArgument("segment_ids must have at least one dimension, given a scalar")
     if x.shape is None or ids.shape is None:
@@ -190,4 +188,20 @@ def sharded(_: Attrs, *xs: ValueInfo) -> ValueInfo:
 @rule("Assert")
 def assert_(_: Attrs, condition: ValueInfo, *__: ValueInfo) -> tuple[ValueInfo, ...]:
     scalar(condition, "condition")
+    return ()
+
+
+@rule("Print")
+def print_(_: Attrs, x: ValueInfo, *__: ValueInfo) -> ValueInfo:
+    return ValueInfo(x.meta, None, x.dims, x.handle)
+
+
+@rule("PrintV2")
+def print_v2(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ...]:
+    stream = attrs["output_stream"]
+    if stream.startswith("file://"):
+        raise Unimplemented(f"PrintV2 to {stream}: a graph writes no files here")
+    if stream not in STREAMS:
+        raise InvalidArgument(f"Unknown output stream: {stream}, Valid streams are: {' '.join(STREAMS)}")
+    scalar(x, "input")
     return ()

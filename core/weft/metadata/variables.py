@@ -70,6 +70,12 @@ def assign(attrs: Attrs, x: ValueInfo, value: ValueInfo) -> tuple[()]:
     return ()
 
 
+@rule("ResourceCountUpTo")
+def count_up_to(attrs: Attrs, x: ValueInfo) -> ValueInfo:
+    same_shape((variable(x, attrs["T"]).shape, ()), "what counts must be a scalar")
+    return info(attrs["T"], ())
+
+
 @rule("ResourceGather")
 def resource_gather(attrs: Attrs, x: ValueInfo, indices: ValueInfo) -> ValueInfo:
     batch = constant_info(np.array(attrs["batch_dims"], np.int32))

@@ -8,7 +8,7 @@ session is closed.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, MutableSequence
 from contextlib import suppress
 from typing import Any
 
@@ -63,6 +63,11 @@ class DeviceMemory:
         for take_back, buffer in buffers:
             if not self._is_closed:
                 take_back(buffer)
+
+    def drain(self, buffers: MutableSequence[Owned]) -> None:
+        """Give back all of them, the newest first; each leaves the list before, so that none is given back twice."""
+        while buffers:
+            self.free([buffers.pop()])
 
     def free_dropped(self) -> None:
         """Give back what those had who have been collected. What a device says to that is no error of who asks."""

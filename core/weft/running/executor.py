@@ -102,8 +102,7 @@ class Executable:
         values = self._finish(frame, step, left) if self.is_asynchronous else registers
         if self._asynchronous:
             frame.context.run(self._synchronize, frame)
-            while frame.lent:
-                self._host.device_memory.free([frame.lent.pop()])
+            self._host.device_memory.drain(frame.lent)
             self._host.device_memory.free_dropped()
         results = self._pick(values)
         if self._copied:

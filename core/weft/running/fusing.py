@@ -107,7 +107,7 @@ def fused_ops(calls: Sequence[Call], metas: Sequence[TensorMetadata]) -> tuple[t
 
 
 def fused_call(fusion: FusionDef, calls: Sequence[Call], inputs: tuple[int, ...]) -> Call:
-    """One call in the place of the last of them; attribute `_fused`: their nodes."""
+    """One call in the place of the last of them: see `Call.fused`."""
     last = calls[-1]
     inner = {register for call in calls for register in call.results}
     after = tuple(dict.fromkeys(r for call in calls for r in call.after if r not in inner))

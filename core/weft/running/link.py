@@ -280,6 +280,8 @@ class Linker:
         frozen = self._frozen.issuperset(call.args)
         if not outputs or all(o.value is not None for o in outputs) or any(i.value is None for i in inputs):
             return outputs
+        if frozen and call.results in self._shared.folded:
+            return tuple(map(constant_info, self._shared.folded[call.results]))
         of_shapes = all(info.dtype.kind in "iub" and info.rank in (0, 1) for info in (*inputs, *outputs))
         binder = self._folder(call) if frozen or of_shapes or self._visible(call) else None
         sized = all(o.meta.is_static and o.dtype.itemsize for o in outputs)
@@ -288,9 +290,7 @@ class Linker:
         limit = max(FOLDED_BYTES, sum(i.meta.nbytes for i in inputs))
         if sum(o.meta.nbytes for o in outputs) > limit:
             return outputs
-        values = self._shared.folded.get(call.results) if frozen else None
-        if values is None:
-            values = _evaluate(binder, inputs, outputs)
+        values = _evaluate(binder, inputs, outputs)
         if values is None:
             return outputs
         if frozen:

@@ -199,8 +199,7 @@ class Step:
             parent.forget(number)
         self._is_over = True
         self._drivers.clear()
-        while self._owned:
-            self.host.device_memory.free([self._owned.pop()])
+        self.host.device_memory.drain(self._owned)
 
     def _cancel_by_parent(self) -> None:
         self.cancel(Cancelled("the run was cancelled"))

@@ -53,8 +53,8 @@ class Trace:
         rows: list[dict[str, Any]] = []
         for number, event in enumerate(self.events):
             args = {"node": event.call.node, "kernel": event.call.code, "device": event.device}
-            if "_fused" in event.call.attrs:
-                args["fused"] = ", ".join(event.call.attrs["_fused"])
+            if event.call.fused:
+                args["fused"] = ", ".join(event.call.fused)
             row = {"name": event.call.op, "cat": event.device, "pid": process, "tid": event.thread, "args": args}
             start, end = event.start_ns / 1000, event.end_ns / 1000
             if event.is_asynchronous:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from operator import mul
 from typing import Any
@@ -163,20 +164,26 @@ def grouped_windows(slide: Sliding, groups: int, padded: Any) -> Any:
 
 
 def depthwise_sliding(b: Bind, shape: tuple[int, ...], kernel: tuple[int, ...]) -> Sliding:
+    batch, *spatial, channels = (b.attrs["strides"][axis] for axis in channels_last(b))
+    if spatial[0] != spatial[1] or (batch, channels) != (1, 1):
+        raise errors.InvalidArgument("depthwise convolution needs equal strides for rows and columns, and none in the "
+                                     f"batch and depth dimensions, given {list(b.attrs['strides'])}")
     slide = sliding(b, shape, kernel)
     if slide.dilations != (1, 1):
         raise errors.Unimplemented(f"depthwise convolution with dilations {slide.dilations} is not implemented")
-    if slide.strides[0] != slide.strides[1]:
-        raise errors.InvalidArgument(f"depthwise convolution needs equal strides, given {slide.strides}")
     return slide
 
 
 def depthwise_conv2d(b: Bind) -> Any:
+    convolved = depthwise_convolved(b)
+    return nothing if b.outputs[0].size == 0 else staged(b, convolved)
+
+
+def depthwise_convolved(b: Bind) -> Attachable:
+    """As `convolved`, of each channel with filters of its own."""
     slide, dtype = depthwise_sliding(b, b.inputs[0].meta.dims, b.inputs[1].meta.dims), compute_dtype(b)
-    if b.outputs[0].size == 0:
-        return nothing
     if 0 in slide.taps:
-        return lambda _x, _w, out: out.fill(0)
+        return Scratched(lambda _, outs: partial(outs[0].fill, 0))
     channels, multiplier = b.inputs[1].meta.dims[2:]
     lanes = channels * multiplier
 
@@ -186,7 +193,7 @@ def depthwise_conv2d(b: Bind) -> Any:
 
     weights = known_weights(b, "cpu/depthwise", lay_out)
     attach = _shifted_rows if slide.strides[1] == 1 else _window_sums
-    return staged(b, Scratched(lambda ins, outs: attach(slide, multiplier, weights, *ins, *outs)))
+    return Scratched(lambda ins, outs: attach(slide, multiplier, weights, *ins[:2], *outs))
 
 
 def _shifted_rows(slide: Sliding, multiplier: int, weights: Callable[[Any], Any], x: Any, w: Any, out: Any) -> Call:

@@ -157,7 +157,7 @@ def non_max_suppression_with_overlaps(b: Bind) -> Run:
         def similarity(i: Array, j: Array) -> Array:
             return overlaps[i, j]
 
-        if np.isfinite(overlaps).all():
+        if np.isfinite(overlaps).all() and not np.isnan(threshold):
             selected = select(candidates(scores, least), most, similarity, threshold)
         else:
             selected, _ = select_softly(scores, least[()], most, similarity, threshold, np.float32(0))

@@ -17,6 +17,7 @@ from .element_types import NUMBERS, zero
 from .known import integers
 
 Run = Callable[..., None]
+Entries = tuple[tuple[int, int], Any]  # the shape of a batch of flat ones, and which elements of each are meant
 TYPES = (*NUMBERS, "bool")
 
 
@@ -58,49 +59,46 @@ def _band(b: Bind) -> tuple[int, int]:
     return k[0], k[-1]
 
 
-def _flat(shape: tuple[int, ...], lead: int) -> tuple[int, int]:
-    """A batch of flat matrices; the batch has `lead` dimensions."""
-    return prod(shape[:lead]), prod(shape[lead:])
+def _on_diagonals(b: Bind, matrices: tuple[int, ...], packed: tuple[int, ...]) -> tuple[Entries, Entries]:
+    """The elements on the diagonals of matrices, given their shape, and where they are in packed diagonals."""
+    cells, slots = _entries(b, *matrices[-2:])
+    lead = len(matrices) - 2
+    batch = prod(matrices[:lead])
+    return ((batch, prod(matrices[lead:])), cells), ((batch, prod(packed[lead:])), slots)
+
+
+def _copy(x: Any, source: Entries, out: Any, target: Entries) -> None:
+    out.reshape(target[0])[:, target[1]] = x.reshape(source[0])[:, source[1]]
 
 
 def matrix_diag(b: Bind) -> Run:
-    shape = b.outputs[0].dims
-    cells, slots = _entries(b, *shape[-2:])
-    lead = len(shape) - 2
-    packed, matrices = _flat(b.inputs[0].meta.dims, lead), _flat(shape, lead)
-
-    def run(x: Any, *rest: Any) -> None:
-        *others, out = rest
-        out[...] = others[-1] if others else 0
-        out.reshape(matrices)[:, cells] = x.reshape(packed)[:, slots]
-
-    return run
+    matrices, packed = _on_diagonals(b, b.outputs[0].dims, b.inputs[0].meta.dims)
+    return _padded(packed, matrices)
 
 
 def matrix_diag_part(b: Bind) -> Run:
-    shape = b.inputs[0].meta.dims
-    cells, slots = _entries(b, *shape[-2:])
-    lead = len(shape) - 2
-    packed, matrices = _flat(b.outputs[0].dims, lead), _flat(shape, lead)
+    matrices, packed = _on_diagonals(b, b.inputs[0].meta.dims, b.outputs[0].dims)
+    return _padded(matrices, packed)
+
+
+def _padded(source: Entries, target: Entries) -> Run:
+    """Around what is copied there is the last input, or 0 where the op has none."""
 
     def run(x: Any, *rest: Any) -> None:
         *others, out = rest
         out[...] = others[-1] if others else 0
-        out.reshape(packed)[:, slots] = x.reshape(matrices)[:, cells]
+        _copy(x, source, out, target)
 
     return run
 
 
 def matrix_set_diag(b: Bind) -> Run:
-    shape = b.inputs[0].meta.dims
-    cells, slots = _entries(b, *shape[-2:])
-    lead = len(shape) - 2
-    packed, matrices = _flat(b.inputs[1].meta.dims, lead), _flat(shape, lead)
+    matrices, packed = _on_diagonals(b, b.inputs[0].meta.dims, b.inputs[1].meta.dims)
 
     def run(x: Any, diagonal: Any, *k_and_out: Any) -> None:
         out = k_and_out[-1]
         np.copyto(out, x)
-        out.reshape(matrices)[:, cells] = diagonal.reshape(packed)[:, slots]
+        _copy(diagonal, packed, out, matrices)
 
     return run
 

@@ -25,6 +25,13 @@ def zero(dtype: DType) -> Any:
     return b"" if dtype is dtypes.string else 0
 
 
+def zeros(dtype: DType, shape: tuple[int, ...]) -> Array:
+    """A tensor of what fills one where nothing else is."""
+    if dtype.itemsize:
+        return np.zeros(shape, dtype.numpy)
+    return np.full(shape, zero(dtype), object)
+
+
 def widened(function: Callable[..., object]) -> Callable[..., None]:
     """`function(*inputs, out)`, which takes several steps and may write over its first input, done in float32 for
     two-byte floats of one shape and rounded once."""

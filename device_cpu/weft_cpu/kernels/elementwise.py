@@ -91,7 +91,7 @@ def rsqrt(one: Array) -> Function:
     return run
 
 
-def sigmoid(one: Array) -> Function:
+def sigmoid(one: Array | float) -> Function:
     def run(x: Array, out: Array) -> None:
         np.negative(x, out)
         np.exp(out, out)

@@ -6,41 +6,32 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from weft.api import Attrs, Bind, Kernels
+from weft.api import Attachable, Bind, Kernels
 
-from .conv import Call, convolved
+from .activations import FUSED
+from .conv import Call, convolved, depthwise_convolved
+from .element_types import FLOATS
 from .staging import Scratched, compute_dtype, nothing, staged
 
-Activation = Callable[[Any, Attrs], object]
+
+def fused(convolution: Callable[[Bind], Attachable]) -> Callable[[Bind], Any]:
+    """The bind function of what ends with `convolution`: see there."""
+    return lambda b: nothing if b.outputs[0].size == 0 else staged(b, _followed(b, convolution(b)))
 
 
-def _elu(y: Any, _: Attrs) -> None:
-    np.copyto(y, np.expm1(np.minimum(y, 0)), where=y < 0)
-
-
-ACTIVATIONS: dict[str, Activation] = {
-    "Elu": _elu,
-    "LeakyRelu": lambda y, attrs: np.multiply(y, y.dtype.type(attrs["leakyrelu_alpha"]), out=y, where=y < 0),
-    "Relu": lambda y, _: np.maximum(y, 0, out=y),
-    "Relu6": lambda y, _: np.clip(y, 0, 6, out=y),
-}
-
-
-def fused_conv2d(b: Bind) -> Any:
-    if b.outputs[0].size == 0:
-        return nothing
-    conv, dtype = convolved(b), compute_dtype(b)
+def _followed(b: Bind, convolution: Attachable) -> Attachable:
+    dtype = compute_dtype(b)
     first, *rest = [op.decode() if isinstance(op, bytes) else op for op in b.attrs["fused_ops"]]
-    activations = [ACTIVATIONS[op] for op in rest]
+    activations = [FUSED[op](b.attrs) for op in rest]
 
     def attach(inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Call:
-        call, out = conv.attach(inputs, outputs), outputs[0]
+        call, out = convolution.attach(inputs, outputs), outputs[0]
 
         def run() -> None:
             call()
             after(out, *(arg.astype(dtype, copy=False) for arg in inputs[2 : 2 + b.attrs["num_args"]]))
             for activation in activations:
-                activation(out, b.attrs)
+                activation(out, out)
 
         return run
 
@@ -53,8 +44,9 @@ def fused_conv2d(b: Bind) -> Any:
         np.add(out, offset, out=out)
 
     after: Callable[..., None] = bias_add if first == "BiasAdd" else batch_norm
-    return staged(b, Scratched(attach))
+    return Scratched(attach)
 
 
 def register(kernels: Kernels) -> None:
-    kernels.kernel("_FusedConv2D", dtypes={"T": ("float16", "float32", "float64")})(fused_conv2d)
+    kernels.kernel("_FusedConv2D", dtypes={"T": ("float16", "float32", "float64")})(fused(convolved))
+    kernels.kernel("_FusedDepthwiseConv2dNative", dtypes={"T": FLOATS})(fused(depthwise_convolved))

@@ -10,6 +10,7 @@ from weft.api import errors
 from .element_types import Array
 
 T = TypeVar("T")
+MOST_PLACES = 1 << 27  # a GiB of references
 
 
 def holding(thing: Any) -> Array:
@@ -29,3 +30,10 @@ def held(scalar: Array, kind: type[T]) -> T:
 
 def _name(thing: Any) -> str:
     return "nothing" if thing is None else f"a {type(thing).__name__}"
+
+
+def vacant(count: int) -> list[Any]:
+    """So many places that hold nothing yet. Raises ResourceExhausted for more than anybody fills."""
+    if count > MOST_PLACES:
+        raise errors.ResourceExhausted(f"a list of {count} tensors; {MOST_PLACES} are the most")
+    return [None] * count

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, dtypes
 
+from .activations import FUSED
 from .element_types import REAL
 
 Run = Callable[..., None]
@@ -64,13 +65,15 @@ def fused_matmul(b: Bind) -> Any:
     if rest == ["GeluExact"]:
         return b.decline("the error function is another kernel's")
     multiply = _wide_product(b, _transposed(b.attrs["transpose_a"]), _transposed(b.attrs["transpose_b"]))
-    activate = ACTIVATIONS[rest[0]](b.attrs) if rest and rest[0] in ACTIVATIONS else None
+    activate = FUSED[rest[0]](b.attrs) if rest and rest[0] in FUSED else None
 
     def run(x: Any, y: Any, bias: Any, *addend_and_out: Any) -> None:
         total = multiply(x, y)
         for addend in (bias, *addend_and_out[:-1]):
             total += addend.astype(np.float32, copy=False)
-        np.copyto(addend_and_out[-1], total if activate is None else activate(total), casting="unsafe")
+        if activate is not None:
+            activate(total, total)
+        np.copyto(addend_and_out[-1], total, casting="unsafe")
 
     return run
 
@@ -83,27 +86,6 @@ def cross(_: Bind) -> Run:
             out[..., i] = x[..., j] * y[..., k] - x[..., k] * y[..., j]
 
     return run
-
-
-def _leaky_relu(attrs: Any) -> Step:
-    alpha = np.float32(attrs["leakyrelu_alpha"])
-    return lambda x: np.where(x > 0, x, x * alpha)
-
-
-def _gelu(x: Any) -> Any:
-    """Hendrycks and Gimpel, Gaussian Error Linear Units, 2016: the approximation by tanh."""
-    return x * np.float32(0.5) * (1 + np.tanh(np.float32(np.sqrt(2 / np.pi)) * (x + np.float32(0.044715) * x**3)))
-
-
-ACTIVATIONS: dict[str, Callable[[Any], Step]] = {  # by name, made for a node's attributes
-    "Elu": lambda _: lambda x: np.where(x < 0, np.expm1(np.minimum(x, 0)), x),
-    "GeluApproximate": lambda _: _gelu,
-    "LeakyRelu": _leaky_relu,
-    "Relu": lambda _: lambda x: np.maximum(x, 0),
-    "Relu6": lambda _: lambda x: np.clip(x, 0, 6),
-    "Sigmoid": lambda _: lambda x: 1 / (1 + np.exp(-x)),
-    "Tanh": lambda _: np.tanh,
-}
 
 
 def conjugate_transpose(b: Bind) -> Run:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels
 
+from .activations import FUSED
 from .element_types import NUMBERS
 from .staging import compute_dtype, nothing
 
@@ -99,7 +100,7 @@ def _inferred(b: Bind, channels: Channels) -> Run:
     def spread(scale: Any, offset: Any, mean: Any, variance: Any) -> tuple[Any, Any, Any]:
         return channels.spread(mean), channels.spread(_scale(scale, variance, epsilon)), channels.spread(offset)
 
-    values = [i.value for i in b.inputs[1:]]
+    values = [i.value for i in b.inputs[1:5]]
     known = spread(*values) if all(v is not None for v in values) else None
 
     def run(x: Any, scale: Any, offset: Any, mean: Any, variance: Any, y: Any, *statistics: Any) -> None:
@@ -132,6 +133,25 @@ def _trained(b: Bind, channels: Channels) -> Run:
     return run
 
 
+def fused_batch_norm_ex(b: Bind) -> Run:
+    """Batch normalisation, another tensor that is added, and an activation; all in float32, rounded once."""
+    normalise = fused_batch_norm(b)
+    activate = FUSED[b.attrs["activation_mode"]](b.attrs) if b.attrs["activation_mode"] in FUSED else None
+
+    def run(x: Any, scale: Any, offset: Any, mean: Any, variance: Any, *rest: Any) -> None:
+        *addends, y = rest[:-5]
+        out = y if y.dtype == np.float32 else np.empty(y.shape, np.float32)
+        normalise(x, scale, offset, mean, variance, out, *rest[-5:])
+        for addend in addends:
+            np.add(out, addend, out)
+        if activate is not None:
+            activate(out, out)
+        if out is not y:
+            y[...] = out
+
+    return run
+
+
 def fused_batch_norm_gradient(b: Bind) -> Run:
     """With x' = (x - mean) / sqrt(variance + epsilon), and all means over the batch and the spatial dimensions:
 
@@ -158,6 +178,7 @@ def fused_batch_norm_gradient(b: Bind) -> Run:
 
 
 def register(kernels: Kernels) -> None:
+    kernels.kernel("_FusedBatchNormEx")(fused_batch_norm_ex)
     kernels.kernel("BiasAdd", inplace={0: 0})(bias_add)
     kernels.kernel("BiasAddV1", dtypes={"T": NUMBERS}, inplace={0: 0})(bias_add)
     kernels.kernel("BiasAddGrad", dtypes={"T": NUMBERS})(bias_add_gradient)

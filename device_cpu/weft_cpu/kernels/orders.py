@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any, Protocol
 
-from .philox import Words
+from .philox import Sequence as Random
+from .philox import words
 
 Element = tuple[Any, ...]
 
@@ -56,7 +57,7 @@ class Shuffled:
 
     def __init__(self, kept: int, seed: int, seed2: int) -> None:
         self._kept = kept
-        self._words = Words(seed, seed2)
+        self._words = words(*Random(seed, seed2).reserve(0))
         self._elements: list[Element] = []
 
     def __len__(self) -> int:
@@ -69,7 +70,7 @@ class Shuffled:
         self._elements.append(element)
 
     def take(self) -> Element:
-        number = self._words.next() % len(self._elements)
+        number = next(self._words) % len(self._elements)
         self._elements[number], self._elements[-1] = self._elements[-1], self._elements[number]
         return self._elements.pop()
 

@@ -7,6 +7,7 @@ counter one of 128; each counter gives a block of four words of 32 bits.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
 from threading import Lock
 
 import numpy as np
@@ -15,13 +16,13 @@ from weft.api import inherited
 from .element_types import Array
 
 ROUNDS = 10
+LEAST_AT_ONCE, MOST_AT_ONCE = 16, 4096  # blocks of words that are taken one by one
 MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 WEYL = 0x9E3779B9, 0xBB67AE85  # what the key grows by with each round
 WORD = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
 MASK64 = 2**64 - 1
 MASK128 = 2**128 - 1
-DRAWN = 64  # blocks at once
 SCRAMBLER = 0x02461E293EC8F720  # the key that TensorFlow makes keys from seeds with
 
 
@@ -46,18 +47,22 @@ def from_seed(seed: Array) -> tuple[int, int]:
     return key, high << 64
 
 
-class Words:
-    """The words of a Sequence one by one; for one thread at a time."""
+def words(key: int, counter: int) -> Iterator[int]:
+    """The words of the blocks from `counter` on, one by one without an end."""
+    first, count = 0, LEAST_AT_ONCE
+    while True:
+        yield from blocks(key, counter, np.arange(first, first + count, dtype=np.uint64)).reshape(-1).tolist()
+        first, count = first + count, min(2 * count, MOST_AT_ONCE)
 
-    def __init__(self, seed: int, seed2: int) -> None:
-        self._sequence = Sequence(seed, seed2)
-        self._drawn: list[int] = []
 
-    def next(self) -> int:
-        if not self._drawn:
-            key, counter = self._sequence.reserve(DRAWN)
-            self._drawn = blocks(key, counter, np.arange(DRAWN, dtype=np.uint64)).reshape(-1)[::-1].tolist()
-        return self._drawn.pop()
+def below(limit: int, numbers: Iterator[int], bits: int) -> int:
+    """One of the integers in [0, limit), all alike: of `numbers` in [0, 2**bits) those are passed over that would
+    favour some. No number is below 0, so that 0 takes one and gives 0."""
+    number = next(numbers)
+    if limit & limit - 1:
+        while number < 2**bits % limit:
+            number = next(numbers)
+    return number % limit if limit else 0
 
 
 class Sequence:

@@ -73,9 +73,14 @@ def max_pool(b: Bind) -> Any:
     taps = window_taps(attrs, b.inputs[0].meta.dims)
     least = lowest(dtype)
     larger: np.ufunc = np.fmax if dtype.kind == "f" else np.maximum
-    if attrs["ksize"][-1] > 1 or attrs["strides"][-1] > 1:
+    if _across_depth(attrs):
         return _max_pool_depth(b, larger, attrs)
     return staged(b, Scratched(lambda ins, outs: _fold(larger, least, taps, ins[0], outs[0])))
+
+
+def _across_depth(attrs: Attrs) -> bool:
+    """Of a volume the stride counts, of an image the window only."""
+    return attrs["ksize"][-1] > 1 or (len(attrs["ksize"]) > 4 and attrs["strides"][-1] > 1)
 
 
 def _max_pool_depth(b: Bind, larger: np.ufunc, attrs: Attrs) -> Any:
@@ -111,7 +116,7 @@ def avg_pool(b: Bind) -> Any:
 
 def covered(b: Bind, taps: list[Taps], shape: tuple[int, ...]) -> Any:
     """For each place of an output of `shape`, how many elements its window covers: padding does not count."""
-    if b.attrs["ksize"][-1] != 1 or b.attrs["strides"][-1] != 1:
+    if _across_depth(b.attrs):
         raise errors.Unimplemented("average pooling across the depth is not implemented")
     along = (_counts(t, n) for t, n in zip(taps, shape[1:-1], strict=True))
     return reduce(np.multiply.outer, along)[..., None].astype(compute_dtype(b))

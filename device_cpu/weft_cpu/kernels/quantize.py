@@ -38,7 +38,7 @@ def _given_range(b: Bind) -> Range:
     along = () if axis == -1 else tuple(-1 if i == axis else 1 for i in range(rank))
 
     def ends(_x: Any, minimum: Any, maximum: Any) -> tuple[Any, Any]:
-        if (minimum > maximum).any():
+        if not (minimum <= maximum).all():
             raise errors.InvalidArgument(f"Invalid range: input_min {minimum.tolist()} > input_max {maximum.tolist()}")
         return minimum.reshape(along), maximum.reshape(along)
 

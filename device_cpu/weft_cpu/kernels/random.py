@@ -37,11 +37,12 @@ Run = Callable[..., None]
 
 
 def stateful(b: Bind) -> Callable[..., Start]:
-    sequence, count = _sequence(b), b.outputs[0].size * RESERVED
-    return lambda *_: sequence.reserve(count)
+    numbers, count = sequence(b), b.outputs[0].size * RESERVED
+    return lambda *_: numbers.reserve(count)
 
 
-def _sequence(b: Bind) -> Sequence:
+def sequence(b: Bind) -> Sequence:
+    """What a stateful node draws from in all runs of its session."""
     return b.resource("random sequence", lambda: Sequence(b.attrs["seed"], b.attrs["seed2"]))
 
 
@@ -197,9 +198,9 @@ def _cumulative(logits: Array) -> Array:
 
 
 def _stateful_samples(b: Bind) -> Callable[..., Start]:
-    sequence, (batch, samples) = _sequence(b), b.outputs[0].dims
+    numbers, (batch, samples) = sequence(b), b.outputs[0].dims
     count = batch * (-(-samples // 4) * 4) * 2 * RESERVED  # each sample is of two words
-    return lambda *_: sequence.reserve(count)
+    return lambda *_: numbers.reserve(count)
 
 
 def random_shuffle(b: Bind) -> Run:
@@ -207,11 +208,11 @@ def random_shuffle(b: Bind) -> Run:
     rows = b.inputs[0].meta.dims[0] if b.inputs[0].rank else 1
     if rows <= 1 or not b.inputs[0].size:
         return lambda x, out: np.copyto(out, x)
-    sequence, spans = _sequence(b), np.arange(rows, 1, -1, dtype=np.uint32)
+    numbers, spans = sequence(b), np.arange(rows, 1, -1, dtype=np.uint32)
     count = (rows + 2) // 4
 
     def run(x: Array, out: Array) -> None:
-        key, counter = sequence.reserve(count)
+        key, counter = numbers.reserve(count)
         words = blocks(key, counter, np.arange(count, dtype=np.uint64)).reshape(-1)[: rows - 1]
         order = list(range(rows))
         for i, other in enumerate((np.arange(rows - 1) + words % spans).tolist()):  # each swap sees those before it

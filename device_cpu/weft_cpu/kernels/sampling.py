@@ -42,10 +42,10 @@ def crop_and_resize(b: Bind) -> Run:
 
 
 def _check_boxes(boxes: Array, box_index: Array, batch: int) -> None:
-    if not np.isfinite(boxes).all():
-        raise errors.InvalidArgument("boxes contains at least one element that is not finite")
     if ((box_index < 0) | (box_index >= batch)).any():
         raise errors.OutOfRange(f"box_index has values outside [0, {batch})")
+    if not np.isfinite(boxes).all():
+        raise errors.InvalidArgument("boxes contains at least one element that is not finite")
 
 
 def _crop_places(first: Array, last: Array, length: int, size: int) -> Array:

@@ -157,6 +157,9 @@ def sparse_dense_matmul(b: Bind) -> Run:
     within = np.dtype(np.float32) if dtype.name in NARROW else dtype.numpy
 
     def run(indices: Array, values: Array, _: Array, dense: Array, out: Array) -> None:
+        if not (out.size and dense.size):  # TensorFlow does not look at the indices then
+            out.fill(0)
+            return
         _check_inside(indices, shape)
         rows, columns = indices.T[:: -1 if adjoint_a else 1]
         order = rows.argsort(kind="stable")

@@ -12,6 +12,7 @@ from weft.api import Bind, Declined, Kernels
 from .element_types import Array, stepwise
 
 WIDE = ("float32", "float64")
+LARGE = 1e30  # an even number, as all large floats are
 Function = Callable[..., object]  # of inputs and out
 
 
@@ -21,11 +22,12 @@ def by_name(name: str) -> Callable[[Any], Function]:
 
 def zeta(special: Any) -> Function:
     """The Hurwitz zeta function. Where `q` is an integer below 1, a term is infinite: NaN unless `x` is even or 1.
-    Where `x` is so large that SciPy gives NaN, only the first term is left.
+    Where `x` is so large that SciPy gives NaN, only the first term is left; infinity is an even number here.
     """
 
     def run(x: Array, q: Array, out: Array) -> None:
-        np.copyto(out, np.where(x > 1e30, np.power(q, -x), special.zeta(x, q)))
+        x = np.minimum(x, x.dtype.type(LARGE))
+        np.copyto(out, np.where((x > 1e10) & (q > 0), np.power(q, -x), special.zeta(x, q)))
         out[(q <= 0) & (q == np.floor(q)) & (x % 2 != 0) & (x != 1)] = np.nan
 
     return run

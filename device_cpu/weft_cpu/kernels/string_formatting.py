@@ -1,4 +1,4 @@
-"""Kernels that write numbers and tensors as text, as C's printf does, and Assert, which says what it was given."""
+"""Kernels that write numbers and tensors as text, as C's printf does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from weft.api import Bind, DType, Kernels, dtypes, errors
+from weft.api import Bind, DType, Kernels, dtypes
 
 from .element_types import COMPLEX, FLOATS, INTEGERS, NARROW, Array
 from .strings import each, encoded
@@ -132,25 +132,24 @@ def _along(x: Array, text: Text, ends: int, depth: int) -> Iterator[bytes]:
     yield b"]"
 
 
-def assert_(b: Bind) -> Run:
-    texts, most = [element_text(x.dtype) for x in b.inputs[1:]], b.attrs["summarize"]
-
-    def run(condition: Any, *data: Any) -> None:
-        if not condition:
-            shown = " ".join(_first(x, text, most) for x, text in zip(data, texts, strict=True))
-            raise errors.InvalidArgument(f"assertion failed: {shown}")
-
-    return run
+def listing(x: Array, text: Text, most: int) -> bytes:
+    """The first `most` elements in brackets, in rows as the tensor has them; all of them for a negative number."""
+    count = x.size if most < 0 else min(most, x.size)
+    rows = _rows(x, text, count) if x.ndim > 1 else [b" ".join(map(text, x.reshape(-1)[:count]))]
+    return b"[%b%b]" % (b"".join(rows), b"..." if count < x.size else b"")
 
 
-def _first(x: Array, text: Text, most: int) -> str:
-    flat = x.reshape(-1)
-    shown = flat if most < 0 else flat[:most]
-    rest = b"..." if len(shown) < x.size else b""
-    return f"[{(b' '.join(map(text, shown)) + rest).decode('utf-8', 'replace')}]"
+def _rows(x: Array, text: Text, count: int) -> Iterator[bytes]:
+    if x.ndim == 1:
+        yield b" ".join(map(text, x[:count])) + (b"..." if count < len(x) else b"")
+        return
+    for row in x:
+        if count <= 0:
+            break
+        yield from (b"[", *_rows(row, text, count), b"]")
+        count -= row.size
 
 
 def register(kernels: Kernels) -> None:
     kernels.kernel("AsString", dtypes={"T": (*INTEGERS, *FLOATS, *COMPLEX, "bool", "string")})(as_string)
     kernels.kernel("StringFormat")(format_)
-    kernels.kernel("Assert")(assert_)

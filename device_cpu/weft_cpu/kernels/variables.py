@@ -72,6 +72,23 @@ def check_shapes(old: Array, value: Array) -> None:
                                      f"{list(value.shape)}, shapes must be equal.")
 
 
+def count_up_to(b: Bind) -> Run:
+    """Gives what was there before."""
+    limit = b.attrs["limit"]
+
+    def run(handle: Array, out: Array) -> None:
+        def change(old: Array) -> Array:
+            check_shapes(old, out)
+            if old >= limit:
+                raise errors.OutOfRange(f"Reached limit of {limit}")
+            out[...] = old
+            return np.array(old + 1)
+
+        variable(handle).change(change)
+
+    return run
+
+
 def gather(b: Bind) -> Run:
     batch = b.attrs["batch_dims"]
 
@@ -180,7 +197,7 @@ def register(kernels: Kernels) -> None:
                      "ResourceGatherNd": gather_nd}.items():
         kernels.kernel(op, allocates=True)(bind)
     for op, bind in {"VarIsInitializedOp": is_initialized, "DestroyResourceOp": destroy,
-                     "AssignVariableOp": assign}.items():
+                     "AssignVariableOp": assign, "ResourceCountUpTo": count_up_to}.items():
         kernels.kernel(op)(bind)
     kernels.kernel("AssignAddVariableOp", dtypes={"dtype": NUMBERS})(assign_with(np.add))
     kernels.kernel("AssignSubVariableOp", dtypes={"dtype": NUMBERS})(assign_with(np.subtract))

@@ -1,0 +1,186 @@
+"""weft bench: how fast a model is, what bounds it, and how it compares with other runtimes."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from .arguments import add_device, add_listing, add_model, command, register_plugins
+from .progress import ticking
+
+if TYPE_CHECKING:
+    from ..model import Model
+    from .peers import Peer
+
+FEW = 20  # rows of the table of nodes without --all
+LEAST_ROUNDS = 5
+EPILOG = """\
+Inputs that are not given are made up: random numbers, unknown lengths are 1, the
+first of them --batch. With --against the runtimes take turns, run by run, in one
+process, and the ratios are medians of those in the same round: above 1 the other is
+slower. They belong into an environment of their own: weft never needs them."""
+
+
+def add(commands: Any) -> None:
+    parser = command(commands, "bench", bench, "time a model: latency, throughput, memory, and what bounds it", EPILOG)
+    add_model(parser)
+    parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE|FILE",
+                        help="feed an input, as weft run does (repeatable)")
+    parser.add_argument("--batch", type=_positive, default=1, metavar="N", help="examples in a run (1)")
+    parser.add_argument("--seconds", type=float, default=3.0, metavar="S", help="time each runtime for so long (3)")
+    parser.add_argument("--threads", type=_positive, metavar="N",
+                        help="threads of each runtime's kernels (as many as there are cores)")
+    add_device(parser)
+    parser.add_argument("--against", type=_names, default=(), metavar="NAME,...",
+                        help="run these as well: tensorflow, onnxruntime, openvino")
+    parser.add_argument("--nodes", action="store_true", help="a row for each kernel call, and what the machine can do")
+    parser.add_argument("--all", action="store_true", help="with --nodes: every call, not only the longest")
+    add_listing(parser)
+
+
+def _positive(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()) or int(text) < 1:
+        raise ArgumentTypeError(f"'{text}' is no positive number")
+    return int(text)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def bench(args: Namespace) -> int:
+    _set_threads(args.threads)
+    from .peers import check, peers
+
+    check(args.against)
+    register_plugins(args)
+    started, before = perf_counter(), _peak()
+    model = _load(args)
+    loaded = perf_counter()
+    feeds = _feeds(args, model)
+    step = model.session.make_callable(list(model.fetched.values()), list(model.fed.values()))
+    values = [feeds[name] for name in model.fed]
+    begun = perf_counter()
+    with ticking("the first run"):
+        step(*values)
+    first, after = perf_counter(), _peak()
+    others = peers(args.against, args, model, feeds)
+    with ticking(f"timing {', '.join(['weft', *(peer.name for peer in others)])}"):
+        times = _in_turn([lambda: step(*values), *(peer.run for peer in others)], args.seconds)
+    found: dict[str, Any] = {
+        "model": args.model, "batch": args.batch, "load_ms": (loaded - started) * 1e3,
+        "first_run_ms": (first - begun) * 1e3, "peak_memory": after, "memory_before": before,
+        "runtimes": _rows(times, step(*values), others, args.batch),
+    }
+    if args.nodes:
+        from .node_times import node_times
+
+        found |= node_times(model, feeds)
+    if args.json:
+        from .table import show_json
+
+        show_json(found)
+    else:
+        _tell(args, found)
+    return 0
+
+
+def _set_threads(count: int | None) -> None:
+    """Libraries read these when they are loaded, which nothing has been yet."""
+    import os
+
+    if count is not None:
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            os.environ[name] = str(count)
+
+
+def _load(args: Namespace) -> Model:
+    from ..model import load
+
+    with ticking(f"loading {args.model}"):
+        return load(args.model, device=args.device, signature=args.signature, tags=args.tags)
+
+
+def _feeds(args: Namespace, model: Model) -> dict[str, Any]:
+    """An array for each input of the model."""
+    from ..running.feeds import convert
+    from .inputs import made_up, named, parse, read
+
+    texts = named([parse(text) for text in args.input], tuple(model.inputs))
+    unknown = sorted(texts.keys() - model.inputs.keys())
+    if unknown:
+        from ..errors import InvalidArgument
+
+        raise InvalidArgument(f"the model has no input '{unknown[0]}'", hint=f"its inputs: {', '.join(model.inputs)}")
+    return {name: convert(read(texts[name], meta, name), meta, name) if name in texts
+            else made_up(meta, name, args.batch) for name, meta in model.inputs.items()}
+
+
+def _peak() -> int:
+    """The most bytes of memory that this process has had at once."""
+    import sys
+
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _in_turn(runs: Sequence[Callable[[], Any]], seconds: float) -> list[list[float]]:
+    """Seconds of each run of each, taking turns for so long all together for each."""
+    times: list[list[float]] = [[] for _ in runs]
+    for run in runs:
+        run()
+    end = perf_counter() + seconds * len(runs)
+    while perf_counter() < end or len(times[0]) < LEAST_ROUNDS:
+        for run, found in zip(runs, times, strict=True):
+            started = perf_counter()
+            run()
+            found.append(perf_counter() - started)
+    return times
+
+
+def _rows(
+    times: Sequence[Sequence[float]], results: Sequence[Any], others: Sequence[Peer], batch: int
+) -> list[dict[str, Any]]:
+    """A row a runtime: milliseconds of a run, and how many times weft's its time is."""
+    from statistics import median, quantiles
+
+    rows = []
+    for found, peer in zip(times, [None, *others], strict=True):
+        percent = quantiles(found, n=100, method="inclusive")
+        row: dict[str, Any] = {
+            "runtime": "weft" if peer is None else peer.name, "runs": len(found), "min": 1e3 * min(found),
+            "median": 1e3 * median(found), "p90": 1e3 * percent[89], "p99": 1e3 * percent[98],
+            "per_second": batch / median(found),
+        }
+        if peer is not None:
+            row |= {"ratio": median(b / a for a, b in zip(times[0], found, strict=True)),
+                    "first_ms": peer.first_ms, "difference": peer.difference(results)}
+        rows.append(row)
+    return rows
+
+
+def _tell(args: Namespace, found: Mapping[str, Any]) -> None:
+    from .table import byte_text, show
+
+    more = found["peak_memory"] - found["memory_before"]
+    print(f"{found['model']}: loaded in {found['load_ms']:.0f} ms, first run in {found['first_run_ms']:.1f} ms more; "
+          f"{byte_text(found['peak_memory'])} of memory at the peak, {byte_text(more)} more than before")
+    rows = [{key: f"{value:.2e}" if key == "difference" else f"{value:.3g}" if key == "ratio" else
+             f"{value:,.1f}" if key in ("per_second", "first_ms") else
+             f"{value:.3f}" if isinstance(value, float) else value for key, value in row.items()}
+            for row in found["runtimes"]]
+    print(f"\nmilliseconds a run, batch {found['batch']}")
+    show([row | {"per second": row["per_second"], "of weft's time": row.get("ratio"), "first ms": row.get("first_ms"),
+                 "difference / std": row.get("difference")} for row in rows],
+         ("runtime", "runs", "min", "median", "p90", "p99", "per second", "of weft's time", "first ms",
+          "difference / std"))
+    if "nodes" in found:
+        from .node_times import tell
+
+        tell(found, None if args.all else FEW)

@@ -1,0 +1,94 @@
+"""weft bench --nodes: how long each kernel call takes, and how near that is to what the machine can do."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from ..host_program import OWN
+from ..running.step import RunOptions
+from ..running.trace import RunMetadata
+from ..workload import Workload, workload
+
+if TYPE_CHECKING:
+    from ..model import Model
+
+RUNS = 20
+SIDE = 1024  # of the matrices whose product tells what the machine computes
+MEGABYTES = 64  # that are copied to tell what it moves
+
+
+def node_times(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
+    """Under `nodes` a row a call, the longest first: milliseconds (medians of traced runs), GFLOP/s, GB/s; and the
+    `ceilings` of the machine in the same units."""
+    fed = {model.fed[name]: value for name, value in feeds.items()}
+    fetches = list(model.fetched.values())
+    taken: dict[str, list[float]] = defaultdict(list)
+    calls: dict[str, Any] = {}
+    for _ in range(RUNS):
+        metadata = RunMetadata()
+        model.session.run(fetches, fed, options=RunOptions(trace=True), metadata=metadata)
+        assert metadata.trace is not None
+        for event in metadata.trace.events:
+            if event.call.code not in OWN:
+                calls[event.call.node] = event.call
+                taken[event.call.node].append((event.end_ns - event.start_ns) / 1e6)
+    works = _workloads(model, fed, fetches)
+    rows = []
+    for name, call in calls.items():
+        ms = median(taken[name])
+        done = [works[node] for node in call.fused or (name,) if node in works]
+        flops, nbytes = (sum(column) for column in zip(*done, strict=True)) if done else (0, 0)
+        if call.fused:
+            nbytes = works[name].nbytes if name in works else 0
+        rows.append({"node": name, "kernel": call.code, "calls": len(taken[name]) // RUNS, "ms": ms,
+                     "gflops": flops / ms / 1e6, "gbs": nbytes / ms / 1e6})
+    return {"ceilings": ceilings(), "nodes": sorted(rows, key=lambda row: -row["ms"])}
+
+
+def _workloads(model: Model, fed: Mapping[str, Any], fetches: list[str]) -> dict[str, Workload]:
+    """By node, for the shapes of these feeds."""
+    prepared = model.session.prepare(fetches, tuple(fed))
+    executable = prepared.executable(tuple(value.shape for value in fed.values()))
+    metas = executable.metas
+    return {call.node: workload(call.op, call.attrs, [metas[a] for a in call.args], [metas[r] for r in call.results])
+            for call in executable.function.kernels if call.code not in OWN}
+
+
+def ceilings() -> dict[str, float]:
+    """What this machine does now: GFLOP/s of NumPy's product of two matrices, GB/s of its copy of an array."""
+    import numpy as np
+
+    a = np.ones((SIDE, SIDE), np.float32)
+    product, block = np.empty_like(a), np.ones(MEGABYTES << 18, np.float32)
+    copy = np.empty_like(block)
+    return {"gflops": 2 * SIDE**3 / _least(lambda: np.matmul(a, a, product)) / 1e9,
+            "gbs": 2 * block.nbytes / _least(lambda: np.copyto(copy, block)) / 1e9}
+
+
+def _least(work: Any) -> float:
+    times = []
+    for _ in range(10):
+        started = perf_counter()
+        work()
+        times.append(perf_counter() - started)
+    return min(times)
+
+
+def tell(found: Mapping[str, Any], most: int | None) -> None:
+    from .table import show
+
+    tops, rows = found["ceilings"], found["nodes"]
+    total = sum(row["ms"] for row in rows) or 1.0
+    print(f"\nkernel calls, medians of {RUNS} traced runs; NumPy reaches {tops['gflops']:.0f} GFLOP/s (a product of "
+          f"matrices) and {tops['gbs']:.1f} GB/s (a copy) here")
+    show([{"node": row["node"], "kernel": row["kernel"], "ms": f"{row['ms']:.3f}", "share": f"{row['ms'] / total:.1%}",
+           "GFLOP/s": f"{row['gflops']:.1f}", "of the most": f"{row['gflops'] / tops['gflops']:.0%}",
+           "GB/s": f"{row['gbs']:.1f}", "of the most ": f"{row['gbs'] / tops['gbs']:.0%}"} for row in rows[:most]],
+         ("node", "kernel", "ms", "share", "GFLOP/s", "of the most", "GB/s", "of the most "), cut=("node",))
+    if most is not None and len(rows) > most:
+        rest = sum(row["ms"] for row in rows[most:])
+        print(f"{len(rows) - most} more take {rest:.3f} ms together: --all")

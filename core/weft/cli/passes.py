@@ -1,0 +1,43 @@
+"""weft inspect --passes: what each graph pass does to what the outputs need."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..graph import Graph
+    from ..session import Session
+
+
+def passes(session: Session, feeds: Sequence[str], fetches: Sequence[str]) -> list[dict[str, Any]]:
+    """A row a pass: its name, milliseconds, nodes after it, and the ops that went and came."""
+    rows: list[dict[str, Any]] = []
+    before: Graph | None = None
+    started = perf_counter()
+    for name, graph in session.optimized(list(fetches), feeds):
+        if before is not None:
+            rows.append({"pass": name, "ms": (perf_counter() - started) * 1e3, "nodes": len(graph),
+                         **_difference(before, graph)})
+        before, started = graph, perf_counter()
+    return rows
+
+
+def tell(rows: Sequence[dict[str, Any]]) -> None:
+    from .table import show
+
+    print(f"\n{'passes, in order' if rows else 'no passes: no plugin brings one, or config disables them'}")
+    if rows:
+        show([row | {"ms": f"{row['ms']:.1f}", "less": _counts(row["less"]), "more": _counts(row["more"])}
+              for row in rows], ("pass", "ms", "nodes", "less", "more"), wrap=("less", "more"))
+
+
+def _difference(before: Graph, after: Graph) -> dict[str, dict[str, int]]:
+    ours, theirs = (Counter(node.op for node in graph) for graph in (before, after))
+    return {"less": dict(ours - theirs), "more": dict(theirs - ours)}
+
+
+def _counts(ops: dict[str, int]) -> str:
+    return ", ".join(f"{count} {op}" for op, count in sorted(ops.items(), key=lambda item: (-item[1], item[0])))

@@ -1,0 +1,132 @@
+"""Other runtimes with the same model, for weft bench --against. They are imported here and nowhere else."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InvalidArgument, Unavailable
+from .progress import ticking
+
+if TYPE_CHECKING:
+    from ..model import Model
+
+Run = Callable[[], Sequence[Any]]  # gives the outputs, in the order of weft's
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A runtime that has loaded the model and run it once, which took `first_ms` with its import."""
+
+    name: str
+    run: Run
+    first_ms: float
+
+    def difference(self, results: Sequence[Any]) -> float:
+        """The largest difference between its outputs and these, in standard deviations of its own."""
+        import numpy as np
+
+        return max(float(np.abs(np.asarray(theirs, np.float64) - ours).max() / (np.std(theirs) or 1.0))
+                   for theirs, ours in zip(self.run(), results, strict=True))
+
+
+def check(names: Sequence[str]) -> None:
+    """Raise InvalidArgument for a name that is no runtime's, Unavailable for one that is not installed."""
+    for name in names:
+        if name not in OPENERS:
+            raise InvalidArgument(f"'{name}' is no runtime to compare with", hint=f"known: {', '.join(OPENERS)}")
+        if find_spec(name) is None:
+            raise Unavailable(f"{name} is not installed", hint=f"pip install {_DISTRIBUTIONS.get(name, name)}")
+
+
+def peers(names: Sequence[str], args: Namespace, model: Model, feeds: Mapping[str, Any]) -> list[Peer]:
+    """These runtimes, ready to run. Raises Unavailable where the model is not in a form that one can read."""
+    opened = []
+    for name in names:
+        started = perf_counter()
+        with ticking(f"opening {name}"):
+            run = OPENERS[name](args, model, feeds)
+            run()
+        opened.append(Peer(name, run, (perf_counter() - started) * 1e3))
+    return opened
+
+
+def _tensorflow(args: Namespace, model: Model, feeds: Mapping[str, Any]) -> Run:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(args.threads or 0)
+    if Path(args.model).is_dir():
+        loaded = tf.saved_model.load(args.model, tags=args.tags)
+        function = loaded.signatures[args.signature or "serving_default"]
+        tensors = {name: tf.constant(value) for name, value in feeds.items()}
+        return lambda: [function(**tensors)[name].numpy() for name in model.outputs]
+    session = tf.compat.v1.Session(graph=_imported(tf, args.model), config=tf.compat.v1.ConfigProto(
+        intra_op_parallelism_threads=args.threads or 0))
+    step = session.make_callable([_port(t) for t in model.fetched.values()], [_port(t) for t in model.fed.values()])
+    values = [feeds[name] for name in model.fed]
+    return lambda: list(step(*values))
+
+
+def _imported(tf: Any, path: str) -> Any:
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(tf.compat.v1.GraphDef.FromString(Path(path).read_bytes()), name="")
+    return graph
+
+
+def _onnxruntime(args: Namespace, model: Model, feeds: Mapping[str, Any]) -> Run:
+    """Of MODEL.onnx beside the model, or converted by tf2onnx now."""
+    import onnxruntime
+
+    file = Path(args.model).with_suffix(".onnx")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = args.threads or 0
+    what = str(file) if file.is_file() else _converted(args, model)
+    session: Any = onnxruntime.InferenceSession(what, options, providers=["CPUExecutionProvider"])
+    inputs = dict(zip((i.name for i in session.get_inputs()), (feeds[name] for name in model.fed), strict=True))
+    return lambda: list(session.run(None, inputs))
+
+
+def _converted(args: Namespace, model: Model) -> bytes:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    import tf2onnx
+
+    if Path(args.model).is_dir() or find_spec("tf2onnx") is None:
+        raise Unavailable(f"there is no {Path(args.model).with_suffix('.onnx')} to run",
+                          hint="python -m tf2onnx.convert makes one; of a .pb it is made here if tf2onnx is installed")
+    import tensorflow as tf
+
+    proto, _ = tf2onnx.convert.from_graph_def(
+        tf.compat.v1.GraphDef.FromString(Path(args.model).read_bytes()), opset=17,
+        input_names=[_port(t) for t in model.fed.values()], output_names=[_port(t) for t in model.fetched.values()])
+    return bytes(proto.SerializeToString())
+
+
+def _openvino(args: Namespace, model: Model, feeds: Mapping[str, Any]) -> Run:
+    import openvino
+
+    core = openvino.Core()
+    settings: dict[str, Any] = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}  # as all others
+    if args.threads:
+        settings["INFERENCE_NUM_THREADS"] = args.threads
+    read = core.read_model(args.model)
+    values = [feeds[name] for name in model.fed]
+    read.reshape({port: list(value.shape) for port, value in zip(read.inputs, values, strict=True)})
+    request = core.compile_model(read, "CPU", settings).create_infer_request()
+    return lambda: list(request.infer(values).values())
+
+
+def _port(tensor: str) -> str:
+    return tensor if ":" in tensor else f"{tensor}:0"
+
+
+_DISTRIBUTIONS = {"tensorflow": "tensorflow-cpu"}
+OPENERS: dict[str, Callable[[Namespace, Any, Mapping[str, Any]], Run]] = {
+    "tensorflow": _tensorflow, "onnxruntime": _onnxruntime, "openvino": _openvino,
+}

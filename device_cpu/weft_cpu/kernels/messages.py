@@ -1,0 +1,81 @@
+"""Kernels that tell people something: Print and PrintV2 while they run, Assert with the error that it raises."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from itertools import count
+from typing import Any, TextIO
+
+import numpy as np
+from weft.api import Bind, Kernels, errors
+
+from .element_types import Array
+from .string_formatting import element_text, listing
+from .strings import encoded
+
+Run = Callable[..., None]
+
+LEVELS = {"log(info)": logging.INFO, "log(warning)": logging.WARNING, "log(error)": logging.ERROR}
+
+
+def print_(b: Bind) -> Run:
+    """The message and the tensors to stderr, the first times that the node runs in its session; the input passes."""
+    message, first_n, show = encoded(b, "message"), b.attrs["first_n"], _shown(b)
+    times = b.resource("number of prints", count)
+
+    def run(x: Array, *data_and_out: Array) -> None:
+        *data, out = data_and_out
+        np.copyto(out, x)
+        if first_n < 0 or next(times) < first_n:
+            _write(sys.stderr, b"%b%b\n" % (message, b"".join(show(data))))
+
+    return run
+
+
+def print_v2(b: Bind) -> Run:
+    """To a stream of the process, or to the logger `weft`, of which the application says where it goes."""
+    stream, end = b.attrs["output_stream"], encoded(b, "end")
+    if stream in LEVELS:
+        return lambda x: _log(LEVELS[stream], x.item() + end)
+    return lambda x: _write(getattr(sys, stream), x.item() + end)  # whatever it is by then
+
+
+def _log(level: int, text: bytes) -> None:
+    logging.getLogger("weft").log(level, "%s", text.decode("utf-8", "replace"))
+
+
+def _write(stream: TextIO | None, text: bytes) -> None:
+    """At once, and byte by byte where the stream takes bytes."""
+    if stream is None:  # a process without a console has none
+        return
+    stream.flush()
+    if hasattr(stream, "buffer"):
+        stream.buffer.write(text)
+    else:
+        stream.write(text.decode("utf-8", "replace"))
+    stream.flush()
+
+
+def assert_(b: Bind) -> Run:
+    show = _shown(b)
+
+    def run(condition: Any, *data: Array) -> None:
+        if not condition:
+            shown = b" ".join(show(data)).decode("utf-8", "replace")
+            raise errors.InvalidArgument(f"assertion failed: {shown}")
+
+    return run
+
+
+def _shown(b: Bind) -> Callable[[Any], list[bytes]]:
+    """What shows a node's tensors but for the first."""
+    texts, most = [element_text(x.dtype) for x in b.inputs[1:]], b.attrs["summarize"]
+    return lambda data: [listing(x, text, most) for x, text in zip(data, texts, strict=True)]
+
+
+def register(kernels: Kernels) -> None:
+    kernels.kernel("Assert")(assert_)
+    kernels.kernel("Print", inplace={0: 0})(print_)
+    kernels.kernel("PrintV2")(print_v2)

@@ -1,0 +1,104 @@
+"""A list of tensors: a value, which never changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from weft.api import DType, Shape, errors, shape_text
+
+from .element_types import Array, zeros
+from .held import held, vacant
+from .partial_shape import fits, is_known, merged
+
+Cell = Array | None
+
+
+class TensorList:
+    """Tensors of one type in order; a place where none is yet holds None. Nobody may write the arrays.
+
+    Lists that were pushed one after another share their cells, of which each knows how many are its own: pushing costs
+    the same however many are there.
+    """
+
+    __slots__ = ("_cells", "count", "dtype", "most", "shape")
+
+    def __init__(
+        self, dtype: DType, shape: Shape, cells: list[Cell], most: int = -1, count: int | None = None
+    ) -> None:
+        self.dtype = dtype
+        self.shape = shape  # what every element has in common
+        self.most = most  # how many may be pushed; negative: any number
+        self.count = len(cells) if count is None else count
+        self._cells = cells
+
+    @property
+    def cells(self) -> Sequence[Cell]:
+        return self._cells if len(self._cells) == self.count else self._cells[: self.count]
+
+    def holding(self, cells: list[Cell], shape: Shape = None) -> TensorList:
+        """A list like this of other cells."""
+        return TensorList(self.dtype, self.shape if shape is None else shape, cells, self.most)
+
+    def check_room(self) -> None:
+        """Raises InvalidArgument where nothing more may be pushed."""
+        if 0 <= self.most <= self.count:
+            raise errors.InvalidArgument(f"Tried to push item into a full list list size: {self.count} "
+                                         f"max_num_elements: {self.most}")
+
+    def pushed(self, tensor: Array) -> TensorList:
+        """With one more, whether there is room or not. Raises InvalidArgument for one of another shape."""
+        if not fits(tensor.shape, self.shape):
+            raise errors.InvalidArgument("Tried to append a tensor with incompatible shape to a list. Op element "
+                                         f"shape: {shape_text(tensor.shape)} list shape: {shape_text(self.shape)}")
+        cells = self._cells
+        if len(cells) == self.count:
+            cells.append(tensor)
+        if len(cells) == self.count or cells[self.count] is not tensor:  # another list goes on from here
+            cells = [*cells[: self.count], tensor]
+        return TensorList(self.dtype, self.shape, cells, self.most, self.count + 1)
+
+    def popped(self) -> TensorList:
+        """Without its last. Cells that nobody needs any more go when they are as many as those that are left."""
+        left = self.count - 1
+        cells = self._cells if len(self._cells) < 2 * left else self._cells[:left]
+        return TensorList(self.dtype, self.shape, cells, self.most, left)
+
+    def replaced(self, index: int, tensor: Array) -> TensorList:
+        """With another tensor at a place that it has. Raises InvalidArgument for one of another shape."""
+        if not fits(tensor.shape, self.shape):
+            raise errors.InvalidArgument("Tried to set a tensor with incompatible shape at a list index. Item element "
+                                         f"shape: {shape_text(tensor.shape)} list shape: {shape_text(self.shape)}")
+        cells = self._cells[: self.count]
+        cells[index] = tensor
+        return self.holding(cells)
+
+    def resized(self, count: int) -> TensorList:
+        """With so many places, its own first. Raises ResourceExhausted."""
+        kept = self._cells[: min(count, self.count)]
+        return self.holding([*kept, *vacant(count - len(kept))])
+
+    def element_shape(self, asked: Shape, cells: Iterable[Cell]) -> Shape:
+        """What is known of elements by what is asked for, by the list and by these of its cells. Raises InvalidArgument
+        where that contradicts."""
+        shape = merged(asked, self.shape)
+        for found in dict.fromkeys(cell.shape for cell in cells if cell is not None):
+            shape = merged(shape, found)
+        return shape
+
+    def blank(self, asked: Shape) -> Array:
+        """What stands for an element that is not there yet. Raises InvalidArgument where its shape is not known."""
+        shape = merged(asked, self.shape)
+        if not is_known(shape):
+            shape = self.element_shape(asked, self.cells)
+        if not is_known(shape):
+            raise errors.InvalidArgument("Trying to read an uninitialized tensor but element_shape is not fully "
+                                         f"defined: {shape_text(shape)} and no list element is set.")
+        return zeros(self.dtype, shape)
+
+
+def tensor_list(scalar: Array, dtype: DType | None = None) -> TensorList:
+    """The list in a scalar. Raises InvalidArgument where it holds none, or one of other elements than `dtype`."""
+    found = held(scalar, TensorList)
+    if dtype is not None and found.dtype is not dtype:
+        raise errors.InvalidArgument(f"Invalid data types; op elements {dtype} but list elements {found.dtype}")
+    return found

@@ -1,0 +1,92 @@
+"""weft bench: what it tells, without a word on how fast anything is."""
+
+import json
+
+import numpy as np
+import pytest
+from build import const, node, placeholder
+from weft import dtypes
+from weft.cli import peers
+from weft.tensor import TensorMetadata
+from weft.workload import Workload, workload
+
+SHORT = ["--seconds", "0.01"]
+
+
+@pytest.fixture
+def layer(saved):
+    return saved(placeholder("x", (None, 8)), const("w", np.ones((8, 4))),
+                 node("product", "MatMul", "x", "w", transpose_a=False, transpose_b=False),
+                 node("y", "Relu", "product"))
+
+
+def test_json_has_the_times_of_runs_and_the_memory(command, layer):
+    found = json.loads(command("bench", layer, "--json", "--batch", "3", *SHORT).out)
+    (row,) = found["runtimes"]
+    assert (row["runtime"], found["batch"]) == ("weft", 3)
+    assert 0 < row["min"] <= row["median"] <= row["p90"] <= row["p99"]
+    assert row["per_second"] == pytest.approx(3 / row["median"] * 1e3)
+    assert row["runs"] >= 5
+    assert found["peak_memory"] >= found["memory_before"]
+    assert "nodes" not in found
+
+
+def test_each_kernel_call_is_beside_what_the_machine_can_do(command, layer):
+    found = json.loads(command("bench", layer, "--json", "--nodes", "--batch", "5", *SHORT).out)
+    rows = {row["node"]: row for row in found["nodes"]}
+    assert rows.keys() >= {"product", "y"}
+    product = rows["product"]
+    assert product["gflops"] * product["ms"] * 1e6 == pytest.approx(2 * 5 * 8 * 4)
+    assert product["gbs"] * product["ms"] * 1e6 == pytest.approx(4 * (5 * 8 + 8 * 4 + 5 * 4))
+    assert min(found["ceilings"].values()) > 0
+    text = command("bench", layer, "--nodes", *SHORT).out
+    assert "of the most" in text
+
+
+def test_other_runtimes_take_turns_and_their_results_are_compared(command, layer, monkeypatch):
+    def twice(args, model, feeds):
+        return lambda: [2 * np.maximum(feeds["x"] @ np.ones((8, 4), np.float32), 0)]
+
+    monkeypatch.setattr(peers, "OPENERS", {"json": twice})  # a package that is there
+    found = json.loads(command("bench", layer, "--json", "--batch", "9", "--against", "json", *SHORT).out)
+    ours, theirs = found["runtimes"]
+    assert (ours["runtime"], theirs["runtime"], ours["runs"]) == ("weft", "json", theirs["runs"])
+    assert theirs["ratio"] > 0
+    assert theirs["difference"] > 0.1
+    assert "of weft's time" in command("bench", layer, "--against", "json", *SHORT).out
+
+
+@pytest.mark.parametrize(("name", "message"), [
+    ("caffe", "known: tensorflow, onnxruntime, openvino"),
+    ("onnxruntime", "pip install onnxruntime"),
+])
+def test_a_runtime_that_is_not_there_is_told_with_the_remedy(command, layer, monkeypatch, name, message):
+    monkeypatch.setattr(peers, "find_spec", lambda _: None)
+    assert message in command("bench", layer, "--against", name, *SHORT).err
+
+
+def test_an_input_that_cannot_be_guessed_must_be_given(command, saved):
+    words = saved(placeholder("s", (None,), dtypes.string), node("t", "Identity", "s", T=dtypes.string))
+    assert "--input s=FILE.npy" in command("bench", words, *SHORT).err
+    command("bench", words, "--input", 's=["a"]', *SHORT)
+
+
+def of(shape, dtype=dtypes.float32):
+    return TensorMetadata(dtype, shape)
+
+
+@pytest.mark.parametrize(("op", "attrs", "inputs", "output", "flops"), [
+    ("MatMul", {"transpose_a": True}, [of((7, 3)), of((7, 5))], of((3, 5)), 2 * 3 * 5 * 7),
+    ("BatchMatMulV2", {"adj_x": False}, [of((2, 3, 7)), of((2, 7, 5))], of((2, 3, 5)), 2 * 2 * 3 * 5 * 7),
+    ("Conv2D", {}, [of((1, 8, 8, 4)), of((3, 3, 4, 6))], of((1, 6, 6, 6)), 2 * 6 * 6 * 6 * 3 * 3 * 4),
+    ("DepthwiseConv2dNative", {}, [of((1, 8, 8, 4)), of((3, 3, 4, 1))], of((1, 6, 6, 4)), 2 * 6 * 6 * 4 * 9),
+    ("Mean", {}, [of((4, 5)), of((), dtypes.int32)], of((4,)), 20),
+    ("Tanh", {}, [of((4, 5))], of((4, 5)), 20),
+    ("Reshape", {}, [of((4, 5)), of((1,), dtypes.int32)], of((20,)), 0),
+])
+def test_the_work_of_a_node_is_counted_from_its_shapes(op, attrs, inputs, output, flops):
+    assert workload(op, attrs, inputs, [output]) == Workload(flops, sum(m.nbytes for m in (*inputs, output)))
+
+
+def test_of_what_is_not_known_nothing_is_counted():
+    assert workload("Tanh", {}, [of((None, 5))], [of(None)]) == Workload(0, 0)
