@@ -122,6 +122,9 @@ ATTRS_BY_OP: dict[str, dict[str, tuple[Any, ...]]] = {  # all values to try, the
         ("BiasAdd",), ("BiasAdd", "Relu"), ("BiasAdd", "_FusedHardSwish"))},
     "_FusedBatchNormEx": {"activation_mode": ("Relu",), "num_side_inputs": (0, 1)},
     "Dilation2D": {"rates": ((1, 1, 1, 1), (1, 2, 2, 1))},
+    "Print": {"U": ((dtypes.float32,),), "first_n": (0,)},
+    **{op: {"num_true": (2,), "num_sampled": (5,), "range_max": (20,), "unique": (True, False), "seed": (1,),
+            "seed2": (2,)} for op in ("LogUniformCandidateSampler", "UniformCandidateSampler")},
     "ParseExample": {"Nsparse": (1,), "Ndense": (2,), "sparse_types": ((dtypes.int64,),),
                      "dense_shapes": (((1,),) * 2,)},
     "ParseSingleExample": {"num_sparse": (1,), "sparse_keys": ((b"i",),), "sparse_types": ((dtypes.int64,),),
@@ -130,8 +133,9 @@ ATTRS_BY_OP: dict[str, dict[str, tuple[Any, ...]]] = {  # all values to try, the
     **{op: {"ksize": ((1, 2, 2, 2, 1),), "strides": ((1, 1, 1, 1, 1), (1, 2, 2, 2, 1))} for op in (
         "AvgPool3D", "AvgPool3DGrad", "Conv3D", "Conv3DBackpropFilterV2", "Conv3DBackpropInputV2", "MaxPool3D",
         "MaxPool3DGrad")},
-    **{op: {"seed": (1,), "seed2": (2,)} for op in ("Multinomial", "RandomShuffle", "RandomStandardNormal",
-                                                    "RandomUniform", "RandomUniformInt", "TruncatedNormal")},
+    **{op: {"seed": (1,), "seed2": (2,)} for op in (
+        "Multinomial", "RandomShuffle", "RandomStandardNormal", "RandomUniform", "RandomUniformInt",
+        "SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2", "TruncatedNormal")},
 }
 TYPES = ("float32", "int32", "int64", "bool")  # of attributes beside the one that is varied
 
@@ -283,6 +287,8 @@ INTEGERS: dict[str, Any] = {
     "DecodeRaw.bytes": _always(b"sixteen bytes ab", b"and sixteen more"),
     "Fingerprint.method": _always(b"farmhash64"), "Reverse.dims": lambda shape, _: np.arange(len(shape)) % 2 == 0,
     "SplitV.size_splits": lambda shape, d: np.array([1, shape[-1] - 1 if shape else 0]).astype(d.numpy),
+    "true_classes": lambda _, d: np.arange(8, dtype=d.numpy).reshape(4, 2), "image_size": _always(40, 60, 3),
+    "bounding_boxes": lambda _, d: np.array([[[0.1, 0.2, 0.7, 0.9]]], d.numpy), "min_object_covered": _always(0.3),
     "SparseFillEmptyRows.dense_shape": _always(6, 4), "SparseReshape.input_shape": _always(4, 4),
     "SparseReshape.new_shape": _always(2, -1, 2),
     "ParseExample.serialized": _always(EXAMPLE, EXAMPLE), "ParseExample.names": _always(b"first", b"second"),
