@@ -3,13 +3,16 @@
 import ml_dtypes
 import numpy as np
 import pytest
+import weft
+from build import const, graph, node
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from run_op import run_op
 from weft import dtypes
-from weft.errors import InvalidArgument
+from weft.errors import Aborted, InvalidArgument
 from weft.metadata import RULES
+from weft.node import Node
 from weft.tensor import info
 
 INF, NAN = np.inf, np.nan
@@ -65,3 +68,17 @@ def test_a_deep_copy_is_another_array():
     got = run("DeepCopy", x)
     assert got is not x
     assert got.tolist() == [b"a", b"b"]
+
+
+def test_an_abort_ends_the_run_and_not_the_process():
+    session = weft.Session(graph(
+        Node("first", "ControlTrigger"), const("x", 1), Node("stop", "Abort", controls=["first"]),
+        Node("told", "Abort", attrs={"error_msg": b"no more"}),
+        Node("y", "Identity", ["x"], controls=["stop"], attrs={"T": dtypes.float32}), node("z", "Neg", "y")))
+    for known in ("y", "z"):  # before the run, and yet what comes before them is done
+        with pytest.raises(Aborted, match="called by op 'stop'") as caught:
+            session.run(known)
+        assert caught.value.node == "stop"
+    with pytest.raises(Aborted, match="no more"):
+        session.run([], targets=["told"])
+    session.run([], targets=["first"])

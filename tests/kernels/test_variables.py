@@ -17,6 +17,7 @@ from weft.node import Node
 from weft_cpu.kernels.variable import Variable
 
 NAN = np.nan
+UNTYPED = ("DestroyResourceOp", "DisableCopyOnRead", "VarIsInitializedOp", "VariableShape")
 
 
 def handle(name: str = "v", dtype: Any = dtypes.float32, shape: Any = None, shared: str = "") -> Node:
@@ -27,7 +28,7 @@ def handle(name: str = "v", dtype: Any = dtypes.float32, shape: Any = None, shar
 def on(op: str, name: str, *inputs: str, dtype: Any = dtypes.float32, **attrs: Any) -> Node:
     """A node of an op that takes the variable `v` first."""
     kind = "T" if "Nd" in op and "Scatter" in op else "dtype"
-    types = {} if op in ("VarIsInitializedOp", "VariableShape", "DestroyResourceOp") else {kind: dtype}
+    types = {} if op in UNTYPED else {kind: dtype}
     return Node(name, op, ("v", *inputs), attrs=types | attrs)
 
 
@@ -123,13 +124,14 @@ def test_nodes_with_one_shared_name_are_one_variable_and_sessions_have_their_own
 def test_without_a_value_only_reading_is_a_failed_precondition() -> None:
     session = weft.Session(graph(
         handle(), const("x", [1.0]), on("AssignAddVariableOp", "add", "x"), on("VariableShape", "shape"),
-        on("VarIsInitializedOp", "there"), on("DestroyResourceOp", "gone", ignore_lookup_error=False),
+        on("VarIsInitializedOp", "there"), on("DisableCopyOnRead", "left"),
+        on("DestroyResourceOp", "gone", ignore_lookup_error=False),
         on("DestroyResourceOp", "maybe_gone"), on("AssignVariableOp", "assign", "x")))
     assert not session.run("there")
     for fetches, target in (([], "add"), (["shape"], ""), ([], "gone")):
         with pytest.raises(NotFound, match="'v'"):
             session.run(fetches, targets=[target] if target else [])
-    session.run([], targets=["maybe_gone"])
+    session.run([], targets=["maybe_gone", "left"])
     session.run([], targets=["assign"])
     assert (session.run("there"), session.run("shape").tolist()) == (True, [1])
     session.run([], targets=["gone"])

@@ -58,7 +58,7 @@ def is_initialized(_: Attrs, x: ValueInfo) -> ValueInfo:
     return info(dtypes.bool_, ())
 
 
-@rule("DestroyResourceOp")
+@rule("DestroyResourceOp", "DisableCopyOnRead")
 def destroy(_: Attrs, x: ValueInfo) -> tuple[()]:
     ranked(x, 0, "the handle of a resource")
     return ()

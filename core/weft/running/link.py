@@ -131,8 +131,8 @@ class Linker:
             if call.code == CONSTANT or (call.args and not call.is_host_kernel and self._frozen.issuperset(call.args)):
                 self._frozen.update(call.results)
         known = infer_registers(function, arguments, self._program.constants, self._host.registries.ops, self._fold)
-        values = {r: info.value for r, info in enumerate(known[len(function.arg_names):], len(function.arg_names))
-                  if info.value is not None}
+        open_registers = set(range(len(function.arg_names))) | self._after_others()
+        values = {r: info.value for r, info in enumerate(known) if info.value is not None and r not in open_registers}
         bound_calls: list[BoundCall] = []
         refusals: list[Refusal] = []
         for each in self._fuse(self._needed(values), known):
@@ -212,6 +212,15 @@ class Linker:
                 args[i] = copy.results[0]
             kept.append(replace(bound, call=replace(bound.call, args=tuple(args))) if bound.retained else bound)
         return kept
+
+    def _after_others(self) -> set[int]:
+        """The results of calls that control edges order after others, and what is made of these: though they be known
+        before the run, what comes before them has to happen."""
+        found: set[int] = set()
+        for call in self._function.kernels:
+            if call.after or not found.isdisjoint(call.args):
+                found.update(call.results)
+        return found
 
     def _memory(self) -> dict[int, int]:
         """The stream whose memory each register lives in; HOST where it is the host's."""

@@ -1,4 +1,4 @@
-"""Kernels that look at a tensor before they pass it on."""
+"""Kernels that look at a tensor before they pass it on, and those that only stand between control edges."""
 
 from __future__ import annotations
 
@@ -26,6 +26,18 @@ def _text(message: bytes | str) -> str:
     return message.decode(errors="replace") if isinstance(message, bytes) else message
 
 
+def abort(b: Bind) -> Callable[[], None]:
+    """TensorFlow ends the process; here it is the run that ends."""
+    message = b.attrs["error_msg"] or f"Abort intentionally called by op '{b.node}'."
+
+    def run() -> None:
+        raise errors.Aborted(message)
+
+    return run
+
+
 def register(kernels: Kernels) -> None:
+    kernels.kernel("Abort")(abort)
+    kernels.kernel("ControlTrigger")(lambda _: lambda: None)
     kernels.kernel("CheckNumerics", dtypes={"T": FLOATS}, inplace={0: 0})(check_numerics)
     kernels.kernel("EnsureShape", alias={0: 0})(lambda _: None)

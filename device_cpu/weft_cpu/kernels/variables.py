@@ -49,6 +49,15 @@ def destroy(b: Bind) -> Run:
     return run
 
 
+def leave(_: Bind) -> Run:
+    """DisableCopyOnRead says how to hand values out faster; they are copies here in any case."""
+
+    def run(handle: Array) -> None:
+        held(handle, Variable)
+
+    return run
+
+
 def assign(_: Bind) -> Run:
     return lambda handle, value: variable(handle).assign(value)
 
@@ -196,7 +205,7 @@ def register(kernels: Kernels) -> None:
     for op, bind in {"ReadVariableOp": read, "VariableShape": shape_of, "ResourceGather": gather,
                      "ResourceGatherNd": gather_nd}.items():
         kernels.kernel(op, allocates=True)(bind)
-    for op, bind in {"VarIsInitializedOp": is_initialized, "DestroyResourceOp": destroy,
+    for op, bind in {"VarIsInitializedOp": is_initialized, "DestroyResourceOp": destroy, "DisableCopyOnRead": leave,
                      "AssignVariableOp": assign, "ResourceCountUpTo": count_up_to}.items():
         kernels.kernel(op)(bind)
     kernels.kernel("AssignAddVariableOp", dtypes={"dtype": NUMBERS})(assign_with(np.add))
