@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from .device import Conflict, Device, DeviceTypeRegistry, Stream, load_callable
 from .dtypes import DType, named
-from .errors import PluginError
+from .errors import PluginError, Unavailable, WeftError
 from .forked import inherited
 from .op import Attrs, OpRegistry
 from .plugin_code import plugin_code
@@ -182,7 +182,8 @@ class KernelPack(NamedTuple):
 
 
 class Kernels:
-    """What a pack's register function is given: it adds kernels of one plugin for one device type."""
+    """What a pack's register function is given: it adds kernels of one plugin for one device type. The function raises
+    Unavailable where what the kernels need is not here: the other packs' kernels serve, and the record says why."""
 
     def __init__(self, pack: KernelPack) -> None:
         self._pack = pack
@@ -231,7 +232,7 @@ class KernelRegistry:
         self, device_types: DeviceTypeRegistry, override: Mapping[str, str] | None = None,
         ops: OpRegistry | None = None,
     ) -> None:
-        self.failures: dict[tuple[str, str], PluginError] = {}  # (device type, plugin) -> why its kernels are missing
+        self.failures: dict[tuple[str, str], WeftError] = {}  # (device type, plugin) -> why its kernels are missing
         self._device_types = device_types
         self._ops = OpRegistry() if ops is None else ops
         self._override = dict(override or {})  # op -> the pack that config wants
@@ -313,7 +314,8 @@ class KernelRegistry:
             for kernel in kernels.added:
                 self._check_inputs(kernel)
         except PluginError as error:
-            self.failures[pack.device_type, pack.plugin] = error
+            missing = error.__cause__ if isinstance(error.__cause__, Unavailable) else error
+            self.failures[pack.device_type, pack.plugin] = missing
             return
         for kernel in kernels.added:
             rivals = self._kernels.setdefault((kernel.op, pack.device_type), [])

@@ -1,0 +1,150 @@
+"""Epilogue: what follows a product, in one primitive with it.
+
+Factors and sums per channel that directly follow the product, and are known, go into its weights and bias. The rest are
+steps that the library does to each element before it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from weft.api import Bind, FusedOp, errors
+
+from .attributes import Binary, PostOp
+from .functions import BINARY, COMMUTING, UNARY, linear, swish
+from .memory import Array, dense
+
+NORMALISATIONS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
+OPS = (*UNARY, *BINARY, *NORMALISATIONS, "BiasAdd", "Identity")
+SWISH = "Swish"  # x * Sigmoid(factor * x), of two nodes or three
+
+
+@dataclass
+class Epilogue:
+    """y = steps(product * scale + bias): scale and bias have one number per channel, or are None."""
+
+    scale: Array | None = None
+    bias: Array | None = None
+    steps: list[PostOp] = field(default_factory=list)
+
+
+def epilogue(b: Bind, head: FusedOp, *, scales: bool) -> Epilogue:
+    """What the group does to the head's result; `scales`: the head's weights are known. Raises Unimplemented where it
+    is more than the library can do."""
+    following = _Following(b, head, scales)
+    for each in with_swish(b, [op for op in b.fused if op is not head]):
+        following.take(each)
+    return following.made
+
+
+class _Following:
+    """The epilogue as far as it is made. `value`: the number of what has been computed so far."""
+
+    def __init__(self, b: Bind, head: FusedOp, scales: bool) -> None:
+        self.made = Epilogue()
+        self.value = head.results[0]
+        self._b = b
+        self._scales = scales
+        self._rank, self._channels = len(head.outputs[0].dims), head.outputs[0].dims[-1]
+
+    def take(self, each: FusedOp) -> None:
+        if each.args.count(self.value) != 1 or any(a >= len(self._b.inputs) for a in each.args if a != self.value):
+            raise errors.Unimplemented(f"{each.op} of something else that the group computes")
+        if each.op in UNARY:
+            self.made.steps.append(UNARY[each.op](each.attrs))
+        elif each.op == SWISH:
+            self.made.steps.append(swish(each.attrs["factor"]))
+        elif each.op in NORMALISATIONS:
+            self._normalisation(each)
+        elif each.op != "Identity":
+            self._binary(each)
+        self.value = each.results[0]
+
+    def _binary(self, each: FusedOp) -> None:
+        op, turned = ("AddV2" if each.op == "BiasAdd" else each.op), each.args[1] == self.value
+        operand = each.args[0 if turned else 1]
+        vector = None if self.made.steps else self._vector(operand)
+        if each.op == "BiasAdd" and _channels_first(each):
+            raise errors.Unimplemented("a bias of channels that are not last")
+        if vector is not None and op == "Mul" and self._scales:
+            self._fold(vector, 0.0)
+        elif vector is not None and op == "AddV2":
+            self._fold(1.0, vector)
+        elif vector is not None and op == "Sub" and not turned:
+            self._fold(1.0, -vector)
+        else:
+            if turned and op not in COMMUTING:  # y - x
+                self.made.steps.append(linear(-1.0, 0.0))
+                op = "AddV2"
+            shape = self._b.inputs[operand].meta.dims
+            layout = dense((1,) * (self._rank - len(shape)) + shape)
+            self.made.steps.append(Binary(BINARY[op], layout, operand))
+
+    def _normalisation(self, each: FusedOp) -> None:
+        vectors = [self._vector(a) for a in each.args[1:]]
+        if each.attrs["is_training"] or _channels_first(each) or self.made.steps or not self._scales:
+            raise errors.Unimplemented("a normalisation that does not directly follow the product")
+        if any(vector is None for vector in vectors):
+            raise errors.Unimplemented("a normalisation by what is not known before the run")
+        gamma, beta, mean, variance = vectors
+        factor = gamma / np.sqrt(variance + each.attrs["epsilon"])  # type: ignore[operator]
+        self._fold(factor, beta - mean * factor)
+
+    def _vector(self, value: int) -> Any:
+        """The float64 numbers of an input that is known and has one per channel, or one for all; else None."""
+        info = self._b.inputs[value]
+        if info.value is None or info.size not in (1, info.meta.dims[-1] if info.meta.dims else 1):
+            return None
+        if info.size not in (1, self._channels) or len(info.meta.dims) > self._rank:
+            return None
+        vector = np.asarray(info.value, np.float64).reshape(-1)
+        return vector if np.isfinite(vector).all() else None
+
+    def _fold(self, scale: Any, shift: Any) -> None:
+        """y becomes y * scale + shift."""
+        made, ones = self.made, np.ones(self._channels)
+        if made.scale is not None or np.any(scale != 1.0):
+            made.scale = (ones if made.scale is None else made.scale) * scale
+        if made.bias is not None or np.any(shift != 0.0):
+            made.bias = (0.0 * ones if made.bias is None else made.bias) * scale + shift
+
+
+def _channels_first(each: FusedOp) -> bool:
+    return len(each.outputs[0].dims) > 2 and each.attrs.get("data_format", "NHWC")[1] == "C"
+
+
+def with_swish(b: Bind, ops: Sequence[FusedOp]) -> list[FusedOp]:
+    """The ops, with one in place of those that multiply something with its own sigmoid."""
+    made = {op.results[0]: op for op in ops}
+    uses = [a for op in ops for a in op.args]
+    kept = list(ops)
+    for op in ops:
+        found = _swish(b, op, made)
+        if found is None:
+            continue
+        parts, source, factor = found
+        if all(uses.count(part.results[0]) == 1 for part in parts) and all(part in kept for part in parts):
+            kept = [each for each in kept if each not in parts]
+            kept[kept.index(op)] = FusedOp(SWISH, {"factor": factor}, (source,), op.results, op.outputs)
+    return kept
+
+
+def _swish(b: Bind, op: FusedOp, made: dict[int, FusedOp]) -> tuple[list[FusedOp], int, float] | None:
+    """Where `op` is x * Sigmoid(factor * x): the ops before it, x and the factor."""
+    for source, other in (op.args, op.args[::-1]) if op.op == "Mul" else ():
+        sigmoid = made.get(other)
+        if sigmoid is None or sigmoid.op != "Sigmoid":
+            continue
+        (inner,) = sigmoid.args
+        if inner == source:
+            return [sigmoid], source, 1.0
+        scaled = made.get(inner)
+        if scaled is not None and scaled.op == "Mul" and source in scaled.args:
+            factor = scaled.args[1 - scaled.args.index(source)]
+            info = b.inputs[factor] if factor < len(b.inputs) else None
+            if info is not None and info.value is not None and info.size == 1:
+                return [scaled, sigmoid], source, float(info.value.reshape(-1)[0])
+    return None
