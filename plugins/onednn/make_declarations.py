@@ -20,6 +20,7 @@ PACKAGE = Path(__file__).parent / "weft_onednn"
 MADE = PACKAGE / "declarations.py"
 OPENMP = "int omp_get_max_threads(void); int omp_pause_resource_all(int kind);"
 TYPE = r"\b(?:const_)?dnnl_\w+_t\b"
+HEADERS = '#include "oneapi/dnnl/dnnl.h"\n#include "oneapi/dnnl/dnnl_debug.h"\n'
 WHOLE = ("dnnl_exec_arg_t", "dnnl_version_t")  # structs whose fields are read
 
 
@@ -53,14 +54,17 @@ def main(include: str) -> None:
 
 def preprocessed(include: str) -> str:
     """dnnl.h without what the system's headers declare, and without attributes."""
-    text = subprocess.run(["gcc", "-E", "-P", "-I", include, "-x", "c", "-"], check=True, capture_output=True,  # noqa: S603, S607
-                          text=True, input='#include "oneapi/dnnl/dnnl.h"\n#include "oneapi/dnnl/dnnl_debug.h"\n').stdout
+    command = ["gcc", "-E", "-P", "-I", include, "-x", "c", "-"]
+    text = subprocess.run(command, input=HEADERS, check=True, capture_output=True, text=True).stdout  # noqa: S603
     text = text[text.rindex("typedef enum", 0, text.index("dnnl_success")):]
     return re.sub(r"__attribute__\s*\(\(.*?\)\)", "", text)
 
 
 def body(header: str, name: str) -> str:
-    return header[header[: header.index(f"}} {name};")].rindex("typedef struct"):].split(f"}} {name};")[0] + f"}} {name};"
+    """A struct with its fields."""
+    end = f"}} {name};"
+    before = header[: header.index(end)]
+    return before[before.rindex("typedef struct") :] + end
 
 
 def typedef(header: str, name: str) -> str:

@@ -1,7 +1,8 @@
 """Fusing: calls that a pack's kernel may do at once, since nobody else needs what goes between them.
 
 A group grows from its last call backwards, to calls all of whose users are in it. What the group needs was there before
-its last call, and nothing that leaves it was there earlier: so it can stand in the place of that call.
+its last call, and nothing that leaves it was there earlier: so it can stand in the place of that call. A second head
+cannot join; what is done to its result alone leaves the group, and makes one with it.
 """
 
 from __future__ import annotations
@@ -73,7 +74,13 @@ def groups(
         group = None if leaving.intersection(call.results) else _home(call, users, home)
         if group is not None and metas[group.calls[-1].results[0]].dims != metas[call.results[0]].dims:
             group = None
-        if group is None or not group.join(call, able):
+        if group is not None and not group.join(call, able):
+            group = _of_branch(group, call, able, users, fusions)
+            if group is not None:
+                found.append(group)
+                home.update({id(member): group for member in group.calls})
+                continue
+        if group is None:
             ends = [f for f in able if call.op in f.ops]
             if not ends or not leaving.union(users).isdisjoint(call.results[1:]):
                 continue
@@ -90,6 +97,39 @@ def _home(call: Call, users: Mapping[int, Sequence[Call]], home: Mapping[int, Gr
     if group is None or any(home.get(id(user)) is not group or user is group.head for user in using):
         return None
     return group
+
+
+def _of_branch(
+    group: Group, head: Call, able: Sequence[FusionDef], users: Mapping[int, Sequence[Call]], fusions: Fusions
+) -> Group | None:
+    """A group of this call and of what needs nothing of the other group's head but only of it, which leaves that group;
+    None where that is no group."""
+    first, second = (_dependents(group.calls, each) for each in (group.head, head))
+    branch = [call for call in group.calls if id(call) in second and id(call) not in first]
+    inside = {id(call) for call in branch}
+    *inner, last = branch or [head]
+    leaks = any(id(user) not in inside for call in inner for r in call.results for user in users.get(r, ()))
+    feeds = any(id(user) in inside for call in group.calls if id(call) not in inside
+                for r in call.results for user in users.get(r, ()))
+    ends = [f for f in fusions(last) if last.op in f.ops]
+    if not branch or leaks or feeds or not ends or not users.keys().isdisjoint(last.results[1:]):
+        return None
+    made = Group([last], ends, ends)
+    if not all(made.join(call, fusions(call)) for call in reversed(inner)) or not made.join(head, able):
+        return None
+    group.calls = [call for call in group.calls if id(call) not in inside]
+    return made
+
+
+def _dependents(calls: Sequence[Call], head: Call | None) -> set[int]:
+    """The ids of the calls that need what the head gives, at whatever distance."""
+    given = set(head.results) if head is not None else set()
+    found = set()
+    for call in calls:
+        if not given.isdisjoint(call.args):
+            given.update(call.results)
+            found.add(id(call))
+    return found
 
 
 def fused_ops(calls: Sequence[Call], metas: Sequence[TensorMetadata]) -> tuple[tuple[int, ...], tuple[FusedOp, ...]]:

@@ -18,7 +18,8 @@ from .functions import BINARY, COMMUTING, UNARY, linear, swish
 from .memory import Array, dense
 
 NORMALISATIONS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
-OPS = (*UNARY, *BINARY, *NORMALISATIONS, "BiasAdd", "Identity")
+CHAINED = (*UNARY, *BINARY, "BiasAdd")
+OPS = (*CHAINED, *NORMALISATIONS)
 SWISH = "Swish"  # x * Sigmoid(factor * x), of two nodes or three
 
 
@@ -31,74 +32,85 @@ class Epilogue:
     steps: list[PostOp] = field(default_factory=list)
 
 
-def epilogue(b: Bind, head: FusedOp, *, scales: bool) -> Epilogue:
-    """What the group does to the head's result; `scales`: the head's weights are known. Raises Unimplemented where it
+def epilogue(b: Bind, head: FusedOp) -> Epilogue:
+    """What the group does to the result of its head, whose second input is the weights. Raises Unimplemented where it
     is more than the library can do."""
-    following = _Following(b, head, scales)
-    for each in with_swish(b, [op for op in b.fused if op is not head]):
-        following.take(each)
+    known = b.inputs[head.args[1]].value is not None
+    following = _Following(b, head, ("AddV2", "Mul", "Sub") if known else ("AddV2", "Sub"))
+    following.take_all(with_swish(b, [op for op in b.fused if op is not head]))
     return following.made
 
 
-class _Following:
-    """The epilogue as far as it is made. `value`: the number of what has been computed so far."""
+def steps_after(b: Bind, first: FusedOp, rest: Sequence[FusedOp]) -> list[PostOp]:
+    """What follows a node that has neither weights nor bias. Raises Unimplemented likewise."""
+    following = _Following(b, first, ())
+    following.take_all(rest)
+    return following.made.steps
 
-    def __init__(self, b: Bind, head: FusedOp, scales: bool) -> None:
+
+class _Following:
+    """The epilogue as far as it is made. `value`: the number of what has been computed so far; `folds`: the ops whose
+    known operand may go into weights and bias."""
+
+    def __init__(self, b: Bind, head: FusedOp, folds: Sequence[str]) -> None:
         self.made = Epilogue()
-        self.value = head.results[0]
         self._b = b
-        self._scales = scales
+        self._folds = folds
+        self._value = head.results[0]
         self._rank, self._channels = len(head.outputs[0].dims), head.outputs[0].dims[-1]
 
-    def take(self, each: FusedOp) -> None:
-        if each.args.count(self.value) != 1 or any(a >= len(self._b.inputs) for a in each.args if a != self.value):
-            raise errors.Unimplemented(f"{each.op} of something else that the group computes")
+    def take_all(self, ops: Sequence[FusedOp]) -> None:
+        for each in ops:
+            others = [a for a in each.args if a != self._value]
+            if len(others) != len(each.args) - 1 or any(a >= len(self._b.inputs) for a in others):
+                raise errors.Unimplemented(f"{each.op} of something else that the group computes")
+            self._take(each)
+            self._value = each.results[0]
+
+    def _take(self, each: FusedOp) -> None:
         if each.op in UNARY:
             self.made.steps.append(UNARY[each.op](each.attrs))
         elif each.op == SWISH:
             self.made.steps.append(swish(each.attrs["factor"]))
+        elif _channels_first(each):
+            raise errors.Unimplemented("channels that are not last")
         elif each.op in NORMALISATIONS:
             self._normalisation(each)
-        elif each.op != "Identity":
-            self._binary(each)
-        self.value = each.results[0]
-
-    def _binary(self, each: FusedOp) -> None:
-        op, turned = ("AddV2" if each.op == "BiasAdd" else each.op), each.args[1] == self.value
-        operand = each.args[0 if turned else 1]
-        vector = None if self.made.steps else self._vector(operand)
-        if each.op == "BiasAdd" and _channels_first(each):
-            raise errors.Unimplemented("a bias of channels that are not last")
-        if vector is not None and op == "Mul" and self._scales:
-            self._fold(vector, 0.0)
-        elif vector is not None and op == "AddV2":
-            self._fold(1.0, vector)
-        elif vector is not None and op == "Sub" and not turned:
-            self._fold(1.0, -vector)
         else:
-            if turned and op not in COMMUTING:  # y - x
-                self.made.steps.append(linear(-1.0, 0.0))
-                op = "AddV2"
-            shape = self._b.inputs[operand].meta.dims
-            layout = dense((1,) * (self._rank - len(shape)) + shape)
-            self.made.steps.append(Binary(BINARY[op], layout, operand))
+            self._binary("AddV2" if each.op == "BiasAdd" else each.op, *each.args)
+
+    def _binary(self, op: str, left: int, right: int) -> None:
+        turned = right == self._value
+        operand = left if turned else right
+        vector = self._vector(operand) if op in self._folds and not self.made.steps else None
+        if vector is None or (op == "Sub" and turned):
+            self._step(op, operand, turned)
+        elif op == "Mul":
+            self._fold(vector, 0.0)
+        else:
+            self._fold(1.0, vector if op == "AddV2" else -vector)
+
+    def _step(self, op: str, operand: int, turned: bool) -> None:
+        if turned and op not in COMMUTING:  # y - x is y + -x
+            self.made.steps.append(linear(-1.0, 0.0))
+            op = "AddV2"
+        shape = self._b.inputs[operand].meta.dims
+        layout = dense((1,) * (self._rank - len(shape)) + shape)
+        self.made.steps.append(Binary(BINARY[op], layout, operand))
 
     def _normalisation(self, each: FusedOp) -> None:
         vectors = [self._vector(a) for a in each.args[1:]]
-        if each.attrs["is_training"] or _channels_first(each) or self.made.steps or not self._scales:
-            raise errors.Unimplemented("a normalisation that does not directly follow the product")
-        if any(vector is None for vector in vectors):
-            raise errors.Unimplemented("a normalisation by what is not known before the run")
+        if each.attrs["is_training"] or "Mul" not in self._folds or self.made.steps or any(v is None for v in vectors):
+            raise errors.Unimplemented("a normalisation that cannot go into the weights")
         gamma, beta, mean, variance = vectors
-        factor = gamma / np.sqrt(variance + each.attrs["epsilon"])  # type: ignore[operator]
+        factor = gamma / np.sqrt(variance + each.attrs["epsilon"])
         self._fold(factor, beta - mean * factor)
 
     def _vector(self, value: int) -> Any:
         """The float64 numbers of an input that is known and has one per channel, or one for all; else None."""
         info = self._b.inputs[value]
-        if info.value is None or info.size not in (1, info.meta.dims[-1] if info.meta.dims else 1):
-            return None
-        if info.size not in (1, self._channels) or len(info.meta.dims) > self._rank:
+        per_channel = info.size == 1 or info.meta.dims[-1] == info.size == self._channels
+        if info.value is None or not per_channel or len(info.meta.dims) > self._rank:
             return None
         vector = np.asarray(info.value, np.float64).reshape(-1)
         return vector if np.isfinite(vector).all() else None

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-
 from weft.api import Attrs
 
 from .attributes import Eltwise, number
 
 UNARY: Mapping[str, Callable[[Attrs], Eltwise]] = {
     "Elu": lambda _: Eltwise(number("dnnl_eltwise_elu"), 1.0),
-    "Exp": lambda _: Eltwise(number("dnnl_eltwise_exp")),
     "LeakyRelu": lambda attrs: Eltwise(number("dnnl_eltwise_relu"), float(attrs["alpha"])),
     "Relu": lambda _: Eltwise(number("dnnl_eltwise_relu")),
     "Relu6": lambda _: Eltwise(number("dnnl_eltwise_clip"), 0.0, 6.0),

@@ -34,7 +34,8 @@ class Library:
         found = self.c.dnnl_version()
         self.version = f"{found.major}.{found.minor}.{found.patch}"
         if (found.major, found.minor) < OLDEST:
-            raise errors.Unavailable(f"{path} is oneDNN {self.version}, 3.2 is needed", hint=REMEDY)
+            needed = ".".join(map(str, OLDEST))
+            raise errors.Unavailable(f"{path} is oneDNN {self.version}, {needed} is needed", hint=REMEDY)
         self.engine = self.make("engine", self.c.dnnl_engine_create, self.c.dnnl_cpu, 0)
         # The threads of whoever forks are not there in the child, which would wait for them.
         os.register_at_fork(before=lambda: self.c.omp_pause_resource_all(PAUSE_HARD))

@@ -16,7 +16,7 @@ from .library import library
 
 Array = np.ndarray[Any, Any]
 ANY = "any"
-aligned = PlainAllocator().allocate
+PLAIN = PlainAllocator()
 
 
 class Layout:
@@ -69,6 +69,12 @@ class Layout:
         c, ffi = library().c, library().ffi
         data = ffi.NULL if array is None else ffi.from_buffer(array)
         return library().make("memory", c.dnnl_memory_create, self.descriptor, library().engine, data)
+
+
+def aligned(nbytes: int) -> Array:
+    """Bytes that start at a whole line of the cache."""
+    memory: Array = PLAIN.allocate(nbytes)
+    return memory
 
 
 def rows(dims: Sequence[int]) -> list[int]:

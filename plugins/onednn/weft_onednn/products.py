@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,7 +53,3 @@ def product(
     if bias is not None and after.bias is not None:
         all_operands[BIAS] = bias, after.bias.astype(np.float32)
     return Primitive(description, all_operands)
-
-
-def has_elements(*shapes: Sequence[int]) -> bool:
-    return all(prod(shape) for shape in shapes)

@@ -2,9 +2,9 @@
 
 from weft.api import Kernels
 
-from . import convolution, elementwise, fused, matmul
+from . import convolution, elementwise, fused, joining, matmul, normalization, pooling, softmax
 
-FAMILIES = (convolution, elementwise, fused, matmul)
+FAMILIES = (convolution, elementwise, fused, joining, matmul, normalization, pooling, softmax)
 
 
 def register(kernels: Kernels) -> None:

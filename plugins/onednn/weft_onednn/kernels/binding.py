@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
+from math import prod
 
 from weft.api import Attachable, Bind, Declined, FusedOp, errors
 
 from ..epilogue import Epilogue
 
 Head = Callable[[Bind, FusedOp, Epilogue], Attachable]
+LEFT = "by itself it is no faster than NumPy's kernel"
 BindFunction = Callable[[Bind], Attachable | Declined]
 
 
@@ -29,14 +31,21 @@ def declining(bind: Callable[[Bind], Attachable]) -> BindFunction:
 def alone(head: Head) -> BindFunction:
     """A head with nothing after it."""
 
-    def bind(b: Bind) -> Attachable:
-        count = len(b.inputs)
-        node = FusedOp(b.op, b.attrs, tuple(range(count)), tuple(range(count, count + len(b.outputs))), b.outputs)
-        return head(b, node, Epilogue())
+    return declining(lambda b: head(b, node_of(b), Epilogue()))
 
-    return declining(bind)
+
+def node_of(b: Bind) -> FusedOp:
+    """The node by itself, as one of several would be given."""
+    count = len(b.inputs)
+    return FusedOp(b.op, b.attrs, tuple(range(count)), tuple(range(count, count + len(b.outputs))), b.outputs)
+
+
+def has_elements(*shapes: Sequence[int]) -> None:
+    """Raise Unimplemented for shapes without elements: the library has no memory for them."""
+    if not all(map(prod, shapes)):
+        raise errors.Unimplemented("there are no elements")
 
 
 def left_to_numpy(b: Bind) -> Declined:
     """For ops that are served here only together with others."""
-    return b.decline("by itself it is no faster than NumPy's kernel")
+    return b.decline(LEFT)

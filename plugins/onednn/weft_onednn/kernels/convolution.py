@@ -9,8 +9,8 @@ from ..epilogue import Epilogue
 from ..library import library
 from ..memory import dense, rows
 from ..primitives import Primitive
-from ..products import Weights, has_elements, product
-from .binding import alone
+from ..products import Weights, product
+from .binding import alone, has_elements
 
 INFERENCE, DIRECT = number("dnnl_forward_inference"), number("dnnl_convolution_direct")
 
@@ -20,9 +20,9 @@ def conv2d(b: Bind, node: FusedOp, after: Epilogue) -> Primitive:
     images, (height, width, depth, filters) = (b.inputs[a].meta.dims for a in node.args)
     groups = images[3] // max(depth, 1)
     down, right, inward, _ = rows((height, width, depth, filters))
-    dims, strides = (filters, depth, height, width), (1, inward, down, right)
+    dims, strides = [filters, depth, height, width], [1, inward, down, right]
     if groups > 1:
-        dims, strides = (groups, filters // groups, *dims[1:]), (filters // groups, *strides)
+        dims, strides = [groups, filters // groups, *dims[1:]], [filters // groups, *strides]
     return _convolution(b, node, after, Weights(dims, strides, (filters,), (filters,)))
 
 
@@ -44,8 +44,7 @@ def _convolution(b: Bind, node: FusedOp, after: Epilogue, weights: Weights) -> P
         raise errors.Unimplemented("strides or dilations of batch or depth")
     if filters.value is None:
         raise errors.Unimplemented("filters that are not known before the run")
-    if not has_elements(images.meta.dims, filters.meta.dims, node.outputs[0].dims):
-        raise errors.Unimplemented("no elements")
+    has_elements(images.meta.dims, filters.meta.dims, node.outputs[0].dims)
     places = geometry.spatial_windows(attrs, images.meta.dims[1:3], filters.meta.dims[:2])
     source, result = dense(images.meta.dims), dense(node.outputs[0].dims)
     create = library().c.dnnl_convolution_forward_primitive_desc_create

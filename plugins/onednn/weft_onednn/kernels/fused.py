@@ -23,9 +23,8 @@ def product(b: Bind) -> Attachable:
     head = next((each for each in b.fused if each.op in HEADS), None)
     if head is None:
         raise errors.Unimplemented("there is no product among these nodes")
-    after = epilogue(b, head, scales=b.inputs[head.args[1]].value is not None)
-    return HEADS[head.op](b, head, after)
+    return HEADS[head.op](b, head, epilogue(b, head))
 
 
 def register(kernels: Kernels) -> None:
-    kernels.fusion("Product", heads=HEADS, ops=OPS)(declining(product))
+    kernels.fusion("Product", heads=HEADS, ops=OPS, priority=1)(declining(product))
