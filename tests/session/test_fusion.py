@@ -217,3 +217,27 @@ def test_fused_programs_give_what_others_give(config, program):
     for _ in range(2):
         together = session.run(names, feeds)
         assert [t.tolist() for t in together] == [a.tolist() for a in alone]
+
+
+def test_another_name_of_a_value_ends_no_chain(config):
+    session = weft.Session(graph(placeholder("x", (None, 4)), node("a", "Neg", "x"), node("b", "Relu", "a"),
+                                 node("n", "IdentityN", "b", "a", T=[weft.api.dtypes.float32] * 2),
+                                 node("c", "Neg", "n")), config)
+    result, done = calls(session, "c", {"x": X})
+    assert result.tolist() == (-np.maximum(-X, 0)).tolist()
+    assert done == [("Elementwise", ("a", "b", "c"))]
+    names, _ = calls(session, ["n", "n:1", "c"], {"x": X})
+    assert [name.tolist() for name in names] == [np.maximum(-X, 0).tolist(), (-X).tolist(), result.tolist()]
+
+
+def test_two_heads_that_meet_take_what_is_theirs_alone(config):
+    session = weft.Session(graph(
+        placeholder("x", (2, 2)), const("w", [[1, 2], [3, 4]]), const("bias", [-10, 10]),
+        node("p", "MatMul", "x", "w", **PLAIN), node("q", "MatMul", "w", "x", **PLAIN),
+        node("s", "AddV2", "p", "bias"), node("t", "AddV2", "q", "bias"), node("u", "Relu", "t"),
+        node("m", "AddV2", "s", "u"), node("r", "Relu", "m")), config)
+    x = np.float32([[1, 2], [-3, 4]])
+    result, done = calls(session, "r", {"x": x})
+    w, bias = np.float32([[1, 2], [3, 4]]), np.float32([-10, 10])
+    assert result.tolist() == np.maximum(x @ w + bias + np.maximum(w @ x + bias, 0), 0).tolist()
+    assert sorted(done) == [("Product", ("p", "s", "m", "r")), ("Product", ("q", "t", "u"))]
