@@ -48,18 +48,16 @@ def test_reductions_of_whole_images(op: str, keep: bool) -> None:
     assert compare(made, {"x": numbers(2, 7, 5, 24)}, "y", close=1e-5).kernels == [f"cpu.{op}"]
 
 
-@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
 @pytest.mark.parametrize("shape", [(1, 1000), (3, 7), (2, 3, 40), (5,)])
-def test_softmax(op: str, shape: Any) -> None:
-    done = compare([placeholder("x"), node("y", op, "x")], {"x": numbers(*shape) * 20}, "y", close=1e-6)
-    assert done.kernels == [f"onednn.{op}"]
+def test_softmax(shape: Any) -> None:
+    done = compare([placeholder("x"), node("y", "Softmax", "x")], {"x": numbers(*shape) * 20}, "y", close=1e-6)
+    assert done.kernels == ["onednn.Softmax"]
 
 
-@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
-def test_a_row_with_nan_is_nan(op: str) -> None:
+def test_a_row_with_nan_is_nan() -> None:
     x = numbers(4, 40)
     x[1, 3], x[2, 5], x[3, 5] = np.nan, np.inf, -np.inf
-    compare([placeholder("x"), node("y", op, "x")], {"x": x}, "y")
+    compare([placeholder("x"), node("y", "Softmax", "x")], {"x": x}, "y")
 
 
 @pytest.mark.parametrize("constant", [True, False])
