@@ -95,6 +95,15 @@ def test_a_chain_of_functions_is_one_pass() -> None:
     assert "onednn.Mul" in compare(made, {"x": numbers(1, 40, 40, 16)}, "y", **ALONE).kernels
 
 
+def test_a_result_may_be_written_over_what_it_was_made_of() -> None:
+    made = [placeholder("x"), node("a", "Neg", "x"), node("b", "Sigmoid", "a"), node("c", "Neg", "b"),
+            const("v", numbers(16)), node("d", "Mul", "v", "c"), node("e", "Neg", "d"), node("f", "AddV2", "e", "v"),
+            node("g", "Neg", "f"), node("h", "Softmax", "g"), node("y", "Neg", "h")]
+    done = compare(made, {"x": numbers(1, 40, 40, 16)}, "y", **ALONE)
+    assert [kernel for kernel in done.kernels if kernel.startswith("onednn")] == [
+        "onednn.Sigmoid", "onednn.Mul", "onednn.AddV2", "onednn.Softmax"]
+
+
 def test_a_swish_is_one_pass() -> None:
     made = [placeholder("x"), node("s", "Sigmoid", "x"), node("y", "Mul", "x", "s")]
     assert compare(made, {"x": numbers(1, 40, 40, 16)}, "y").kernels == ["onednn.Chain"]

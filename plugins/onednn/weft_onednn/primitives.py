@@ -30,7 +30,6 @@ class Primitive:
         self.handle = library().make("primitive", c.dnnl_primitive_create, description)
         self.operands = dict(operands)
         self.scratch = Layout.like(c.dnnl_primitive_desc_query_md(description, c.dnnl_query_scratchpad_md, 0))
-        self.implementation = implementation(description)
         self._execute, self._point = c.dnnl_primitive_execute, c.dnnl_memory_set_data_handle
         self._from_buffer = ffi.from_buffer
         self._idle: deque[Arguments] = deque()
@@ -40,9 +39,10 @@ class Primitive:
         execute, handle, stream = self._execute, self.handle, arguments.stream
         count, listed = arguments.count, arguments.listed
 
-        def call() -> None:
-            if execute(handle, stream, count, listed):
-                raise errors.Internal(f"{arguments.primitive.implementation} failed")
+        def call(arguments: Arguments = arguments) -> None:  # which has what `listed` points to
+            status = execute(handle, stream, count, listed)
+            if status:
+                library().check(status, "call")
 
         return call
 
@@ -57,15 +57,15 @@ class Primitive:
         status = self._execute(self.handle, arguments.stream, arguments.count, arguments.listed)
         self._idle.append(arguments)
         if status:
-            raise errors.Internal(f"{self.implementation} failed")
+            library().check(status, "call")
 
 
 class Arguments:
-    """What one call at a time may use: over these arrays, or over those that each call says."""
+    """What one call at a time may use: over these arrays, or over those that each call says. They do not keep their
+    primitive, which keeps those that are idle."""
 
     def __init__(self, primitive: Primitive, arrays: tuple[Array, ...] | None) -> None:
         c, ffi = library().c, library().ffi
-        self.primitive = primitive
         self.movable: list[tuple[Any, int]] = []
         self.stream = library().make("stream", c.dnnl_stream_create, library().engine, c.dnnl_stream_in_order)
         memories: dict[int, Any] = {}
