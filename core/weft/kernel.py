@@ -164,11 +164,13 @@ def dtype_names(allowed: Iterable[DType] | None) -> str:
 @dataclass(frozen=True, slots=True)
 class FusionDef:
     """What one kernel of a pack can do at once: ops of its own kernels on one device, each of whose values only the
-    next ones need, and all of the shape of the last. `heads` may be the first of them, and one is at most."""
+    next ones need, and all of the shape of the last. `heads` may be the first of them, and one is at most. One of
+    `leads` may go before the head, whose first input it makes, of any shape: then it is the first of `Bind.fused`."""
 
     kernel: KernelDef  # `op` is the fusion's name
     ops: frozenset[str]
     heads: frozenset[str] = frozenset()
+    leads: frozenset[str] = frozenset()
 
 
 class KernelPack(NamedTuple):
@@ -211,7 +213,7 @@ class Kernels:
         return add
 
     def fusion(
-        self, name: str, *, ops: Iterable[str], heads: Iterable[str] = (), priority: int = 0
+        self, name: str, *, ops: Iterable[str], heads: Iterable[str] = (), leads: Iterable[str] = (), priority: int = 0
     ) -> Callable[[BindFunction], BindFunction]:
         """Decorate a bind function that makes one kernel of several nodes, `Bind.fused`, or declines. It is asked where
         nodes that this pack's kernels serve follow each other like that: see FusionDef. A fusion of higher priority is
@@ -219,7 +221,7 @@ class Kernels:
 
         def add(bind: BindFunction) -> BindFunction:
             kernel = KernelDef(name, self._pack.device_type, self._pack.plugin, bind, priority=priority)
-            self.fusions.append(FusionDef(kernel, frozenset(ops), frozenset(heads)))
+            self.fusions.append(FusionDef(kernel, frozenset(ops), frozenset(heads), frozenset(leads)))
             return bind
 
         return add

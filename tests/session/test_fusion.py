@@ -21,7 +21,8 @@ from functools import partial
 from weft.api import hookimpl
 
 WEFT_API = (1, 0)
-COMPUTE = {"AddV2": np.add, "Mul": np.multiply, "Neg": np.negative, "Relu": partial(np.maximum, 0), "MatMul": np.matmul}
+COMPUTE = {"Abs": np.abs, "AddV2": np.add, "Mul": np.multiply, "Neg": np.negative, "Relu": partial(np.maximum, 0),
+           "MatMul": np.matmul}
 
 @hookimpl
 def weft_kernels(registry):
@@ -31,7 +32,7 @@ def register(kernels):
     for op, compute in COMPUTE.items():
         kernels.kernel(op)(lambda b, compute=compute: lambda *arrays: np.copyto(arrays[-1], compute(*arrays[:-1])))
     kernels.fusion("Elementwise", ops=["AddV2", "Mul", "Neg", "Relu"])(fused)
-    kernels.fusion("Product", ops=["AddV2", "Relu"], heads=["MatMul"], priority=1)(product)
+    kernels.fusion("Product", ops=["AddV2", "Relu"], heads=["MatMul"], leads=["Abs"], priority=1)(product)
 
 def product(b):
     if b.outputs[0].dims[0] == 13:
@@ -129,6 +130,22 @@ def test_a_head_takes_what_follows_and_where_it_declines_the_rest_stays_together
     x = np.arange(2 * rows, dtype=np.float32).reshape(rows, 2)
     result, done = calls(weft.Session(product(rows), config), "m", {"x": x})
     assert result.tolist() == (np.maximum(-x @ [[1, 2], [3, 4]] + [-10, 10], 0) - [-10, 10]).tolist()
+    assert done == expected
+
+
+@pytest.mark.parametrize(("rows", "fetched", "expected"), [
+    (2, "s", [("Product", ("a", "p", "s"))]),
+    (13, "s", [("Abs", ("a",)), ("MatMul", ("p",)), ("AddV2", ("s",))]),
+    (2, ["s", "a"], [("Abs", ("a",)), ("Product", ("p", "s"))]),
+])
+def test_what_leads_to_a_head_alone_is_done_with_it(config, rows, fetched, expected):
+    session = weft.Session(graph(
+        placeholder("x", (rows, 2)), const("w", [[1, 2], [3, 4]]), const("bias", [-10, 10]), node("a", "Abs", "x"),
+        node("p", "MatMul", "a", "w", **PLAIN), node("s", "AddV2", "p", "bias")), config)
+    x = -np.arange(2 * rows, dtype=np.float32).reshape(rows, 2)
+    result, done = calls(session, fetched, {"x": x})
+    wanted = np.abs(x) @ [[1, 2], [3, 4]] + [-10, 10]
+    assert (result if fetched == "s" else result[0]).tolist() == wanted.tolist()
     assert done == expected
 
 

@@ -22,12 +22,18 @@ Fusions = Callable[[Call], Sequence[FusionDef]]
 @dataclass
 class Group:
     """`calls` in their order. `fusions`: those that take all of them, and `without_head` those that take all but the
-    head, each in the order in which they are to be asked; `head`, if there is one, is one of the calls."""
+    head, each in the order in which they are to be asked; `head`, if there is one, is one of the calls; `lead` makes
+    its first argument, and is none of them."""
 
     calls: list[Call]
     fusions: list[FusionDef]
     without_head: list[FusionDef]
     head: Call | None = None
+    lead: Call | None = None
+
+    @property
+    def everything(self) -> list[Call]:
+        return self.calls if self.lead is None else [self.lead, *self.calls]
 
     def join(self, call: Call, able: Sequence[FusionDef]) -> bool:
         """Take the call in, if a fusion that can have it takes all the others too."""
@@ -47,6 +53,9 @@ class Group:
 
     def attempts(self) -> Iterator[tuple[FusionDef, list[Call]]]:
         """Each fusion to be asked, and the calls that it would do."""
+        for fusion in self.fusions:
+            if self.lead is not None and self.lead.op in fusion.leads:
+                yield fusion, self.everything
         for fusion in self.fusions:
             yield fusion, self.calls
         rest = [call for call in self.calls if call is not self.head]
@@ -87,7 +96,15 @@ def groups(
             group = Group([call], ends, ends)
             found.append(group)
         home[id(call)] = group
-    return {id(group.calls[-1]): group for group in found if len(group.calls) > 1}
+    made = [group for group in found if len(group.calls) > 1]
+    maker = {register: call for call in calls for register in call.results}
+    for group in made:
+        lead = maker.get(group.head.args[0]) if group.head is not None and group.head.args else None
+        if lead is not None and id(lead) not in home and leaving.isdisjoint(lead.results):
+            using = [id(user) for register in lead.results for user in users.get(register, ())]
+            if using == [id(group.head)] and any(lead.op in f.leads for f in fusions(lead) if f in group.fusions):
+                group.lead = lead
+    return {id(group.calls[-1]): group for group in made}
 
 
 def _home(call: Call, users: Mapping[int, Sequence[Call]], home: Mapping[int, Group]) -> Group | None:

@@ -157,7 +157,7 @@ class Linker:
         kept = {*self._function.results, *self._function.targets}
         fusible = self._fuses and any(self._fusions(call) for call in calls)
         found = groups(calls, metas, kept, partial(self._able, metas=metas)) if fusible else {}
-        inner = {id(call) for group in found.values() for call in group.calls}
+        inner = {id(call) for group in found.values() for call in group.everything}
         for call in calls:
             if id(call) not in inner:
                 yield call
@@ -177,10 +177,10 @@ class Linker:
                                              self._shared.prepared, ops, self._shared.resources.get,
                                              self._function.name), name)
             if not isinstance(bound, Declined):
-                yield from (member for member in group.calls if member not in calls)
+                yield from (member for member in group.everything if member not in calls)
                 yield BoundCall(call, device, HOST if self._visible(call) else call.stream, fusion.kernel, bound)
                 return
-        yield from group.calls
+        yield from group.everything
 
     def _fusions(self, call: Call) -> Sequence[FusionDef]:
         """What the pack of this call can do at once with others."""
@@ -190,7 +190,7 @@ class Linker:
 
     def _able(self, call: Call, metas: Sequence[TensorMetadata]) -> list[FusionDef]:
         """Those of its pack's fusions that may take this call: all is known of it, and its kernel is a plain one."""
-        able = [f for f in self._fusions(call) if call.op in f.ops or call.op in f.heads]
+        able = [f for f in self._fusions(call) if call.op in f.ops or call.op in f.heads or call.op in f.leads]
         if not able or not all(metas[r].is_static and metas[r].dtype.itemsize for r in (*call.args, *call.results)):
             return []
         binder = self._binder(call)
