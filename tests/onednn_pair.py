@@ -7,10 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 import weft
 from build import const, graph, node
 from hypothesis import strategies as st
 from weft.graph import Node
+from weft_onednn.library import open_library
+
+try:
+    open_library(0)
+except weft.errors.Unavailable as error:
+    pytest.skip(str(error), allow_module_level=True)
 
 NUMPY_ALONE = {"plugins": {"block": ["onednn"]}}
 ALONE = {"passes": {"disable": ["fusion"]}}

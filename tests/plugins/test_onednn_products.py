@@ -125,6 +125,19 @@ def test_a_gate_on_the_channels_of_one_image() -> None:
     assert "onednn.Conv2D" in compare(made, feeds, "r").kernels
 
 
+@pytest.mark.parametrize("op", ["Conv2D", "DepthwiseConv2dNative"])
+def test_padding_goes_into_the_convolution(op: str) -> None:
+    pads = const("pads", [[0, 0], [0, 1], [2, 0], [0, 0]], np.int32)
+    made = [placeholder("x"), const("w", numbers(3, 3, 8, 1)), pads,
+            node("p", "Pad", "x", "pads", Tpaddings=weft.api.dtypes.int32),
+            conv("y", "p", "w", op=op, padding="VALID", strides=[1, 2, 2, 1]), node("z", "Relu6", "y")]
+    assert compare(made, {"x": numbers(1, 8, 8, 8)}, "z", close=1e-5).kernels == ["onednn.Product"]
+    made[4] = conv("y", "p", "w", op=op, padding="SAME")
+    assert compare(made, {"x": numbers(1, 8, 8, 8)}, "z", close=1e-5).kernels == ["cpu.Pad", "onednn.Product"]
+    made[5] = node("z", "AddV2", "p", "y")
+    assert "cpu.Pad" in compare(made, {"x": numbers(1, 8, 8, 8)}, "z", close=1e-5).kernels
+
+
 def test_batch_normalisation_goes_into_the_weights() -> None:
     made = [placeholder("x"), const("w", numbers(3, 3, 8, 16)), *statistics(16), conv("y", "x", "w"),
             node("n", "FusedBatchNormV3", "y", *STATISTICS, **NORM), node("z", "Relu6", "n")]

@@ -32,12 +32,12 @@ class Epilogue:
     steps: list[PostOp] = field(default_factory=list)
 
 
-def epilogue(b: Bind, head: FusedOp) -> Epilogue:
-    """What the group does to the result of its head, whose second input is the weights. Raises Unimplemented where it
-    is more than the library can do."""
+def epilogue(b: Bind, head: FusedOp, rest: Sequence[FusedOp]) -> Epilogue:
+    """What the others of the group do to the result of its head, whose second input is the weights. Raises
+    Unimplemented where it is more than the library can do."""
     known = b.inputs[head.args[1]].value is not None
     following = _Following(b, head, ("AddV2", "Mul", "Sub") if known else ("AddV2", "Sub"))
-    following.take_all(with_swish(b, [op for op in b.fused if op is not head]))
+    following.take_all(with_swish(b, rest))
     return following.made
 
 
