@@ -83,8 +83,9 @@ def test_functions_that_take_numpy_several_passes(op: str) -> None:
     ((16,), (1, 40, 40, 16)), ((2, 40, 40, 16), (2, 1, 1, 16)), ((40, 1), (40, 400)),
 ])
 def test_functions_of_two_that_broadcast(op: str, left: Any, right: Any) -> None:
-    compare([placeholder("x"), placeholder("y"), node("z", op, "x", "y")],
-            {"x": numbers(*left), "y": numbers(*right)}, "z")
+    x = numbers(*left)
+    x.reshape(-1)[3] = np.nan
+    compare([placeholder("x"), placeholder("y"), node("z", op, "x", "y")], {"x": x, "y": numbers(*right)}, "z")
 
 
 def test_a_chain_of_functions_is_one_pass() -> None:

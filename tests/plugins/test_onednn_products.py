@@ -73,6 +73,17 @@ def test_batches_of_matrix_products(left: Any, right: Any, adjoint: bool) -> Non
     assert compare(nodes, {"x": numbers(*left)}, "z", close=1e-5).kernels == ["onednn.BatchMatMulV2"]
 
 
+def test_what_follows_a_batch_of_matrix_products() -> None:
+    made = [placeholder("x"), placeholder("y"), node("z", "BatchMatMulV2", "x", "y", adj_x=False, adj_y=False),
+            placeholder("other"), const("vector", numbers(20)), node("a", "AddV2", "z", "vector"),
+            node("b", "Mul", "a", "other"), node("c", "Mul", "b", "vector"), node("d", "Relu", "c")]
+    feeds = {"x": numbers(2, 3, 40, 50), "y": numbers(2, 3, 50, 20), "other": numbers(2, 3, 40, 20)}
+    assert compare(made, feeds, "d", close=1e-5).kernels == ["onednn.Product"]
+    made[1] = const("y", numbers(50, 20))
+    del feeds["y"]
+    assert compare(made, feeds, "d", close=1e-5).kernels == ["onednn.Product"]
+
+
 def test_small_products_are_left_to_numpy() -> None:
     done = compare([placeholder("x"), const("y", numbers(4, 4)),
                     node("z", "MatMul", "x", "y", transpose_a=False, transpose_b=False)], {"x": numbers(2, 4)}, "z")

@@ -6,7 +6,7 @@ steps that the library does to each element before it is written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,12 +15,13 @@ from weft.api import Bind, FusedOp, errors
 
 from .attributes import Binary, PostOp
 from .functions import BINARY, COMMUTING, UNARY, linear, swish
-from .memory import Array, dense
+from .memory import Array, Layout, dense, row_major
 
 NORMALISATIONS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 CHAINED = (*UNARY, *BINARY, "BiasAdd")
 OPS = (*CHAINED, *NORMALISATIONS)
 SWISH = "Swish"  # x * Sigmoid(factor * x), of two nodes or three
+IMAGES = ("Conv2D", "DepthwiseConv2dNative")  # heads whose axes the library has in an order of its own
 
 
 @dataclass
@@ -36,25 +37,29 @@ def epilogue(b: Bind, head: FusedOp, rest: Sequence[FusedOp]) -> Epilogue:
     """What the others of the group do to the result of its head, whose second input is the weights. Raises
     Unimplemented where it is more than the library can do."""
     known = b.inputs[head.args[1]].value is not None
-    following = _Following(b, head, ("AddV2", "Mul", "Sub") if known else ("AddV2", "Sub"))
+    layout = dense if head.op in IMAGES else row_major
+    following = _Following(b, head, layout, ("AddV2", "Mul", "Sub") if known else ("AddV2", "Sub"))
     following.take_all(with_swish(b, rest))
     return following.made
 
 
 def steps_after(b: Bind, first: FusedOp, rest: Sequence[FusedOp]) -> list[PostOp]:
     """What follows a node that has neither weights nor bias. Raises Unimplemented likewise."""
-    following = _Following(b, first, ())
+    following = _Following(b, first, dense, ())
     following.take_all(rest)
     return following.made.steps
 
 
 class _Following:
-    """The epilogue as far as it is made. `value`: the number of what has been computed so far; `folds`: the ops whose
-    known operand may go into weights and bias."""
+    """The epilogue as far as it is made. `value`: the number of what has been computed so far; `layout`: how operands
+    of a shape lie; `folds`: the ops whose known operand may go into weights and bias."""
 
-    def __init__(self, b: Bind, head: FusedOp, folds: Sequence[str]) -> None:
+    def __init__(
+        self, b: Bind, head: FusedOp, layout: Callable[[Sequence[int]], Layout], folds: Sequence[str]
+    ) -> None:
         self.made = Epilogue()
         self._b = b
+        self._layout = layout
         self._folds = folds
         self._value = head.results[0]
         self._rank, self._channels = len(head.outputs[0].dims), head.outputs[0].dims[-1]
@@ -95,7 +100,7 @@ class _Following:
             self.made.steps.append(linear(-1.0, 0.0))
             op = "AddV2"
         shape = self._b.inputs[operand].meta.dims
-        layout = dense((1,) * (self._rank - len(shape)) + shape)
+        layout = self._layout((1,) * (self._rank - len(shape)) + shape)
         self.made.steps.append(Binary(BINARY[op], layout, operand))
 
     def _normalisation(self, each: FusedOp) -> None:

@@ -40,9 +40,6 @@ class Layout:
         """Of a descriptor that is somebody else's."""
         return cls(library().make("memory_desc", library().c.dnnl_memory_desc_clone, descriptor))
 
-    def equals(self, other: Layout) -> bool:
-        return bool(library().c.dnnl_memory_desc_equal(self.descriptor, other.descriptor))
-
     @property
     def nbytes(self) -> int:
         return int(library().c.dnnl_memory_desc_get_size(self.descriptor))
@@ -80,6 +77,11 @@ def aligned(nbytes: int) -> Array:
 def rows(dims: Sequence[int]) -> list[int]:
     """Strides of an array that lies row after row."""
     return [prod(dims[i + 1 :]) for i in range(len(dims))]
+
+
+def row_major(shape: Sequence[int]) -> Layout:
+    """The layout of an array of this shape, its axes in their own order."""
+    return Layout.of(shape, rows(shape))
 
 
 def dense(shape: Sequence[int]) -> Layout:

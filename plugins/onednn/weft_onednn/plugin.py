@@ -16,6 +16,10 @@ class Config:
 
     threads: int = 0
 
+    def __post_init__(self) -> None:
+        if self.threads < 0:
+            raise ValueError(f"threads = {self.threads}: a number of threads, or 0")
+
 
 @hookimpl
 def weft_kernels(registry: KernelPackRegistrar, config: Config) -> None:

@@ -11,7 +11,7 @@ from weft.api import Bind, FusedOp
 from .attributes import attributes, number, operands
 from .epilogue import Epilogue
 from .library import library
-from .memory import ANY, Array, Layout, rows
+from .memory import ANY, Array, Layout, row_major
 from .primitives import BIAS, RESULT, SOURCE, WEIGHTS, Operand, Primitive, described, packed, wanted
 
 
@@ -35,7 +35,7 @@ def product(
     """The primitive of the node and of what comes after it. Weights that are known are laid as it wants them, once for
     all links that want it alike."""
     given, value = Layout.of(weights.dims, weights.strides), b.inputs[node.args[1]].value
-    bias = None if after.bias is None else Layout.of(weights.bias, rows(weights.bias))
+    bias = None if after.bias is None else row_major(weights.bias)
     description = described(create, *arguments(
         given.descriptor if value is None else Layout.of(weights.dims, ANY).descriptor,
         library().ffi.NULL if bias is None else bias.descriptor, attributes(after.steps)))

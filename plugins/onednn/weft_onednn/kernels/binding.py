@@ -30,7 +30,6 @@ def declining(bind: Callable[[Bind], Attachable]) -> BindFunction:
 
 def alone(head: Head) -> BindFunction:
     """A head with nothing after it."""
-
     return declining(lambda b: head(b, node_of(b), Epilogue()))
 
 

@@ -15,6 +15,7 @@ from .binding import LEFT, declining, has_elements, left_to_numpy, node_of
 INFERENCE = number("dnnl_forward_inference")
 LEAST = 1 << 13  # elements from which NumPy's calls are not cheaper
 IN_PASSES = ("Elu", "Sigmoid", "Softplus")  # of which NumPy's kernels take more than one
+ARITHMETIC = ("AddV2", "Mul", "Sub")  # not Maximum and Minimum, which make a number of NaN here
 
 
 def unary(b: Bind) -> Attachable:
@@ -76,7 +77,7 @@ def _broadcast(b: Bind, place: int, rank: int) -> Layout:
 
 
 def register(kernels: Kernels) -> None:
-    alone = dict.fromkeys(IN_PASSES, declining(unary)) | dict.fromkeys(BINARY, declining(binary))
+    alone = dict.fromkeys(IN_PASSES, declining(unary)) | dict.fromkeys(ARITHMETIC, declining(binary))
     for op in CHAINED:
         kernels.kernel(op, dtypes={"T": "float32"}, inplace={0: 0})(alone.get(op, left_to_numpy))
     kernels.fusion("Chain", ops=(*UNARY, *BINARY))(declining(chain))

@@ -6,7 +6,7 @@ from weft.api import Bind, Kernels, errors
 
 from ..attributes import attributes
 from ..library import library
-from ..memory import Layout, rows
+from ..memory import Layout, row_major
 from ..primitives import RESULT, Operand, Primitive, described
 from .binding import declining, has_elements
 
@@ -21,8 +21,8 @@ def concat(b: Bind) -> Primitive:
     has_elements(*(x.meta.dims for x in arrays))
     if b.outputs[0].size < LEAST:
         raise errors.Unimplemented("NumPy's call is cheaper for so few elements")
-    layouts = [Layout.of(x.meta.dims, rows(x.meta.dims)) for x in arrays]
-    result = Layout.of(shape, rows(shape))
+    layouts = [row_major(x.meta.dims) for x in arrays]
+    result = row_major(shape)
     description = described(
         library().c.dnnl_concat_primitive_desc_create, result.descriptor, len(arrays),
         int(axis.value.reshape(-1)[0]) % len(shape), [layout.descriptor for layout in layouts], attributes(),

@@ -8,7 +8,7 @@ from weft.api import Bind, FusedOp, Kernels, errors
 
 from ..epilogue import Epilogue
 from ..library import library
-from ..memory import Layout, rows
+from ..memory import Layout, row_major, rows
 from ..primitives import Primitive
 from ..products import Weights, product
 from .binding import alone, has_elements
@@ -34,7 +34,7 @@ def _product(b: Bind, node: FusedOp, after: Epilogue, turned: tuple[bool, bool])
         raise errors.Unimplemented("NumPy's call is cheaper for so few elements")
     columns = output[-1]
     weights = Weights(*right, (columns, 1) if turned[1] else (columns,), (1,) * (len(output) - 1) + (columns,))
-    source, result = Layout.of(*left), Layout.of(output, rows(output))
+    source, result = Layout.of(*left), row_major(output)
     return product(b, node, after, weights, source, result, library().c.dnnl_matmul_primitive_desc_create,
                    lambda weights, bias, attributes: (source.descriptor, weights, bias, result.descriptor, attributes))
 
