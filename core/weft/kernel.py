@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from .device import Conflict, Device, DeviceTypeRegistry, Stream, load_callable
 from .dtypes import DType, named
-from .errors import PluginError
+from .errors import PluginError, Unavailable, WeftError
 from .forked import inherited
 from .op import Attrs, OpRegistry
 from .plugin_code import plugin_code
@@ -165,11 +165,13 @@ def dtype_names(allowed: Iterable[DType] | None) -> str:
 @dataclass(frozen=True, slots=True)
 class FusionDef:
     """What one kernel of a pack can do at once: ops of its own kernels on one device, each of whose values only the
-    next ones need, and all of the shape of the last. `heads` may be the first of them, and one is at most."""
+    next ones need, and all of the shape of the last. `heads` may be the first of them, and one is at most. One of
+    `leads` may go before the head, whose first input it makes, of any shape: then it is the first of `Bind.fused`."""
 
     kernel: KernelDef  # `op` is the fusion's name
     ops: frozenset[str]
     heads: frozenset[str] = frozenset()
+    leads: frozenset[str] = frozenset()
 
 
 class KernelPack(NamedTuple):
@@ -183,7 +185,8 @@ class KernelPack(NamedTuple):
 
 
 class Kernels:
-    """What a pack's register function is given: it adds kernels of one plugin for one device type."""
+    """What a pack's register function is given: it adds kernels of one plugin for one device type. The function raises
+    Unavailable where what the kernels need is not here: the other packs' kernels serve, and the record says why."""
 
     def __init__(self, pack: KernelPack) -> None:
         self._pack = pack
@@ -211,7 +214,7 @@ class Kernels:
         return add
 
     def fusion(
-        self, name: str, *, ops: Iterable[str], heads: Iterable[str] = (), priority: int = 0
+        self, name: str, *, ops: Iterable[str], heads: Iterable[str] = (), leads: Iterable[str] = (), priority: int = 0
     ) -> Callable[[BindFunction], BindFunction]:
         """Decorate a bind function that makes one kernel of several nodes, `Bind.fused`, or declines. It is asked where
         nodes that this pack's kernels serve follow each other like that: see FusionDef. A fusion of higher priority is
@@ -219,7 +222,7 @@ class Kernels:
 
         def add(bind: BindFunction) -> BindFunction:
             kernel = KernelDef(name, self._pack.device_type, self._pack.plugin, bind, priority=priority)
-            self.fusions.append(FusionDef(kernel, frozenset(ops), frozenset(heads)))
+            self.fusions.append(FusionDef(kernel, frozenset(ops), frozenset(heads), frozenset(leads)))
             return bind
 
         return add
@@ -232,7 +235,7 @@ class KernelRegistry:
         self, device_types: DeviceTypeRegistry, override: Mapping[str, str] | None = None,
         ops: OpRegistry | None = None,
     ) -> None:
-        self.failures: dict[tuple[str, str], PluginError] = {}  # (device type, plugin) -> why its kernels are missing
+        self.failures: dict[tuple[str, str], WeftError] = {}  # (device type, plugin) -> why its kernels are missing
         self._device_types = device_types
         self._ops = OpRegistry() if ops is None else ops
         self._override = dict(override or {})  # op -> the pack that config wants
@@ -314,7 +317,8 @@ class KernelRegistry:
             for kernel in kernels.added:
                 self._check_inputs(kernel)
         except PluginError as error:
-            self.failures[pack.device_type, pack.plugin] = error
+            missing = error.__cause__ if isinstance(error.__cause__, Unavailable) else error
+            self.failures[pack.device_type, pack.plugin] = missing
             return
         for kernel in kernels.added:
             rivals = self._kernels.setdefault((kernel.op, pack.device_type), [])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from .errors import PluginError, WeftError
+from .errors import PluginError, Unavailable, WeftError
 
 if TYPE_CHECKING:
     from .hookspecs import Contribution
@@ -30,6 +30,7 @@ _STATUS: dict[type[WeftError], Status] = {
     Blocked: "blocked",
     Incompatible: "incompatible",
     Duplicate: "conflict",
+    Unavailable: "unavailable",
 }
 
 

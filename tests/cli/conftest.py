@@ -34,11 +34,13 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(autouse=True)
 def _own_runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What a test registers or sets is gone after it, and no config file of this machine counts."""
+    """What a test registers or sets is gone after it, and no config file of this machine counts; nor does a pack that
+    only some platforms have."""
     monkeypatch.setattr(weft.runtime, "_default", [])
     monkeypatch.setattr(weft.runtime, "_registered", [])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("WEFT_PLUGINS__BLOCK", "onednn")
     monkeypatch.delenv("COLUMNS", raising=False)
 
 

@@ -129,7 +129,8 @@ def listed(shared_site: Any) -> dict[str, Any]:
         word = distribution.removeprefix("weft-")
         source = GOOD.format(type=word.upper(), priority=0)
         shared_site.add(distribution, {"twice": f"t_{word}"}, {f"t_{word}.py": source})
-    (shared_site.folder / "weft.toml").write_text("[plugin.wants_x]\nsise = 3\n[plugins]\nblock = ['blocked']\n")
+    settings = "[plugin.wants_x]\nsise = 3\n[plugins]\nblock = ['blocked', 'onednn']\n"
+    (shared_site.folder / "weft.toml").write_text(settings)
     found: dict[str, Any] = shared_site.run("""
         plugins = load_plugins(load_config())
         before = sorted(sys.modules)
@@ -221,7 +222,8 @@ def test_importing_weft_imports_nothing_heavy(site: Any) -> None:
 def test_only_allowed_plugins_are_loaded_and_named_ones_always(site: Any) -> None:
     (site.folder / "mine.py").write_text(GOOD.format(type="MINE", priority=0))
     listing = site.listing(env={"WEFT_PLUGINS__ALLOW": "cpu", "WEFT_PLUGINS__LOAD": "./mine.py"})
-    statuses = {"cpu": "ok", "example": "blocked", "mine": "ok", "opencl": "blocked", "sim": "blocked"}
+    statuses = {"cpu": "ok", "example": "blocked", "mine": "ok", "onednn": "blocked", "opencl": "blocked",
+                "sim": "blocked"}
     assert {name: r["status"] for name, r in listing.items()} == statuses
     assert listing["example"]["reason"] == "[plugins] allow does not name it"
 
@@ -243,12 +245,12 @@ def test_settings_for_a_plugin_that_is_not_installed_are_a_warning_with_the_comm
     facts = site.run("""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            load_plugins(load_config({"plugin": {"onednn": {"a": 1}, "cpi": {}}, "kernels": {"MatMul": "fast"}}))
+            load_plugins(load_config({"plugin": {"tpu_v1": {"a": 1}, "cpi": {}}, "kernels": {"MatMul": "fast"}}))
         tell(texts=[str(w.message) for w in caught], kinds=[w.category.__name__ for w in caught])
     """)
     assert facts["kinds"] == ["WeftWarning"] * 3
     assert facts["texts"] == [
-        "[plugin.onednn] (argument) is for a plugin that is not installed; pip install weft-onednn",
+        "[plugin.tpu_v1] (argument) is for a plugin that is not installed; pip install weft-tpu-v1",
         "[plugin.cpi] (argument) is for a plugin that is not installed; did you mean cpu?",
         "kernels.MatMul = 'fast' (argument) is for a plugin that is not installed; pip install weft-fast",
     ]
@@ -305,7 +307,7 @@ def test_register_takes_modules_names_and_paths_once_and_raises_at_once(site: An
         tell(ids=ids, errors=errors, listed=[r.id for r in plugins.listing()])
     """)
     assert facts["ids"] == ["mine", "mine", "loose", "loose", "made_here", "example"]
-    assert facts["listed"] == ["cpu", "example", "opencl", "sim", "mine", "loose", "made_here"]
+    assert facts["listed"] == ["cpu", "example", "onednn", "opencl", "sim", "mine", "loose", "made_here"]
     assert "plugin broken is failed: import of" in facts["errors"][0]
     assert "ZeroDivisionError" in facts["errors"][0]
     assert "absent.py is not there" in facts["errors"][1]

@@ -9,9 +9,10 @@ import pytest
 from weft import dtypes
 from weft.api import OpSpec
 from weft.device import DeviceType, DeviceTypeRegistry
-from weft.errors import PluginError
+from weft.errors import PluginError, Unavailable
 from weft.hookspecs import Contribution, DeviceRegistrar, OpRegistrar, PassRegistrar
 from weft.kernel import KernelPack, KernelRegistry, Kernels, check_bound
+from weft.plugin_record import PluginRecord
 
 FLOAT, INT = {"T": dtypes.float32}, {"T": dtypes.int32}
 
@@ -89,6 +90,20 @@ def test_a_pack_that_fails_is_left_out_whole_and_the_others_serve(fault: BaseExc
     assert "No module named 'no_such_module'" in str(kernels.failure("TOY", "gone"))
     assert "'json:nothing' names no function" in str(kernels.failure("TOY", "unnamed"))
     assert kernels.failure("OTHER", "bad") is None
+
+
+def test_a_pack_may_say_that_what_it_needs_is_not_here() -> None:
+    def missing(_: Kernels) -> None:
+        raise Unavailable("the library is not installed", hint="pip install library")
+
+    kernels = registry()
+    kernels.add_pack(KernelPack("TOY", missing, 5, "bad"))
+    bring(kernels, "good", Add={})
+    assert order(kernels, "Add") == ["good"]
+    assert str(kernels.failure("TOY", "bad")) == "the library is not installed; pip install library"
+    record = PluginRecord("bad").refused(kernels.failures["TOY", "bad"])
+    assert (record.status, record.reason, record.remedy) == (
+        "unavailable", "the library is not installed", "pip install library")
 
 
 def test_a_kernel_refuses_by_types_and_condition_with_a_reason() -> None:

@@ -68,8 +68,9 @@ def native(session: weft.Session, name: str = "SIM:0") -> Any:
 
 
 def session(nodes: list[Any], device: str = "", **sim: Any) -> weft.Session:
-    """A session with devices of its own."""
-    return weft.Session(graph(*nodes), {"plugin": {"sim": {"seed": 1} | sim}}, device=device)
+    """A session with devices of its own, which compute as the CPU plugin's kernels do."""
+    config = {"plugin": {"sim": {"seed": 1} | sim}, "plugins": {"block": ["onednn"]}}
+    return weft.Session(graph(*nodes), config, device=device)
 
 
 def run_on(device: str, nodes: list[Any], fetches: Any, feeds: dict[str, Any], **sim: Any) -> tuple[Any, weft.Session]:

@@ -21,7 +21,8 @@ from functools import partial
 from weft.api import hookimpl
 
 WEFT_API = (1, 0)
-COMPUTE = {"AddV2": np.add, "Mul": np.multiply, "Neg": np.negative, "Relu": partial(np.maximum, 0), "MatMul": np.matmul}
+COMPUTE = {"Abs": np.abs, "AddV2": np.add, "Mul": np.multiply, "Neg": np.negative, "Relu": partial(np.maximum, 0),
+           "MatMul": np.matmul}
 
 @hookimpl
 def weft_kernels(registry):
@@ -31,7 +32,7 @@ def register(kernels):
     for op, compute in COMPUTE.items():
         kernels.kernel(op)(lambda b, compute=compute: lambda *arrays: np.copyto(arrays[-1], compute(*arrays[:-1])))
     kernels.fusion("Elementwise", ops=["AddV2", "Mul", "Neg", "Relu"])(fused)
-    kernels.fusion("Product", ops=["AddV2", "Relu"], heads=["MatMul"], priority=1)(product)
+    kernels.fusion("Product", ops=["AddV2", "Relu"], heads=["MatMul"], leads=["Abs"], priority=1)(product)
 
 def product(b):
     if b.outputs[0].dims[0] == 13:
@@ -132,6 +133,22 @@ def test_a_head_takes_what_follows_and_where_it_declines_the_rest_stays_together
     assert done == expected
 
 
+@pytest.mark.parametrize(("rows", "fetched", "expected"), [
+    (2, "s", [("Product", ("a", "p", "s"))]),
+    (13, "s", [("Abs", ("a",)), ("MatMul", ("p",)), ("AddV2", ("s",))]),
+    (2, ["s", "a"], [("Abs", ("a",)), ("Product", ("p", "s"))]),
+])
+def test_what_leads_to_a_head_alone_is_done_with_it(config, rows, fetched, expected):
+    session = weft.Session(graph(
+        placeholder("x", (rows, 2)), const("w", [[1, 2], [3, 4]]), const("bias", [-10, 10]), node("a", "Abs", "x"),
+        node("p", "MatMul", "a", "w", **PLAIN), node("s", "AddV2", "p", "bias")), config)
+    x = -np.arange(2 * rows, dtype=np.float32).reshape(rows, 2)
+    result, done = calls(session, fetched, {"x": x})
+    wanted = np.abs(x) @ [[1, 2], [3, 4]] + [-10, 10]
+    assert (result if fetched == "s" else result[0]).tolist() == wanted.tolist()
+    assert done == expected
+
+
 def test_nodes_that_a_pass_has_made_are_fused_too(config, tmp_path):
     path = tmp_path / "squares.py"
     path.write_text("""
@@ -217,3 +234,27 @@ def test_fused_programs_give_what_others_give(config, program):
     for _ in range(2):
         together = session.run(names, feeds)
         assert [t.tolist() for t in together] == [a.tolist() for a in alone]
+
+
+def test_another_name_of_a_value_ends_no_chain(config):
+    session = weft.Session(graph(placeholder("x", (None, 4)), node("a", "Neg", "x"), node("b", "Relu", "a"),
+                                 node("n", "IdentityN", "b", "a", T=[weft.api.dtypes.float32] * 2),
+                                 node("c", "Neg", "n")), config)
+    result, done = calls(session, "c", {"x": X})
+    assert result.tolist() == (-np.maximum(-X, 0)).tolist()
+    assert done == [("Elementwise", ("a", "b", "c"))]
+    names, _ = calls(session, ["n", "n:1", "c"], {"x": X})
+    assert [name.tolist() for name in names] == [np.maximum(-X, 0).tolist(), (-X).tolist(), result.tolist()]
+
+
+def test_two_heads_that_meet_take_what_is_theirs_alone(config):
+    session = weft.Session(graph(
+        placeholder("x", (2, 2)), const("w", [[1, 2], [3, 4]]), const("bias", [-10, 10]),
+        node("p", "MatMul", "x", "w", **PLAIN), node("q", "MatMul", "w", "x", **PLAIN),
+        node("s", "AddV2", "p", "bias"), node("t", "AddV2", "q", "bias"), node("u", "Relu", "t"),
+        node("m", "AddV2", "s", "u"), node("r", "Relu", "m")), config)
+    x = np.float32([[1, 2], [-3, 4]])
+    result, done = calls(session, "r", {"x": x})
+    w, bias = np.float32([[1, 2], [3, 4]]), np.float32([-10, 10])
+    assert result.tolist() == np.maximum(x @ w + bias + np.maximum(w @ x + bias, 0), 0).tolist()
+    assert sorted(done) == [("Product", ("p", "s", "m", "r")), ("Product", ("q", "t", "u"))]

@@ -25,7 +25,7 @@ X = np.float32([1, -2, 3])
 
 
 def test_without_requests_nodes_go_to_the_preferred_type_that_has_a_kernel():
-    session = weft.Session(two_nodes())
+    session = weft.Session(two_nodes(), {"plugins": {"block": ["onednn"]}})
     assert row(session, "a") | {"reason": ""} == {"node": "a", "op": "AddV2", "requested": "", "assigned": "CPU:0",
                                                    "kernel": "cpu.AddV2", "fused": "", "reason": "", "refused": ""}
     assert row(session, "x")["assigned"] == "host"

@@ -99,7 +99,7 @@ def test_no_module_has_a_name_that_says_nothing():
 
 
 HEAVY = ("numpy", "google.protobuf", "pluggy", "tabulate", "tqdm", "importlib.metadata", "weft_cpu", "weft_example",
-         "weft_opencl", "weft_sim", "pyopencl")
+         "weft_opencl", "weft_sim", "weft_onednn", "pyopencl", "_cffi_backend")
 
 
 def loaded_after(code: str) -> set[str]:
@@ -120,8 +120,8 @@ def test_the_version_on_the_command_line_loads_nothing_heavy():
 
 
 def test_discovery_loads_the_light_modules_of_plugins_and_no_kernels():
-    assert loaded_after("import weft; weft.plugins()") == {
-        "pluggy", "weft_cpu", "weft_example", "weft_opencl", "weft_sim"}
+    assert loaded_after("import weft.runtime; weft.runtime.runtime().plugins.records()") == {
+        "pluggy", "weft_cpu", "weft_example", "weft_opencl", "weft_sim", "weft_onednn"}
 
 
 def test_a_program_on_the_cpu_loads_no_driver_of_another_device():

@@ -1,7 +1,8 @@
 """Fusing: calls that a pack's kernel may do at once, since nobody else needs what goes between them.
 
 A group grows from its last call backwards, to calls all of whose users are in it. What the group needs was there before
-its last call, and nothing that leaves it was there earlier: so it can stand in the place of that call.
+its last call, and nothing that leaves it was there earlier: so it can stand in the place of that call. A second head
+cannot join; what is done to its result alone leaves the group, and makes one with it.
 """
 
 from __future__ import annotations
@@ -21,12 +22,18 @@ Fusions = Callable[[Call], Sequence[FusionDef]]
 @dataclass
 class Group:
     """`calls` in their order. `fusions`: those that take all of them, and `without_head` those that take all but the
-    head, each in the order in which they are to be asked; `head`, if there is one, is one of the calls."""
+    head, each in the order in which they are to be asked; `head`, if there is one, is one of the calls; `lead` makes
+    its first argument, and is none of them."""
 
     calls: list[Call]
     fusions: list[FusionDef]
     without_head: list[FusionDef]
     head: Call | None = None
+    lead: Call | None = None
+
+    @property
+    def everything(self) -> list[Call]:
+        return self.calls if self.lead is None else [self.lead, *self.calls]
 
     def join(self, call: Call, able: Sequence[FusionDef]) -> bool:
         """Take the call in, if a fusion that can have it takes all the others too."""
@@ -46,6 +53,9 @@ class Group:
 
     def attempts(self) -> Iterator[tuple[FusionDef, list[Call]]]:
         """Each fusion to be asked, and the calls that it would do."""
+        for fusion in self.fusions:
+            if self.lead is not None and self.lead.op in fusion.leads:
+                yield fusion, self.everything
         for fusion in self.fusions:
             yield fusion, self.calls
         rest = [call for call in self.calls if call is not self.head]
@@ -73,14 +83,28 @@ def groups(
         group = None if leaving.intersection(call.results) else _home(call, users, home)
         if group is not None and metas[group.calls[-1].results[0]].dims != metas[call.results[0]].dims:
             group = None
-        if group is None or not group.join(call, able):
+        if group is not None and not group.join(call, able):
+            group = _of_branch(group, call, able, users, fusions)
+            if group is not None:
+                found.append(group)
+                home.update({id(member): group for member in group.calls})
+                continue
+        if group is None:
             ends = [f for f in able if call.op in f.ops]
             if not ends or not leaving.union(users).isdisjoint(call.results[1:]):
                 continue
             group = Group([call], ends, ends)
             found.append(group)
         home[id(call)] = group
-    return {id(group.calls[-1]): group for group in found if len(group.calls) > 1}
+    made = [group for group in found if len(group.calls) > 1]
+    maker = {register: call for call in calls for register in call.results}
+    for group in made:
+        lead = maker.get(group.head.args[0]) if group.head is not None and group.head.args else None
+        if lead is not None and id(lead) not in home and leaving.isdisjoint(lead.results):
+            using = [id(user) for register in lead.results for user in users.get(register, ())]
+            if using == [id(group.head)] and any(lead.op in f.leads for f in fusions(lead) if f in group.fusions):
+                group.lead = lead
+    return {id(group.calls[-1]): group for group in made}
 
 
 def _home(call: Call, users: Mapping[int, Sequence[Call]], home: Mapping[int, Group]) -> Group | None:
@@ -90,6 +114,39 @@ def _home(call: Call, users: Mapping[int, Sequence[Call]], home: Mapping[int, Gr
     if group is None or any(home.get(id(user)) is not group or user is group.head for user in using):
         return None
     return group
+
+
+def _of_branch(
+    group: Group, head: Call, able: Sequence[FusionDef], users: Mapping[int, Sequence[Call]], fusions: Fusions
+) -> Group | None:
+    """A group of this call and of what needs nothing of the other group's head but only of it, which leaves that group;
+    None where that is no group."""
+    first, second = (_dependents(group.calls, each) for each in (group.head, head))
+    branch = [call for call in group.calls if id(call) in second and id(call) not in first]
+    inside = {id(call) for call in branch}
+    *inner, last = branch or [head]
+    leaks = any(id(user) not in inside for call in inner for r in call.results for user in users.get(r, ()))
+    feeds = any(id(user) in inside for call in group.calls if id(call) not in inside
+                for r in call.results for user in users.get(r, ()))
+    ends = [f for f in fusions(last) if last.op in f.ops]
+    if not branch or leaks or feeds or not ends or not users.keys().isdisjoint(last.results[1:]):
+        return None
+    made = Group([last], ends, ends)
+    if not all(made.join(call, fusions(call)) for call in reversed(inner)) or not made.join(head, able):
+        return None
+    group.calls = [call for call in group.calls if id(call) not in inside]
+    return made
+
+
+def _dependents(calls: Sequence[Call], head: Call | None) -> set[int]:
+    """The ids of the calls that need what the head gives, at whatever distance."""
+    given = set(head.results) if head is not None else set()
+    found = set()
+    for call in calls:
+        if not given.isdisjoint(call.args):
+            given.update(call.results)
+            found.add(id(call))
+    return found
 
 
 def fused_ops(calls: Sequence[Call], metas: Sequence[TensorMetadata]) -> tuple[tuple[int, ...], tuple[FusedOp, ...]]:

@@ -124,6 +124,7 @@ class Linker:
         self._binders: dict[int, Binder] = {}
         self._declined: dict[str, list[tuple[str, str]]] = {}
         self._frozen: set[int] = set()  # registers that are the same in every link of this program
+        self._calls: list[Call] = list(function.kernels)
 
     def link(self, arguments: Sequence[ValueInfo]) -> Executable:
         function = self._function
@@ -133,6 +134,7 @@ class Linker:
         known = infer_registers(function, arguments, self._program.constants, self._host.registries.ops, self._fold)
         open_registers = set(range(len(function.arg_names))) | self._after_others()
         values = {r: info.value for r, info in enumerate(known) if info.value is not None and r not in open_registers}
+        self._calls = self._without_other_names(known)
         bound_calls: list[BoundCall] = []
         refusals: list[Refusal] = []
         for each in self._fuse(self._needed(values), known):
@@ -156,7 +158,7 @@ class Linker:
         kept = {*self._function.results, *self._function.targets}
         fusible = self._fuses and any(self._fusions(call) for call in calls)
         found = groups(calls, metas, kept, partial(self._able, metas=metas)) if fusible else {}
-        inner = {id(call) for group in found.values() for call in group.calls}
+        inner = {id(call) for group in found.values() for call in group.everything}
         for call in calls:
             if id(call) not in inner:
                 yield call
@@ -176,10 +178,10 @@ class Linker:
                                              self._shared.prepared, ops, self._shared.resources.get,
                                              self._function.name), name)
             if not isinstance(bound, Declined):
-                yield from (member for member in group.calls if member not in calls)
+                yield from (member for member in group.everything if member not in calls)
                 yield BoundCall(call, device, HOST if self._visible(call) else call.stream, fusion.kernel, bound)
                 return
-        yield from group.calls
+        yield from group.everything
 
     def _fusions(self, call: Call) -> Sequence[FusionDef]:
         """What the pack of this call can do at once with others."""
@@ -189,7 +191,7 @@ class Linker:
 
     def _able(self, call: Call, metas: Sequence[TensorMetadata]) -> list[FusionDef]:
         """Those of its pack's fusions that may take this call: all is known of it, and its kernel is a plain one."""
-        able = [f for f in self._fusions(call) if call.op in f.ops or call.op in f.heads]
+        able = [f for f in self._fusions(call) if call.op in f.ops or call.op in f.heads or call.op in f.leads]
         if not able or not all(metas[r].is_static and metas[r].dtype.itemsize for r in (*call.args, *call.results)):
             return []
         binder = self._binder(call)
@@ -253,11 +255,31 @@ class Linker:
     def _visible(self, call: Call) -> bool:
         return bool(self._devices[call.stream].attributes.get("host_visible"))
 
+    def _without_other_names(self, known: Sequence[ValueInfo]) -> list[Call]:
+        """The function's calls, each with the values themselves where an argument is another name of one in host memory
+        and nothing more: who uses one output of an IdentityN uses no other."""
+        calls = []
+        source: dict[int, int] = {}
+        for call in self._function.kernels:
+            if not source.keys().isdisjoint(call.args):
+                call = replace(call, args=tuple(source.get(a, a) for a in call.args))
+            calls.append(call)
+            if call.is_host_kernel or call.code in OWN or call.after or not self._visible(call):
+                continue
+            binder = self._binder(call)
+            if any(known[call.args[i]].value is None for i in binder.value_inputs()):
+                continue
+            for result, argument in binder.candidates[0].aliases(call.attrs).items():
+                meta = known[call.results[result]].meta
+                if meta.is_static and meta == known[call.args[argument]].meta:
+                    source[call.results[result]] = call.args[argument]
+        return calls
+
     def _needed(self, values: Mapping[int, Any]) -> list[Call]:
         """The calls whose results are not known already and which somebody uses, or which act on the outside."""
         wanted = {*self._function.results, *self._function.targets}
         needed = []
-        for call in reversed(self._function.kernels):
+        for call in reversed(self._calls):
             acts = call.is_host_kernel or (call.code not in OWN and self._binder(call).op.stateful)
             if acts or any(r in wanted and r not in values for r in call.gives):
                 needed.append(call)

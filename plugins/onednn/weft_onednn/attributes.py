@@ -1,0 +1,57 @@
+"""Attributes of primitives: what is done to each element of a result before it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .declarations import ffi
+from .library import library
+from .memory import Layout
+
+ARGUMENTS, SECOND = 32768, 2  # operands of step i are numbered from (i + 1) * ARGUMENTS
+
+
+class Eltwise(NamedTuple):
+    """x becomes function(x)."""
+
+    algorithm: int
+    alpha: float = 0.0
+    beta: float = 0.0
+
+
+class Binary(NamedTuple):
+    """x becomes function(x, operand): a place among the kernel's inputs, whose layout may broadcast."""
+
+    algorithm: int
+    layout: Layout
+    operand: int
+
+
+PostOp = Eltwise | Binary
+
+
+def number(name: str) -> int:
+    """What the headers give this name."""
+    return int(ffi.integer_const(name))
+
+
+def attributes(post_ops: Sequence[PostOp] = ()) -> Any:
+    """Scratch memory is the caller's, and these steps are done in order."""
+    c, make, check = library().c, library().make, library().check
+    steps = make("post_ops", c.dnnl_post_ops_create)
+    for step in post_ops:
+        if isinstance(step, Eltwise):
+            check(c.dnnl_post_ops_append_eltwise(steps, *step), "step")
+        else:
+            check(c.dnnl_post_ops_append_binary(steps, step.algorithm, step.layout.descriptor), "step")
+    made = make("primitive_attr", c.dnnl_primitive_attr_create)
+    check(c.dnnl_primitive_attr_set_post_ops(made, steps), "steps")
+    check(c.dnnl_primitive_attr_set_scratchpad_mode(made, c.dnnl_scratchpad_mode_user), "scratch mode")
+    return made
+
+
+def operands(post_ops: Sequence[PostOp]) -> Mapping[int, tuple[Layout, int]]:
+    """What the steps read beside the result, by the numbers that a primitive knows them by."""
+    return {(i + 1) * ARGUMENTS | SECOND: (step.layout, step.operand)
+            for i, step in enumerate(post_ops) if isinstance(step, Binary)}

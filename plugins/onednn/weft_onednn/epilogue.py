@@ -1,0 +1,167 @@
+"""Epilogue: what follows a product, in one primitive with it.
+
+Factors and sums per channel that directly follow the product, and are known, go into its weights and bias. The rest are
+steps that the library does to each element before it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from weft.api import Bind, FusedOp, errors
+
+from .attributes import Binary, PostOp
+from .functions import BINARY, COMMUTING, UNARY, linear, swish
+from .memory import Array, Layout, dense, row_major
+
+NORMALISATIONS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
+CHAINED = (*UNARY, *BINARY, "BiasAdd")
+OPS = (*CHAINED, *NORMALISATIONS)
+SWISH = "Swish"  # x * Sigmoid(factor * x), of two nodes or three
+IMAGES = ("Conv2D", "DepthwiseConv2dNative")  # heads whose axes the library has in an order of its own
+
+
+@dataclass
+class Epilogue:
+    """y = steps(product * scale + bias): scale and bias have one number per channel, or are None."""
+
+    scale: Array | None = None
+    bias: Array | None = None
+    steps: list[PostOp] = field(default_factory=list)
+
+
+def epilogue(b: Bind, head: FusedOp, rest: Sequence[FusedOp]) -> Epilogue:
+    """What the others of the group do to the result of its head, whose second input is the weights. Raises
+    Unimplemented where it is more than the library can do."""
+    known = b.inputs[head.args[1]].value is not None
+    layout = dense if head.op in IMAGES else row_major
+    following = _Following(b, head, layout, ("AddV2", "Mul", "Sub") if known else ("AddV2", "Sub"))
+    following.take_all(with_swish(b, rest))
+    return following.made
+
+
+def steps_after(b: Bind, first: FusedOp, rest: Sequence[FusedOp]) -> list[PostOp]:
+    """What follows a node that has neither weights nor bias. Raises Unimplemented likewise."""
+    following = _Following(b, first, dense, ())
+    following.take_all(rest)
+    return following.made.steps
+
+
+class _Following:
+    """The epilogue as far as it is made. `value`: the number of what has been computed so far; `layout`: how operands
+    of a shape lie; `folds`: the ops whose known operand may go into weights and bias."""
+
+    def __init__(
+        self, b: Bind, head: FusedOp, layout: Callable[[Sequence[int]], Layout], folds: Sequence[str]
+    ) -> None:
+        self.made = Epilogue()
+        self._b = b
+        self._layout = layout
+        self._folds = folds
+        self._value = head.results[0]
+        self._rank, self._channels = len(head.outputs[0].dims), head.outputs[0].dims[-1]
+
+    def take_all(self, ops: Sequence[FusedOp]) -> None:
+        for each in ops:
+            others = [a for a in each.args if a != self._value]
+            if len(others) != len(each.args) - 1 or any(a >= len(self._b.inputs) for a in others):
+                raise errors.Unimplemented(f"{each.op} of something else that the group computes")
+            self._take(each)
+            self._value = each.results[0]
+
+    def _take(self, each: FusedOp) -> None:
+        if each.op in UNARY:
+            self.made.steps.append(UNARY[each.op](each.attrs))
+        elif each.op == SWISH:
+            self.made.steps.append(swish(each.attrs["factor"]))
+        elif _channels_first(each):
+            raise errors.Unimplemented("channels that are not last")
+        elif each.op in NORMALISATIONS:
+            self._normalisation(each)
+        else:
+            self._binary("AddV2" if each.op == "BiasAdd" else each.op, *each.args)
+
+    def _binary(self, op: str, left: int, right: int) -> None:
+        turned = right == self._value
+        operand = left if turned else right
+        vector = self._vector(operand) if op in self._folds and not self.made.steps else None
+        if vector is None or (op == "Sub" and turned):
+            self._step(op, operand, turned)
+        elif op == "Mul":
+            self._fold(vector, 0.0)
+        else:
+            self._fold(1.0, vector if op == "AddV2" else -vector)
+
+    def _step(self, op: str, operand: int, turned: bool) -> None:
+        if turned and op not in COMMUTING:  # y - x is y + -x
+            self.made.steps.append(linear(-1.0, 0.0))
+            op = "AddV2"
+        shape = self._b.inputs[operand].meta.dims
+        layout = self._layout((1,) * (self._rank - len(shape)) + shape)
+        self.made.steps.append(Binary(BINARY[op], layout, operand))
+
+    def _normalisation(self, each: FusedOp) -> None:
+        vectors = [self._vector(a) for a in each.args[1:]]
+        if each.attrs["is_training"] or "Mul" not in self._folds or self.made.steps or any(v is None for v in vectors):
+            raise errors.Unimplemented("a normalisation that cannot go into the weights")
+        gamma, beta, mean, variance = vectors
+        factor = gamma / np.sqrt(variance + each.attrs["epsilon"])
+        self._fold(factor, beta - mean * factor)
+
+    def _vector(self, value: int) -> Any:
+        """The float64 numbers of an input that is known and has one per channel, or one for all; else None."""
+        info = self._b.inputs[value]
+        per_channel = info.size == 1 or info.meta.dims[-1] == info.size == self._channels
+        if info.value is None or not per_channel or len(info.meta.dims) > self._rank:
+            return None
+        vector = np.asarray(info.value, np.float64).reshape(-1)
+        return vector if np.isfinite(vector).all() else None
+
+    def _fold(self, scale: Any, shift: Any) -> None:
+        """y becomes y * scale + shift."""
+        made, ones = self.made, np.ones(self._channels)
+        if made.scale is not None or np.any(scale != 1.0):
+            made.scale = (ones if made.scale is None else made.scale) * scale
+        if made.bias is not None or np.any(shift != 0.0):
+            made.bias = (0.0 * ones if made.bias is None else made.bias) * scale + shift
+
+
+def _channels_first(each: FusedOp) -> bool:
+    return len(each.outputs[0].dims) > 2 and each.attrs.get("data_format", "NHWC")[1] == "C"
+
+
+def with_swish(b: Bind, ops: Sequence[FusedOp]) -> list[FusedOp]:
+    """The ops, with one in place of those that multiply something with its own sigmoid."""
+    made = {op.results[0]: op for op in ops}
+    uses = [a for op in ops for a in op.args]
+    kept = list(ops)
+    for op in ops:
+        found = _swish(b, op, made)
+        if found is None:
+            continue
+        parts, source, factor = found
+        if all(uses.count(part.results[0]) == 1 for part in parts) and all(part in kept for part in parts):
+            kept = [each for each in kept if each not in parts]
+            kept[kept.index(op)] = FusedOp(SWISH, {"factor": factor}, (source,), op.results, op.outputs)
+    return kept
+
+
+def _swish(b: Bind, op: FusedOp, made: dict[int, FusedOp]) -> tuple[list[FusedOp], int, float] | None:
+    """Where `op` is x * Sigmoid(factor * x): the ops before it, x and the factor."""
+    for source, other in (op.args, op.args[::-1]) if op.op == "Mul" else ():
+        sigmoid = made.get(other)
+        if sigmoid is None or sigmoid.op != "Sigmoid":
+            continue
+        (inner,) = sigmoid.args
+        if inner == source:
+            return [sigmoid], source, 1.0
+        scaled = made.get(inner)
+        if scaled is not None and scaled.op == "Mul" and source in scaled.args:
+            factor = scaled.args[1 - scaled.args.index(source)]
+            info = b.inputs[factor] if factor < len(b.inputs) else None
+            if info is not None and info.value is not None and info.size == 1:
+                return [scaled, sigmoid], source, float(info.value.reshape(-1)[0])
+    return None

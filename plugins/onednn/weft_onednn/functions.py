@@ -1,0 +1,38 @@
+"""Functions of elements: the library's for the ops that have one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from weft.api import Attrs
+
+from .attributes import Eltwise, number
+
+UNARY: Mapping[str, Callable[[Attrs], Eltwise]] = {
+    "Elu": lambda _: Eltwise(number("dnnl_eltwise_elu"), 1.0),
+    "LeakyRelu": lambda attrs: Eltwise(number("dnnl_eltwise_relu"), float(attrs["alpha"])),
+    "Relu": lambda _: Eltwise(number("dnnl_eltwise_relu")),
+    "Relu6": lambda _: Eltwise(number("dnnl_eltwise_clip"), 0.0, 6.0),
+    "Sigmoid": lambda _: Eltwise(number("dnnl_eltwise_logistic")),
+    "Softplus": lambda _: Eltwise(number("dnnl_eltwise_soft_relu"), 1.0),
+    "Tanh": lambda _: Eltwise(number("dnnl_eltwise_tanh")),
+}
+BINARY: Mapping[str, int] = {
+    "AddV2": number("dnnl_binary_add"),
+    "Maximum": number("dnnl_binary_max"),
+    "Minimum": number("dnnl_binary_min"),
+    "Mul": number("dnnl_binary_mul"),
+    "Sub": number("dnnl_binary_sub"),
+}
+COMMUTING = ("AddV2", "Maximum", "Minimum", "Mul")
+
+
+def swish(factor: float) -> Eltwise:
+    """x * sigmoid(factor * x)."""
+    return Eltwise(number("dnnl_eltwise_swish"), factor)
+
+
+def linear(scale: float, shift: float) -> Eltwise:
+    return Eltwise(number("dnnl_eltwise_linear"), scale, shift)
+
+

@@ -1,0 +1,12 @@
+"""The kernels, a family a module. All are for float32."""
+
+from weft.api import Kernels
+
+from . import convolution, elementwise, fused, joining, matmul, normalization, pooling, softmax
+
+FAMILIES = (convolution, elementwise, fused, joining, matmul, normalization, pooling, softmax)
+
+
+def register(kernels: Kernels) -> None:
+    for family in FAMILIES:
+        family.register(kernels)

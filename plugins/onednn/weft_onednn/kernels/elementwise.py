@@ -1,0 +1,83 @@
+"""Functions of elements, one by one or several in one pass."""
+
+from __future__ import annotations
+
+from weft.api import Attachable, Bind, FusedOp, Kernels, errors
+
+from ..attributes import attributes, number, operands
+from ..epilogue import CHAINED, SWISH, steps_after, with_swish
+from ..functions import BINARY, UNARY, swish
+from ..library import library
+from ..memory import Layout, dense
+from ..primitives import RESULT, SECOND_SOURCE, SOURCE, Primitive, described
+from .binding import LEFT, declining, has_elements, left_to_numpy, node_of
+
+INFERENCE = number("dnnl_forward_inference")
+LEAST = 1 << 13  # elements from which NumPy's calls are not cheaper
+IN_PASSES = ("Elu", "Sigmoid", "Softplus")  # of which NumPy's kernels take more than one
+ARITHMETIC = ("AddV2", "Mul", "Sub")  # not Maximum and Minimum, which make a number of NaN here
+
+
+def unary(b: Bind) -> Attachable:
+    _check(b)
+    return _of_one(b, node_of(b))
+
+
+def binary(b: Bind) -> Attachable:
+    """Where an operand broadcasts: NumPy goes through the other in short rows then."""
+    _check(b)
+    if b.inputs[0].meta.dims == b.inputs[1].meta.dims or 1 in (b.inputs[0].size, b.inputs[1].size):
+        raise errors.Unimplemented(LEFT)
+    return _of_two(b, node_of(b), [])
+
+
+def chain(b: Bind) -> Attachable:
+    """Two nodes or more, the first of two operands or all of them x * sigmoid(x)."""
+    _check(b)
+    first, *rest = with_swish(b, b.fused)
+    if first.op == SWISH and not rest:
+        return _of_one(b, first)
+    if first.op not in BINARY:
+        raise errors.Unimplemented("the library fuses nothing with a function of one operand")
+    return _of_two(b, first, rest)
+
+
+def _check(b: Bind) -> None:
+    has_elements(b.outputs[0].dims)
+    if b.outputs[0].size < LEAST:
+        raise errors.Unimplemented("NumPy's calls are cheaper for so few elements")
+
+
+def _of_one(b: Bind, node: FusedOp) -> Primitive:
+    step = swish(node.attrs["factor"]) if node.op == SWISH else UNARY[node.op](node.attrs)
+    layout = dense((b.outputs[0].size,))
+    description = described(library().c.dnnl_eltwise_forward_primitive_desc_create, INFERENCE, step.algorithm,
+                            layout.descriptor, layout.descriptor, step.alpha, step.beta, attributes())
+    return Primitive(description, {SOURCE: (layout, node.args[0]), RESULT: (layout, len(b.inputs))})
+
+
+def _of_two(b: Bind, node: FusedOp, rest: list[FusedOp]) -> Primitive:
+    steps = steps_after(b, node, rest)
+    shape = node.outputs[0].dims
+    places = list(node.args)
+    if b.inputs[places[0]].meta.dims != shape and node.op != "Sub":
+        places.reverse()
+    if b.inputs[places[0]].meta.dims != shape:
+        raise errors.Unimplemented("the first operand broadcasts")
+    left, right = (_broadcast(b, place, len(shape)) for place in places)
+    description = described(library().c.dnnl_binary_primitive_desc_create, BINARY[node.op], left.descriptor,
+                            right.descriptor, left.descriptor, attributes(steps))
+    return Primitive(description, {SOURCE: (left, places[0]), SECOND_SOURCE: (right, places[1]),
+                                   RESULT: (left, len(b.inputs)), **operands(steps)})
+
+
+def _broadcast(b: Bind, place: int, rank: int) -> Layout:
+    shape = b.inputs[place].meta.dims
+    return dense((1,) * (rank - len(shape)) + shape)
+
+
+def register(kernels: Kernels) -> None:
+    alone = dict.fromkeys(IN_PASSES, declining(unary)) | dict.fromkeys(ARITHMETIC, declining(binary))
+    for op in CHAINED:
+        kernels.kernel(op, dtypes={"T": "float32"}, inplace={0: 0})(alone.get(op, left_to_numpy))
+    kernels.fusion("Chain", ops=(*UNARY, *BINARY))(declining(chain))

@@ -1,0 +1,46 @@
+"""Products and what follows them, one primitive for all; what a convolution's images are padded with goes into it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from weft.api import Attachable, Bind, FusedOp, Kernels, errors
+
+from ..epilogue import OPS, epilogue
+from .binding import Head, declining, left_to_numpy
+from .convolution import conv2d, depthwise_conv2d
+from .matmul import batch_matmul, matmul
+
+PADDING = "Pad"
+HEADS: Mapping[str, Head] = {
+    "BatchMatMulV2": batch_matmul,
+    "Conv2D": conv2d,
+    "DepthwiseConv2dNative": depthwise_conv2d,
+    "MatMul": matmul,
+}
+
+
+def product(b: Bind) -> Attachable:
+    lead, ops = (b.fused[0], b.fused[1:]) if b.fused[0].op == PADDING else (None, b.fused)
+    head = next((each for each in ops if each.op in HEADS), None)
+    if head is None:
+        raise errors.Unimplemented("there is no product among these nodes")
+    after = epilogue(b, head, [each for each in ops if each is not head])
+    return HEADS[head.op](b, head if lead is None else _padded(b, lead, head), after)
+
+
+def _padded(b: Bind, padding: FusedOp, head: FusedOp) -> FusedOp:
+    """The convolution of what is not padded yet."""
+    images, amounts = padding.args
+    known = b.inputs[amounts].value
+    if known is None or known.shape != (4, 2) or (known < 0).any() or known[[0, 3]].any():
+        raise errors.Unimplemented("padding of more than height and width, or not known before the run")
+    if head.attrs.get("padding") != "VALID" or head.attrs["data_format"] != "NHWC":
+        raise errors.Unimplemented("padding before what pads itself")
+    pads = {"padding": "EXPLICIT", "explicit_paddings": tuple(int(n) for n in known.reshape(-1))}
+    return head._replace(attrs={**head.attrs, **pads}, args=(images, head.args[1]))
+
+
+def register(kernels: Kernels) -> None:
+    kernels.kernel(PADDING, dtypes={"T": "float32"})(left_to_numpy)
+    kernels.fusion("Product", heads=HEADS, ops=OPS, leads=[PADDING], priority=1)(declining(product))

@@ -1,0 +1,65 @@
+"""Windows over images with channels last: the largest, the mean; and means of whole images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from weft.api import Bind, Kernels, errors, geometry
+
+from ..attributes import PostOp, attributes, number
+from ..functions import linear
+from ..library import library
+from ..memory import dense
+from ..primitives import RESULT, SOURCE, Primitive, described
+from .binding import declining, has_elements
+
+INFERENCE = number("dnnl_forward_inference")
+LARGEST, MEAN = number("dnnl_pooling_max"), number("dnnl_pooling_avg_exclude_padding")
+IMAGE = (1, 2)  # the axes of one channel of an image
+
+
+def pool(kind: int) -> Callable[[Bind], Primitive]:
+    def bind(b: Bind) -> Primitive:
+        attrs, shape = b.attrs, b.inputs[0].meta.dims
+        if attrs["data_format"] != "NHWC" or {attrs[name][i] for name in ("ksize", "strides") for i in (0, 3)} != {1}:
+            raise errors.Unimplemented("channels that are not last, or windows over batch or depth")
+        taps, strides = attrs["ksize"][1:3], attrs["strides"][1:3]
+        places = geometry.spatial_windows(attrs, shape[1:3], taps)
+        pads = [p.before for p in places], [p.after for p in places]
+        if any(pad >= n for pad, n in zip((*pads[0], *pads[1]), (*taps, *taps), strict=True)):
+            raise errors.Unimplemented("windows over padding alone")
+        return _pool(kind, shape, b.outputs[0].dims, taps, strides, pads)
+
+    return bind
+
+
+def of_images(scaled: Callable[[int], Sequence[PostOp]]) -> Callable[[Bind], Primitive]:
+    """A reduction that is the mean of each channel, with something done to it that the number of elements tells."""
+
+    def bind(b: Bind) -> Primitive:
+        shape, axes = b.inputs[0].meta.dims, b.inputs[1].value
+        assert axes is not None
+        if len(shape) != 4 or geometry.reduction_axes(4, [int(axis) for axis in axes.reshape(-1)]) != IMAGE:
+            raise errors.Unimplemented("a reduction of other axes than those of images")
+        output, area = (shape[0], 1, 1, shape[3]), shape[1] * shape[2]
+        return _pool(MEAN, shape, output, shape[1:3], (1, 1), ([0, 0], [0, 0]), len(b.inputs), scaled(area))
+
+    return bind
+
+
+def _pool(
+    kind: int, shape: Sequence[int], output: Sequence[int], taps: Sequence[int], strides: Sequence[int],
+    pads: tuple[list[int], list[int]], place: int = 1, after: Sequence[PostOp] = (),
+) -> Primitive:
+    has_elements(shape, output)
+    source, result = dense(shape), dense(output)
+    description = described(library().c.dnnl_pooling_forward_primitive_desc_create, INFERENCE, kind, source.descriptor,
+                            result.descriptor, list(strides), list(taps), [0, 0], *pads, attributes(after))
+    return Primitive(description, {SOURCE: (source, 0), RESULT: (result, place)})
+
+
+def register(kernels: Kernels) -> None:
+    kernels.kernel("MaxPool", dtypes={"T": "float32"})(declining(pool(LARGEST)))
+    kernels.kernel("AvgPool", dtypes={"T": "float32"})(declining(pool(MEAN)))
+    kernels.kernel("Mean", dtypes={"T": "float32"})(declining(of_images(lambda _: ())))
+    kernels.kernel("Sum", dtypes={"T": "float32"})(declining(of_images(lambda count: [linear(count, 0.0)])))

@@ -1,0 +1,56 @@
+"""Softmax, along the last axis. (The library's logarithm of it is off by more than 1e-6, so NumPy's serves.)"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+from weft.api import Attachable, Bind, Kernels
+
+from ..attributes import attributes, number
+from ..library import library
+from ..memory import Array, dense
+from ..primitives import RESULT, SOURCE, Primitive, described
+from .binding import declining, has_elements
+
+INFERENCE, ACCURATE = number("dnnl_forward_inference"), number("dnnl_softmax_accurate")
+
+
+class Softmax:
+    """The primitive, which leaves out of a row's sum what is NaN: here the whole row is NaN then."""
+
+    def __init__(self, primitive: Primitive) -> None:
+        self._primitive = primitive
+
+    def run(self, x: Array, out: Array) -> None:
+        self._primitive.run(x, out)
+        _spread_nan(out)
+
+    def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
+        call, (out,) = self._primitive.attach(inputs, outputs), outputs
+
+        def run() -> None:
+            call()
+            _spread_nan(out)
+
+        return run
+
+
+def _spread_nan(out: Array) -> None:
+    total = np.add.reduce(out, axis=None)
+    if total != total:
+        out[np.isnan(out).any(-1)] = np.nan
+
+
+def softmax(b: Bind) -> Attachable:
+    shape = b.inputs[0].meta.dims
+    has_elements(shape)
+    layout = dense((prod(shape[:-1]), shape[-1]))
+    description = described(library().c.dnnl_softmax_forward_primitive_desc_create, INFERENCE, ACCURATE,
+                            layout.descriptor, layout.descriptor, 1, attributes())
+    return Softmax(Primitive(description, {SOURCE: (layout, 0), RESULT: (layout, 1)}))
+
+
+def register(kernels: Kernels) -> None:
+    kernels.kernel("Softmax", dtypes={"T": "float32"}, inplace={0: 0})(declining(softmax))

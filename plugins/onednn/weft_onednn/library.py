@@ -1,0 +1,105 @@
+"""The library: found where pip puts it, opened once for the process, and what its status codes mean.
+
+Its threads are OpenMP's. While they wait for work they spin, by default for as long as a scheduler's slice: where other
+work shares the cores, some runs then take hundreds of milliseconds. Here they spin SPINS times, unless the user's
+GOMP_SPINCOUNT or OMP_WAIT_POLICY says otherwise, and then sleep. MobileNetV2 on two busy cores, ms, by spins:
+
+    spins         0    1000   3000   10,000   30,000
+    fastest run   4.5  4.0    4.0    3.7      3.8
+    median        7.6  9.1    11.4   21.1     56.7
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from weft.api import errors
+
+NAME = "libdnnl.so.3"
+OLDEST = (3, 2)
+SPINS = "1000"
+PAUSE_HARD = 2  # omp_pause_hard
+REMEDY = "pip install 'onednn-cpu-gomp>=2023.2,<2024'"
+
+
+class Library:
+    """`c` are the functions, `engine` is the CPU: several threads may use them at once."""
+
+    def __init__(self, ffi: Any, path: str) -> None:
+        self.ffi = ffi
+        self.c = ffi.dlopen(path, ffi.RTLD_NOW | ffi.RTLD_LOCAL)
+        found = self.c.dnnl_version()
+        self.version = f"{found.major}.{found.minor}.{found.patch}"
+        if (found.major, found.minor) < OLDEST:
+            needed = ".".join(map(str, OLDEST))
+            raise errors.Unavailable(f"{path} is oneDNN {self.version}, {needed} is needed", hint=REMEDY)
+        self.engine = self.make("engine", self.c.dnnl_engine_create, self.c.dnnl_cpu, 0)
+        pause = self.c.omp_pause_resource_all  # the threads of whoever forks are not there in the child
+        os.register_at_fork(before=lambda: pause(PAUSE_HARD))
+
+    def make(self, kind: str, create: Callable[..., int], *arguments: Any) -> Any:
+        """A new object of the C API: what `create(result, *arguments)` gives, destroyed with its last reference."""
+        result = self.ffi.new(f"dnnl_{kind}_t *")
+        self.check(create(result, *arguments), kind)
+        return self.ffi.gc(result[0], getattr(self.c, f"dnnl_{kind}_destroy"))
+
+    def check(self, status: int, what: str) -> None:
+        """Raise Unimplemented, ResourceExhausted or Internal for a status that is no success."""
+        if status:
+            name = self.ffi.string(self.c.dnnl_status2str(status)).decode()
+            kinds = {self.c.dnnl_unimplemented: errors.Unimplemented,
+                     self.c.dnnl_out_of_memory: errors.ResourceExhausted}
+            raise kinds.get(status, errors.Internal)(f"oneDNN {self.version} says '{name}' of this {what}")
+
+
+@cache
+def library() -> Library:
+    """The library. Raises Unavailable."""
+    if (sys.platform, platform.machine()) != ("linux", "x86_64"):
+        raise errors.Unavailable(f"oneDNN is packaged for Linux on x86-64, this is {sys.platform} on "
+                                 f"{platform.machine()}", hint="nothing: the NumPy kernels serve every platform")
+    try:
+        from .declarations import ffi
+
+        with environment({} if "OMP_WAIT_POLICY" in os.environ else {"GOMP_SPINCOUNT": SPINS}):
+            return Library(ffi, _path())
+    except (ImportError, OSError, AttributeError) as error:  # the last: an OpenMP without a function
+        raise errors.Unavailable(f"oneDNN cannot be loaded: {error}", hint=REMEDY) from error
+
+
+def open_library(threads: int) -> None:
+    """Open the library, if it is not open yet, for this many threads: see plugin.Config. Raises Unavailable."""
+    with environment({"OMP_NUM_THREADS": str(threads)} if threads else {}, replace=True):
+        library()
+
+
+@contextmanager
+def environment(variables: Mapping[str, str], *, replace: bool = False) -> Iterator[None]:
+    """Variables that a library reads while it is opened, and no process that this one starts; those that the user has
+    set stay, unless they are to be replaced."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update({name: value for name, value in variables.items() if replace or before[name] is None})
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _path() -> str:
+    """Where the wheel puts it: beside the interpreter's own libraries, for the user, or where the loader looks."""
+    import site
+
+    prefixes = (sys.prefix, *([site.getuserbase()] if site.ENABLE_USER_SITE else ()))
+    found = (path for prefix in prefixes if (path := Path(prefix, "lib", NAME)).exists())
+    return str(next(found, NAME))

@@ -1,0 +1,96 @@
+"""Memory: how arrays lie, as the library has it.
+
+Dimensions are in the library's order: batch, channels, height, width. Strides, in elements, say how they lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from weft.api import PlainAllocator
+
+from .library import library
+
+Array = np.ndarray[Any, Any]
+ANY = "any"
+PLAIN = PlainAllocator()
+
+
+class Layout:
+    """A memory descriptor of float32 elements."""
+
+    def __init__(self, descriptor: Any) -> None:
+        self.descriptor = descriptor
+
+    @classmethod
+    def of(cls, dims: Sequence[int], strides: Sequence[int] | str) -> Layout:
+        """Of these dimensions; with strides ANY the primitive is to choose."""
+        c, f32 = library().c, library().c.dnnl_f32
+        if strides == ANY:
+            create, how = c.dnnl_memory_desc_create_with_tag, c.dnnl_format_tag_any
+        else:
+            create, how = c.dnnl_memory_desc_create_with_strides, list(strides)
+        return cls(library().make("memory_desc", create, len(dims), list(dims), f32, how))
+
+    @classmethod
+    def like(cls, descriptor: Any) -> Layout:
+        """Of a descriptor that is somebody else's."""
+        return cls(library().make("memory_desc", library().c.dnnl_memory_desc_clone, descriptor))
+
+    @property
+    def nbytes(self) -> int:
+        return int(library().c.dnnl_memory_desc_get_size(self.descriptor))
+
+    @property
+    def name(self) -> str:
+        """The same for layouts in which the same elements lie alike."""
+        c = library().c
+        whole = [self._numbers(what, c.dnnl_query_ndims_s32) for what in (c.dnnl_query_padded_dims,
+                                                                           c.dnnl_query_strides)]
+        blocks = [self._numbers(what, c.dnnl_query_inner_nblks_s32) for what in (c.dnnl_query_inner_idxs,
+                                                                                 c.dnnl_query_inner_blks)]
+        return f"{whole}/{blocks}"
+
+    def _numbers(self, what: int, how_many: int) -> list[int]:
+        c, ffi = library().c, library().ffi
+        count, numbers = ffi.new("int *"), ffi.new("int64_t **")
+        library().check(c.dnnl_memory_desc_query(self.descriptor, how_many, count), "layout")
+        library().check(c.dnnl_memory_desc_query(self.descriptor, what, numbers), "layout")
+        return ffi.unpack(numbers[0], count[0]) if count[0] else []
+
+    def memory(self, array: Array | None = None) -> Any:
+        """A memory object, which does not keep the array, or one whose array is still to be said."""
+        c, ffi = library().c, library().ffi
+        data = ffi.NULL if array is None else ffi.from_buffer(array)
+        return library().make("memory", c.dnnl_memory_create, self.descriptor, library().engine, data)
+
+
+def aligned(nbytes: int) -> Array:
+    """Bytes that start at a whole line of the cache."""
+    memory: Array = PLAIN.allocate(nbytes)
+    return memory
+
+
+def rows(dims: Sequence[int]) -> list[int]:
+    """Strides of an array that lies row after row."""
+    return [prod(dims[i + 1 :]) for i in range(len(dims))]
+
+
+def row_major(shape: Sequence[int]) -> Layout:
+    """The layout of an array of this shape, its axes in their own order."""
+    return Layout.of(shape, rows(shape))
+
+
+def dense(shape: Sequence[int]) -> Layout:
+    """The layout of an array of this shape; of images, with their channels last, the channels' dimension is second."""
+    order = channels_second(len(shape))
+    strides = rows(shape)
+    return Layout.of([shape[i] for i in order], [strides[i] for i in order])
+
+
+def channels_second(rank: int) -> list[int]:
+    """The library's order of the axes of an array: those of images and volumes are batch, channels, and the rest."""
+    return list(range(rank)) if rank < 4 else [0, rank - 1, *range(1, rank - 1)]

@@ -1,0 +1,117 @@
+"""Primitives as kernels: one call of the library over arrays, and what a call needs that is not shared.
+
+A primitive serves several threads at once. Its Arguments do not: memory objects, scratch memory, a stream. A frame has
+its own, over its fixed arrays. Open calls take some that are idle and point them to their arrays; there come to be as
+many as ever were in use at once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from weft.api import errors
+
+from .attributes import attributes
+from .library import library
+from .memory import Array, Layout, aligned
+
+Operand = int | Array  # a place among the inputs and outputs of a kernel, or a constant
+SOURCE, SECOND_SOURCE, RESULT, WEIGHTS, BIAS, SCRATCH = 1, 2, 17, 33, 41, 80  # the numbers of operands
+MEAN, VARIANCE, SCALE, SHIFT = 49, 50, 51, 52
+
+
+class Primitive:
+    """`description` of what is to be done; `operands` by the number that the library knows them by."""
+
+    def __init__(self, description: Any, operands: Mapping[int, tuple[Layout, Operand]]) -> None:
+        c, ffi = library().c, library().ffi
+        self.handle = library().make("primitive", c.dnnl_primitive_create, description)
+        self.operands = dict(operands)
+        self.scratch = Layout.like(c.dnnl_primitive_desc_query_md(description, c.dnnl_query_scratchpad_md, 0))
+        self._execute, self._point = c.dnnl_primitive_execute, c.dnnl_memory_set_data_handle
+        self._from_buffer = ffi.from_buffer
+        self._idle: deque[Arguments] = deque()
+
+    def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
+        arguments = Arguments(self, (*inputs, *outputs))
+        execute, handle, stream = self._execute, self.handle, arguments.stream
+        count, listed = arguments.count, arguments.listed
+
+        def call(arguments: Arguments = arguments) -> None:  # which has what `listed` points to
+            status = execute(handle, stream, count, listed)
+            if status:
+                library().check(status, "call")
+
+        return call
+
+    def run(self, *arrays: Array) -> None:
+        try:
+            arguments = self._idle.pop()
+        except IndexError:
+            arguments = Arguments(self, None)
+        point, from_buffer = self._point, self._from_buffer
+        for memory, place in arguments.movable:
+            point(memory, from_buffer(arrays[place]))
+        status = self._execute(self.handle, arguments.stream, arguments.count, arguments.listed)
+        self._idle.append(arguments)
+        if status:
+            library().check(status, "call")
+
+
+class Arguments:
+    """What one call at a time may use: over these arrays, or over those that each call says. They do not keep their
+    primitive, which keeps those that are idle."""
+
+    def __init__(self, primitive: Primitive, arrays: tuple[Array, ...] | None) -> None:
+        c, ffi = library().c, library().ffi
+        self.movable: list[tuple[Any, int]] = []
+        self.stream = library().make("stream", c.dnnl_stream_create, library().engine, c.dnnl_stream_in_order)
+        memories: dict[int, Any] = {}
+        self._kept: list[Any] = [memories]
+        for number, (layout, operand) in primitive.operands.items():
+            array = operand if not isinstance(operand, int) else None if arrays is None else arrays[operand]
+            memories[number] = layout.memory(array)
+            self._kept.append(array)
+            if isinstance(operand, int) and arrays is None:
+                self.movable.append((memories[number], operand))
+        if primitive.scratch.nbytes:
+            self._kept.append(aligned(primitive.scratch.nbytes))
+            memories[SCRATCH] = primitive.scratch.memory(self._kept[-1])
+        self.count = len(memories)
+        self.listed = ffi.new("dnnl_exec_arg_t[]", list(memories.items()))
+
+
+def described(create: Callable[..., int], *arguments: Any) -> Any:
+    """A primitive's description. Raises Unimplemented where the library has none, or nothing but its slow reference."""
+    description = library().make("primitive_desc", create, library().engine, *arguments)
+    name = implementation(description)
+    if name.startswith("ref"):
+        raise errors.Unimplemented(f"oneDNN {library().version} has only '{name}' for this")
+    return description
+
+
+def implementation(description: Any) -> str:
+    """The name of the library's code that was chosen."""
+    c, ffi = library().c, library().ffi
+    name = ffi.new("const char **")
+    library().check(c.dnnl_primitive_desc_query(description, c.dnnl_query_impl_info_str, 0, name), "primitive")
+    return ffi.string(name[0]).decode()  # type: ignore[no-any-return]
+
+
+def wanted(description: Any, what: int) -> Layout:
+    """The layout that a description has for an operand: a query's number."""
+    return Layout.like(library().c.dnnl_primitive_desc_query_md(description, what, 0))
+
+
+def packed(array: Array, given: Layout, chosen: Layout) -> Array:
+    """The bytes of an array's elements in another layout."""
+    c, engine = library().c, library().engine
+    result = aligned(chosen.nbytes)
+    result.fill(0)  # where a layout pads
+    description = library().make("primitive_desc", c.dnnl_reorder_primitive_desc_create, given.descriptor, engine,
+                                 chosen.descriptor, engine, attributes())
+    reorder = Primitive(description, {SOURCE: (given, 0), RESULT: (chosen, 1)})
+    reorder.run(array, result)
+    return result

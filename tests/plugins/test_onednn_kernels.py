@@ -1,0 +1,118 @@
+"""Kernels without weights, next to NumPy's: on arrays as large as they take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from build import const, node, placeholder
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from onednn_pair import ALONE, NORM, STATISTICS, compare, numbers, statistics, windows
+from weft.api import dtypes
+
+FAST = settings(max_examples=40, deadline=None)
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AvgPool"])
+@given(window=windows(), taps=st.tuples(st.integers(1, 4), st.integers(1, 4)),
+       strides=st.tuples(st.integers(1, 3), st.integers(1, 3)), channels=st.sampled_from([1, 5, 16]))
+@FAST
+def test_pooling(op: str, window: Any, taps: Any, strides: Any, channels: int) -> None:
+    size = window.pop("height"), window.pop("width")
+    assume(window["padding"] == "SAME" or (window["padding"] == "VALID" and size[0] >= taps[0] and size[1] >= taps[1]))
+    attrs = {"ksize": [1, *taps, 1], "strides": [1, *strides, 1], "data_format": "NHWC", "padding": window["padding"]}
+    if op == "MaxPool":
+        attrs["explicit_paddings"] = []
+    done = compare([placeholder("x"), node("y", op, "x", **attrs)], {"x": numbers(2, *size, channels)}, "y")
+    assert done.kernels == [f"onednn.{op}"]
+
+
+def test_nan_never_wins_a_window() -> None:
+    x = numbers(1, 4, 4, 16)
+    x[0, 1, 1] = np.nan
+    x[0, 2:, 2:] = -np.inf
+    attrs = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "data_format": "NHWC", "padding": "VALID",
+             "explicit_paddings": []}
+    compare([placeholder("x"), node("y", "MaxPool", "x", **attrs)], {"x": x}, "y")
+
+
+@pytest.mark.parametrize("op", ["Mean", "Sum"])
+@pytest.mark.parametrize("keep", [True, False])
+def test_reductions_of_whole_images(op: str, keep: bool) -> None:
+    made = [placeholder("x"), const("axes", [-2, 1], np.int32),
+            node("y", op, "x", "axes", keep_dims=keep, Tidx=dtypes.int32)]
+    assert compare(made, {"x": numbers(2, 7, 5, 24)}, "y", close=1e-5).kernels == [f"onednn.{op}"]
+    made[1] = const("axes", [1, 3], np.int32)
+    assert compare(made, {"x": numbers(2, 7, 5, 24)}, "y", close=1e-5).kernels == [f"cpu.{op}"]
+
+
+@pytest.mark.parametrize("shape", [(1, 1000), (3, 7), (2, 3, 40), (5,)])
+def test_softmax(shape: Any) -> None:
+    done = compare([placeholder("x"), node("y", "Softmax", "x")], {"x": numbers(*shape) * 20}, "y", close=1e-6)
+    assert done.kernels == ["onednn.Softmax"]
+
+
+def test_a_row_with_nan_is_nan() -> None:
+    x = numbers(4, 40)
+    x[1, 3], x[2, 5], x[3, 5] = np.nan, np.inf, -np.inf
+    compare([placeholder("x"), node("y", "Softmax", "x")], {"x": x}, "y")
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_batch_normalisation_by_given_statistics(constant: bool) -> None:
+    feeds = {} if constant else {name: np.abs(numbers(16)) + 0.1 for name in STATISTICS}
+    made = [placeholder("x"), *(statistics(16) if constant else map(placeholder, STATISTICS)),
+            node("y", "FusedBatchNormV3", "x", *STATISTICS, **NORM)]
+    for output in ("y", "y:1", "y:2", "y:3", "y:4"):
+        done = compare(made, feeds | {"x": numbers(2, 5, 5, 16)}, output, close=1e-5)
+        assert done.kernels == ["onednn.FusedBatchNormV3"]
+
+
+@pytest.mark.parametrize("op", ["Elu", "Sigmoid", "Softplus"])
+def test_functions_that_take_numpy_several_passes(op: str) -> None:
+    done = compare([placeholder("x"), node("y", op, "x")], {"x": numbers(1, 40, 40, 16) * 5}, "y", close=1e-6)
+    assert done.kernels == [f"onednn.{op}"]
+    assert compare([placeholder("x"), node("y", op, "x")], {"x": numbers(3, 5)}, "y").kernels == [f"cpu.{op}"]
+
+
+@pytest.mark.parametrize("op", ["AddV2", "Mul", "Sub", "Maximum", "Minimum"])
+@pytest.mark.parametrize(("left", "right"), [
+    ((1, 40, 40, 16), (16,)), ((2, 40, 40, 16), (1, 1, 1, 16)), ((1, 40, 40, 16), (1, 40, 40, 1)),
+    ((16,), (1, 40, 40, 16)), ((2, 40, 40, 16), (2, 1, 1, 16)), ((40, 1), (40, 400)),
+])
+def test_functions_of_two_that_broadcast(op: str, left: Any, right: Any) -> None:
+    x = numbers(*left)
+    x.reshape(-1)[3] = np.nan
+    compare([placeholder("x"), placeholder("y"), node("z", op, "x", "y")], {"x": x, "y": numbers(*right)}, "z")
+
+
+def test_a_chain_of_functions_is_one_pass() -> None:
+    made = [placeholder("x"), const("scale", numbers(16)), const("shift", numbers(16)), node("m", "Mul", "x", "scale"),
+            node("a", "AddV2", "m", "shift"), node("y", "Relu", "a")]
+    assert compare(made, {"x": numbers(1, 40, 40, 16)}, "y").kernels == ["onednn.Chain"]
+    assert compare(made, {"x": numbers(1, 4, 4, 16)}, "y").kernels == ["cpu.Mul", "cpu.AddV2", "cpu.Relu"]
+    assert "onednn.Mul" in compare(made, {"x": numbers(1, 40, 40, 16)}, "y", **ALONE).kernels
+
+
+def test_a_result_may_be_written_over_what_it_was_made_of() -> None:
+    made = [placeholder("x"), node("a", "Neg", "x"), node("b", "Sigmoid", "a"), node("c", "Neg", "b"),
+            const("v", numbers(16)), node("d", "Mul", "v", "c"), node("e", "Neg", "d"), node("f", "AddV2", "e", "v"),
+            node("g", "Neg", "f"), node("h", "Softmax", "g"), node("y", "Neg", "h")]
+    done = compare(made, {"x": numbers(1, 40, 40, 16)}, "y", **ALONE)
+    assert [kernel for kernel in done.kernels if kernel.startswith("onednn")] == [
+        "onednn.Sigmoid", "onednn.Mul", "onednn.AddV2", "onednn.Softmax"]
+
+
+def test_a_swish_is_one_pass() -> None:
+    made = [placeholder("x"), node("s", "Sigmoid", "x"), node("y", "Mul", "x", "s")]
+    assert compare(made, {"x": numbers(1, 40, 40, 16)}, "y").kernels == ["onednn.Chain"]
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_concatenation(axis: int) -> None:
+    made = [placeholder("x"), placeholder("y"), const("axis", axis, np.int32),
+            node("z", "ConcatV2", "x", "y", "axis", N=2, Tidx=dtypes.int32)]
+    feeds = {"x": numbers(60, 60, 64), "y": numbers(60, 60, 64)}
+    assert compare(made, feeds, "z").kernels == ["onednn.ConcatV2"]

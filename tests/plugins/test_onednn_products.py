@@ -1,0 +1,170 @@
+"""Convolutions and matrix products, alone and with what follows them, next to NumPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import weft
+from build import const, graph, node, placeholder
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from onednn_pair import ALONE, NORM, STATISTICS, compare, conv, numbers, statistics, windows
+
+FAST = settings(max_examples=40, deadline=None)
+small = st.integers(1, 4)
+
+
+@given(windows(), st.tuples(small, small), st.tuples(st.integers(1, 3), st.integers(1, 3)), st.integers(1, 2),
+       st.integers(1, 2), st.sampled_from([1, 3, 8]), st.sampled_from([1, 5, 16]), st.sampled_from([1, 1, 2]))
+@FAST
+def test_convolutions(window: Any, taps: Any, strides: Any, dilation: int, batch: int, depth: int, filters: int,
+                      groups: int) -> None:
+    size = window.pop("height"), window.pop("width")
+    attrs = window | {"strides": [1, *strides, 1], "dilations": [1, dilation, dilation, 1]}
+    assume(attrs["padding"] != "VALID" or all(n > (t - 1) * dilation for n, t in zip(size, taps, strict=True)))
+    assume(attrs["padding"] != "EXPLICIT" or all(
+        n + sum(attrs["explicit_paddings"][2 + 2 * i : 4 + 2 * i]) > (t - 1) * dilation
+        for i, (n, t) in enumerate(zip(size, taps, strict=True))))
+    weights = const("w", numbers(*taps, depth, filters * groups))
+    done = compare([placeholder("x"), weights, conv("y", "x", "w", **attrs)],
+                   {"x": numbers(batch, *size, depth * groups)}, "y")
+    assert done.kernels == ["onednn.Conv2D"]
+
+
+@given(windows(), st.tuples(small, small), st.integers(1, 3), st.sampled_from([1, 3, 16]), st.integers(1, 3))
+@FAST
+def test_depthwise_convolutions(window: Any, taps: Any, stride: int, channels: int, multiplier: int) -> None:
+    size = window.pop("height"), window.pop("width")
+    attrs = window | {"strides": [1, stride, stride, 1]}
+    assume(attrs["padding"] != "VALID" or all(n >= t for n, t in zip(size, taps, strict=True)))
+    assume(attrs["padding"] != "EXPLICIT" or all(
+        n + sum(attrs["explicit_paddings"][2 + 2 * i : 4 + 2 * i]) >= t
+        for i, (n, t) in enumerate(zip(size, taps, strict=True))))
+    done = compare([placeholder("x"), const("w", numbers(*taps, channels, multiplier)),
+                    conv("y", "x", "w", op="DepthwiseConv2dNative", **attrs)],
+                   {"x": numbers(1, *size, channels)}, "y")
+    assert done.kernels == ["onednn.DepthwiseConv2dNative"]
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("transpose_a", [True, False])
+@pytest.mark.parametrize("transpose_b", [True, False])
+def test_matrix_products(constant: bool, transpose_a: bool, transpose_b: bool) -> None:
+    x = numbers(70, 45) if transpose_a else numbers(45, 70)
+    y = numbers(33, 70) if transpose_b else numbers(70, 33)
+    second = const("y", y) if constant else placeholder("y")
+    done = compare([placeholder("x"), second, node("z", "MatMul", "x", "y", transpose_a=transpose_a,
+                                                   transpose_b=transpose_b)],
+                   {"x": x} | ({} if constant else {"y": y}), "z", close=1e-5)
+    assert done.kernels == ["onednn.MatMul"]
+
+
+@pytest.mark.parametrize(("left", "right", "adjoint"), [
+    ((3, 40, 50), (3, 50, 20), False), ((2, 3, 40, 50), (3, 20, 50), True), ((40, 50), (4, 50, 20), False),
+    ((4, 40, 50), (50, 20), False),
+])
+def test_batches_of_matrix_products(left: Any, right: Any, adjoint: bool) -> None:
+    nodes = [placeholder("x"), placeholder("y"), node("z", "BatchMatMulV2", "x", "y", adj_x=False, adj_y=adjoint)]
+    done = compare(nodes, {"x": numbers(*left), "y": numbers(*right)}, "z", close=1e-5)
+    assert done.kernels == ["onednn.BatchMatMulV2"]
+    nodes[1] = const("y", numbers(*right))
+    assert compare(nodes, {"x": numbers(*left)}, "z", close=1e-5).kernels == ["onednn.BatchMatMulV2"]
+
+
+def test_what_follows_a_batch_of_matrix_products() -> None:
+    made = [placeholder("x"), placeholder("y"), node("z", "BatchMatMulV2", "x", "y", adj_x=False, adj_y=False),
+            placeholder("other"), const("vector", numbers(20)), node("a", "AddV2", "z", "vector"),
+            node("b", "Mul", "a", "other"), node("c", "Mul", "b", "vector"), node("d", "Relu", "c")]
+    feeds = {"x": numbers(2, 3, 40, 50), "y": numbers(2, 3, 50, 20), "other": numbers(2, 3, 40, 20)}
+    assert compare(made, feeds, "d", close=1e-5).kernels == ["onednn.Product"]
+    made[1] = const("y", numbers(50, 20))
+    del feeds["y"]
+    assert compare(made, feeds, "d", close=1e-5).kernels == ["onednn.Product"]
+
+
+def test_small_products_are_left_to_numpy() -> None:
+    done = compare([placeholder("x"), const("y", numbers(4, 4)),
+                    node("z", "MatMul", "x", "y", transpose_a=False, transpose_b=False)], {"x": numbers(2, 4)}, "z")
+    assert done.kernels == ["cpu.MatMul"]
+
+
+HEADS = {  # the head, its weights, its input
+    "Conv2D": (conv("y", "x", "w"), (3, 3, 5, 16), (2, 6, 6, 5)),
+    "DepthwiseConv2dNative": (conv("y", "x", "w", op="DepthwiseConv2dNative"), (3, 3, 16, 1), (1, 6, 6, 16)),
+    "MatMul": (node("y", "MatMul", "x", "w", transpose_a=False, transpose_b=False), (70, 16), (60, 70)),
+}
+AFTER = {  # what is done to the value before: its nodes, which read {v} and give {n}
+    "bias": [("BiasAdd", "{v}", "vector")], "add": [("AddV2", "{v}", "vector")], "mul": [("Mul", "vector", "{v}")],
+    "sub": [("Sub", "{v}", "vector")], "turned": [("Sub", "vector", "{v}")], "number": [("Mul", "{v}", "number")],
+    "residual": [("AddV2", "other", "{v}")], "product": [("Mul", "{v}", "other")],
+    "least": [("Minimum", "{v}", "other")],
+    "less": [("Sub", "other", "{v}")], "relu": [("Relu", "{v}")], "relu6": [("Relu6", "{v}")], "elu": [("Elu", "{v}")],
+    "leaky": [("LeakyRelu", "{v}")], "sigmoid": [("Sigmoid", "{v}")], "tanh": [("Tanh", "{v}")],
+    "swish": [("Sigmoid", "{v}"), ("Mul", "{v}", "{v}s0")],
+    "scaled swish": [("Mul", "{v}", "number"), ("Sigmoid", "{v}s0"), ("Mul", "{v}s1", "{v}")],
+}
+
+
+@given(st.sampled_from(sorted(HEADS)), st.lists(st.sampled_from(sorted(AFTER)), min_size=1, max_size=5))
+@settings(max_examples=80, deadline=None)
+def test_what_follows_a_product_is_done_with_it(head: str, after: list[str]) -> None:
+    product, weights, shape = HEADS[head]
+    made = [placeholder("x"), const("w", numbers(*weights)), product, placeholder("other"), const("number", 0.5),
+            const("vector", numbers(16))]
+    value = "y"
+    for name in after:
+        for i, (op, *inputs) in enumerate(AFTER[name]):
+            last = i == len(AFTER[name]) - 1
+            made.append(node(f"{value}n" if last else f"{value}s{i}", op, *(text.format(v=value) for text in inputs),
+                             **({"alpha": 0.3} if op == "LeakyRelu" else {}),
+                             **({"data_format": "NHWC"} if op == "BiasAdd" else {})))
+        value += "n"
+    x = numbers(*shape)
+    other = numbers(*shape[:-1], 16)
+    done = compare(made, {"x": x, "other": other}, value, close=1e-5)
+    assert done.kernels == ["onednn.Product"]
+
+
+def test_a_gate_on_the_channels_of_one_image() -> None:
+    made = [placeholder("x"), const("w", numbers(1, 1, 8, 16)), conv("y", "x", "w"), placeholder("gate"),
+            node("z", "Mul", "y", "gate"), node("r", "Relu", "z")]
+    feeds = {"x": numbers(1, 5, 5, 8), "gate": numbers(1, 1, 1, 16)}
+    assert compare(made, feeds, "r").kernels == ["onednn.Product"]
+    feeds = {"x": numbers(3, 5, 5, 8), "gate": numbers(3, 1, 1, 16)}
+    assert "onednn.Conv2D" in compare(made, feeds, "r").kernels
+
+
+@pytest.mark.parametrize("op", ["Conv2D", "DepthwiseConv2dNative"])
+def test_padding_goes_into_the_convolution(op: str) -> None:
+    pads = const("pads", [[0, 0], [0, 1], [2, 0], [0, 0]], np.int32)
+    made = [placeholder("x"), const("w", numbers(3, 3, 8, 1)), pads,
+            node("p", "Pad", "x", "pads", Tpaddings=weft.api.dtypes.int32),
+            conv("y", "p", "w", op=op, padding="VALID", strides=[1, 2, 2, 1]), node("z", "Relu6", "y")]
+    assert compare(made, {"x": numbers(1, 8, 8, 8)}, "z", close=1e-5).kernels == ["onednn.Product"]
+    made[4] = conv("y", "p", "w", op=op, padding="SAME")
+    assert compare(made, {"x": numbers(1, 8, 8, 8)}, "z", close=1e-5).kernels == ["cpu.Pad", "onednn.Product"]
+    made[5] = node("z", "AddV2", "p", "y")
+    assert "cpu.Pad" in compare(made, {"x": numbers(1, 8, 8, 8)}, "z", close=1e-5).kernels
+
+
+def test_batch_normalisation_goes_into_the_weights() -> None:
+    made = [placeholder("x"), const("w", numbers(3, 3, 8, 16)), *statistics(16), conv("y", "x", "w"),
+            node("n", "FusedBatchNormV3", "y", *STATISTICS, **NORM), node("z", "Relu6", "n")]
+    assert compare(made, {"x": numbers(2, 6, 6, 8)}, "z", close=1e-5).kernels == ["onednn.Product"]
+
+
+def test_two_branches_that_meet_are_a_primitive_each() -> None:
+    made = [placeholder("x"), *(const(f"w{i}", numbers(1, 1, 8, 16)) for i in (0, 1)), const("v", numbers(16)),
+            *(conv(f"y{i}", "x", f"w{i}") for i in (0, 1)), *(node(f"a{i}", "AddV2", f"y{i}", "v") for i in (0, 1)),
+            node("m", "Mul", "a1", "v"), node("s", "AddV2", "a0", "m"), node("r", "Relu", "s")]
+    assert compare(made, {"x": numbers(1, 6, 6, 8)}, "r", close=1e-5).kernels == ["onednn.Product"] * 2
+
+
+def test_packed_weights_are_shared_by_what_is_linked_for_several_batches() -> None:
+    session = weft.Session(graph(placeholder("x", (None, 6, 6, 8)), const("w", numbers(3, 3, 8, 16)),
+                                 conv("y", "x", "w")), ALONE)
+    call = session.make_callable("y", ["x"])
+    results = [call(np.ones((batch, 6, 6, 8), np.float32)) for batch in (1, 2, 3, 1)]
+    assert all(np.allclose(r[0], results[0][0], atol=1e-5) for r in results)
