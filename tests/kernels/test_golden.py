@@ -15,7 +15,9 @@ from weft.tensor import ValueInfo, info
 from weft_conformance.golden import Case, cases, disagreements
 
 KERNELS = runtime().host.registries.kernels
-POISON = load_config(kept_plugin.CONFIG | {"debug": {"poison": True}})
+ALONE = {"allow": ["cpu"]}  # no other pack's kernels
+REFERENCE = load_config({"plugins": ALONE})
+POISON = load_config({"plugins": ALONE | kept_plugin.CONFIG["plugins"], "debug": {"poison": True}})
 NOT_APPLICABLE = {  # ops whose one case is not run, and why
     "Const": "it is recorded without a graph; every case with constant inputs has more of them",
     "MergeV2Checkpoints": "it writes files: only saving needs it",
@@ -24,7 +26,7 @@ APPLICABLE = sorted(cases().keys() - NOT_APPLICABLE.keys())
 
 
 def fed(case: Case) -> list[np.ndarray]:
-    with weft.Session(case.graph(), device="CPU:0") as session:
+    with weft.Session(case.graph(), REFERENCE, device="CPU:0") as session:
         return run(session, {f"i{i}": x for i, x in enumerate(case.inputs)})
 
 
@@ -34,7 +36,7 @@ def as_constants(case: Case) -> list[np.ndarray]:
         f"i{i}": Node(f"i{i}", "Const", attrs={"dtype": graph.nodes[f"i{i}"].attrs["dtype"], "value": x})
         for i, x in enumerate(case.inputs)
     }
-    with weft.Session(graph.replace(nodes=constants.values()), device="CPU:0") as session:
+    with weft.Session(graph.replace(nodes=constants.values()), REFERENCE, device="CPU:0") as session:
         return run(session, {})
 
 
