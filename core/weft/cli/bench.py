@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 FEW = 20  # rows of the table of nodes without --all
 LEAST_ROUNDS = 5
+TURN = 3  # timed runs
 EPILOG = """\
 Inputs that are not given are made up: random numbers, unknown lengths are 1, the
-first of them --batch. With --against the runtimes take turns, run by run, in one
-process, and the ratios are medians of those in the same round: above 1 the other is
-slower. They belong into an environment of their own: weft never needs them."""
+first of them --batch. With --against the runtimes take turns in one process, and the
+ratios are medians of those in the same turn: above 1 the other is slower. They belong
+into an environment of their own: weft never needs them."""
 
 
 def add(commands: Any) -> None:
@@ -131,16 +132,21 @@ def _peak() -> int:
 
 
 def _in_turn(runs: Sequence[Callable[[], Any]], seconds: float) -> list[list[float]]:
-    """Seconds of each run of each, taking turns for so long all together for each."""
+    """Seconds of each run of each, taking turns for so long all together for each.
+
+    Where there are several, the first run of a turn is not timed: the caches are full of what the others needed, and
+    some of their threads still spin.
+    """
     times: list[list[float]] = [[] for _ in runs]
-    for run in runs:
-        run()
     end = perf_counter() + seconds * len(runs)
     while perf_counter() < end or len(times[0]) < LEAST_ROUNDS:
         for run, found in zip(runs, times, strict=True):
-            started = perf_counter()
-            run()
-            found.append(perf_counter() - started)
+            if len(runs) > 1:
+                run()
+            for _ in range(TURN):
+                started = perf_counter()
+                run()
+                found.append(perf_counter() - started)
     return times
 
 
