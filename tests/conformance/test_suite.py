@@ -135,7 +135,7 @@ def test_a_broken_rule_is_an_assertion_that_says_what_was_expected(monkeypatch):
 def test_every_op_of_values_has_samples_that_the_reference_takes():
     ops, on = sorted({kernel.op for kernel in Subject("CPU:0").kernels()}), Subject("SIM:0")
     without = [op for op in ops if not any(runs(on, op, sample) for sample in tried(on, op))]
-    assert [op for op in without if not is_of_things(on.host.registries.ops.get(op))] == []
+    assert [op for op in without if not is_of_things(on.host.registries.ops.get(op))] == ["Abort"]  # it never succeeds
 
 
 def is_of_things(op):
