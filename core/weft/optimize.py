@@ -1,14 +1,19 @@
-"""The passes that plugins bring, over a graph, one after the other."""
+"""The passes that plugins bring, over a graph, one after the other, and what they are told of its nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from .device import load_callable
-from .errors import InvalidArgument
-from .graph import Graph, verify
+from .errors import InvalidArgument, WeftError
+from .graph import Graph, Node, topological_order, verify
 from .graph_pass import GraphPass, PassContext
+from .infer import infer_node
+from .op import OpRegistry
 from .plugin_code import plugin_code
+from .prune import Tensor
+from .resolve import Resolved, resolve_node
+from .tensor import TensorMetadata, ValueInfo
 
 
 def optimize(graph: Graph, passes: Sequence[GraphPass], context: PassContext) -> Iterator[tuple[str, Graph]]:
@@ -27,3 +32,44 @@ def optimize(graph: Graph, passes: Sequence[GraphPass], context: PassContext) ->
             raise InvalidArgument(f"{who} lost the node '{name}', which is fed, fetched or run", node=name)
         verify(graph)
         yield entry.name, graph
+
+
+class NodeFacts:
+    """What is known of nodes while passes change the graph around them: `resolve` and `infer` of PassContext.
+
+    `nodes` are the session's, resolved; `fed` has the metadata of what is fed.
+    """
+
+    def __init__(
+        self, graph: Graph, nodes: Mapping[str, Resolved | WeftError], fed: Mapping[Tensor, TensorMetadata],
+        ops: OpRegistry,
+    ) -> None:
+        self._graph = graph
+        self._known: dict[Node, Resolved | None] = {
+            entry.node: entry for entry in nodes.values() if isinstance(entry, Resolved)}
+        self._fed = fed
+        self._ops = ops
+
+    def resolve(self, node: Node) -> Resolved | None:
+        if node not in self._known:
+            try:
+                self._known[node] = resolve_node(node, self._graph, self._ops)
+            except WeftError:
+                self._known[node] = None
+        return self._known[node]
+
+    def infer(self, graph: Graph) -> dict[str, tuple[ValueInfo, ...]]:
+        found: dict[str, tuple[ValueInfo, ...]] = {}
+        for node in topological_order(graph):
+            entry = self.resolve(node)
+            if entry is not None:
+                outputs = infer_node(entry, [_output(found, source) for source in entry.inputs], self._ops)
+                found[node.name] = tuple(
+                    ValueInfo(self._fed[node.name, i]) if (node.name, i) in self._fed else output
+                    for i, output in enumerate(outputs))
+        return found
+
+
+def _output(found: Mapping[str, tuple[ValueInfo, ...]], source: Tensor) -> ValueInfo | None:
+    outputs = found.get(source[0], ())
+    return outputs[source[1]] if source[1] < len(outputs) else None

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, boundary, unexpected
 from .evaluation import evaluate
 from .forked import inherited
-from .graph import Graph, verify
+from .graph import Graph, Node, verify
 from .graph_pass import FUSION, PassContext, in_order
 from .host_program import HostProgram
 from .lower import lower
 from .names import flatten, target, tensor
-from .optimize import optimize
+from .optimize import NodeFacts, optimize
 from .place import Placement, Placer
 from .prune import Tensor, prune
 from .resolve import Resolved, check_versions, resolve
@@ -123,7 +123,8 @@ class Session:
         fed = [tensor(name, self.nodes, "feed") for name in feeds]
         wanted = [tensor(name, self.nodes, "fetch") for name in flatten(fetches)[0]]
         acting = [target(name, self.nodes) for name in targets]
-        return self._optimize(prune(self.nodes, fed, wanted, acting), fed, wanted, acting)
+        metas = {given: self._feed_meta(given) for given in fed}
+        return self._optimize(prune(self.nodes, fed, wanted, acting), metas, wanted, acting)
 
     def close(self) -> None:
         """End the session: what runs is cancelled, later runs raise FailedPrecondition. Closing twice is no error."""
@@ -167,8 +168,10 @@ class Session:
         order = prune(self.nodes, fed, wanted, acting)
         nodes, optimized = self.nodes, self._graph
         if self._passes:
-            *_, (_, graph) = self._optimize(order, fed, wanted, acting)
-            optimized = graph.replace(nodes=[node for node in self._graph if node.name not in graph])
+            *_, (_, graph) = self._optimize(order, dict(zip(fed, metas, strict=True)), wanted, acting)
+            stand_ins = {stand_in.name for stand_in in self._stand_ins(order, fed)}
+            optimized = graph.replace(nodes=[node for node in self._graph
+                                             if node.name not in graph or node.name in stand_ins])
             nodes = resolve(optimized, self._runtime.host.registries.ops)
             order = prune(nodes, fed, wanted, acting)
 
@@ -205,16 +208,26 @@ class Session:
         return TensorMetadata(dtype, None if shape is None or legacy else tuple(shape))
 
     def _optimize(
-        self, order: Sequence[Resolved], fed: Sequence[Tensor], wanted: Sequence[Tensor], acting: Sequence[str]
+        self, order: Sequence[Resolved], fed: Mapping[Tensor, TensorMetadata], wanted: Sequence[Tensor],
+        acting: Sequence[str],
     ) -> Iterator[tuple[str, Graph]]:
         """What a step needs of the graph, under "", and then that after each pass, under its name."""
         kept = frozenset(node for node, _ in (*fed, *wanted)).union(acting)
         needed = {entry.node.name for entry in order}.union(kept)
-        graph = self._graph.replace(without=[name for name in self._graph.nodes if name not in needed])
+        graph = self._graph.replace(without=[name for name in self._graph.nodes if name not in needed],
+                                    nodes=self._stand_ins(order, fed))
         yield "", graph
         host, placement = self._runtime.host, self._runtime.config.placement
-        yield from optimize(graph, self._passes,
-                            PassContext(kept, lambda part, names: evaluate(part, names, host, placement)))
+        facts = NodeFacts(self._graph, self.nodes, fed, host.registries.ops)
+        yield from optimize(graph, self._passes, PassContext(
+            kept, lambda part, names: evaluate(part, names, host, placement), facts.resolve, facts.infer))
+
+    def _stand_ins(self, order: Sequence[Resolved], fed: Iterable[Tensor]) -> list[Node]:
+        """Placeholders for the nodes that are fed and not computed as well: what these take is not there."""
+        computed = {entry.node.name for entry in order}
+        given = [self.nodes[name] for name in dict.fromkeys(name for name, _ in fed) if name not in computed]
+        return [Node(entry.node.name, "Placeholder", attrs={"dtype": entry.output_tensors[0].dtype})
+                for entry in given if isinstance(entry, Resolved) and (entry.inputs or entry.node.controls)]
 
     def _place(self, graph: Graph, nodes: Mapping[str, Any]) -> Placement:
         return self._placer.place(nodes, {name: (node.op, node.device) for name, node in graph.nodes.items()})
@@ -226,8 +239,8 @@ class Session:
             for member in filter(None, map(self._placement.get, fused)):  # a node that a pass has made has none
                 member.fused = bound.call.code, bound.call.node
             row = self._placement.get(bound.call.node)
-            if row is None or bound.kernel is None or fused:
-                continue
+            if row is None or row.op != bound.call.op or bound.kernel is None or fused:
+                continue  # a pass may have put another op in a node's place
             row.fused = None
             if row.kernel is not bound.kernel:
                 row.refused += [(f"{row.device} {pack}.{row.op}", why)

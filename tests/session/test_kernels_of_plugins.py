@@ -232,6 +232,55 @@ def test_a_pass_is_told_what_stays_and_may_have_constants_computed(tmp_path, mon
     assert sys.modules[f"folding{named}"].kept[-1] == {"x", "b"}
 
 
+ASKING = """
+from weft.api import hookimpl
+WEFT_API = (1, 0)
+seen = {}
+
+def ask(graph, context):
+    seen.update({n.name: (n.op, context.resolve(n), context.infer(graph).get(n.name)) for n in graph})
+    return graph
+
+@hookimpl
+def weft_passes(registry):
+    registry.add("ask", ask)
+"""
+
+
+@pytest.fixture
+def asking(tmp_path, monkeypatch):
+    (tmp_path / "asking.py").write_text(ASKING)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield {"plugins": {"load": ["asking"]}}
+    sys.modules.pop("asking")
+
+
+def test_a_pass_is_told_of_ops_attributes_and_shapes(asking):
+    nodes = graph(placeholder("x", (None, 3)), const("w", np.ones((3, 5))), node("m", "MatMul", "x", "w"),
+                  node("short", "MatMul", "x"), node("odd", "NoSuchOp", "m"), node("y", "Neg", "m"))
+    weft.Session(nodes, asking).run("y", {"x": [[1, 2, 3]]})
+    seen = sys.modules["asking"].seen
+    (_, entry, (product,)) = seen["m"]
+    assert (entry.op.name, entry.attrs["transpose_a"], product.shape) == ("MatMul", False, (None, 5))
+    assert seen["w"][2][0].value.shape == (3, 5)
+    assert seen.keys() == {"x", "w", "m", "y"}
+
+
+def test_a_pass_knows_no_more_than_the_type_of_what_does_not_fit(asking):
+    nodes = graph(placeholder("x", (4, 3)), const("w", np.ones((2, 5))), node("m", "MatMul", "x", "w"))
+    with pytest.raises(InvalidArgument):
+        weft.Session(nodes, asking).run("m", {"x": np.ones((4, 3), np.float32)})
+    assert sys.modules["asking"].seen["m"][2][0].shape is None
+
+
+def test_what_is_fed_in_the_midst_of_a_graph_is_a_placeholder_for_passes(asking):
+    nodes = graph(placeholder("x", (None, 3)), node("a", "Neg", "x"), node("b", "Neg", "a"), node("y", "Neg", "b"))
+    session = weft.Session(nodes, asking)
+    assert session.run(["y", "b"], {"b": [1.0, 2.0]})[0].tolist() == [-1, -2]
+    seen = sys.modules["asking"].seen
+    assert (seen.keys(), seen["b"][0], seen["b"][2][0].shape) == ({"b", "y"}, "Placeholder", None)
+
+
 def test_a_pass_that_loses_what_is_fetched_is_named(tmp_path):
     path = tmp_path / "losing.py"
     path.write_text(FOLDING.replace("NAMED", "False"))
