@@ -23,7 +23,8 @@ class PassContext:
     `evaluate(graph, nodes)`: the first outputs of nodes of a graph that needs no feeds, computed now; raises what
     running it raises.
     `resolve(node)`: the node with its op and all attributes, as kernels see them; None where it does not fit its op.
-    `infer(graph)`: by node what is known of its outputs before the run; nodes that do not fit their op are left out.
+    `infer(graph)`: by node what is known of its outputs before the run, with the elements of what needs constants alone
+    and does not take much more memory than they; nodes that do not fit their op are left out.
     """
 
     kept: frozenset[str]

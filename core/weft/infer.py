@@ -56,13 +56,11 @@ def infer_registers(
     return known
 
 
-def infer_node(entry: Resolved, inputs: Sequence[ValueInfo | None], ops: OpRegistry) -> tuple[ValueInfo, ...]:
+def infer_node(entry: Resolved, inputs: Sequence[ValueInfo], ops: OpRegistry) -> tuple[ValueInfo, ...]:
     """What is known of a node's outputs; no more than their types where the inputs do not fit its op."""
-    given = [info(tensor.dtype, None) if known is None else known
-             for known, tensor in zip(inputs, entry.input_tensors, strict=True)]
     try:
         if entry.op.name == "Const":
             return (constant_info(entry.attrs["value"].array()),)
-        return _infer(entry.node.name, entry.op, ops.metadata(entry.op), entry.attrs, given)
+        return _infer(entry.node.name, entry.op, ops.metadata(entry.op), entry.attrs, inputs)
     except WeftError:
         return tuple(info(tensor.dtype, None) for tensor in entry.output_tensors)
