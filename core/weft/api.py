@@ -8,7 +8,7 @@ from .disk_cache import DiskCache
 from .dtypes import DType
 from .errors import Unavailable
 from .forked import inherited
-from .graph import Graph, Node
+from .graph import Graph, Input, Node, ShapeAttr, topological_order
 from .graph_pass import PassContext
 from .hookspecs import DeviceRegistrar, KernelPackRegistrar, OpRegistrar, PassRegistrar, hookimpl
 from .host_kernel import Callee, HostKernels
@@ -16,6 +16,7 @@ from .host_type import F32, F64, I1, I32, I64, Chain, HostType, String, Tensor
 from .kernel import Attachable, Bind, Declined, FusedOp, Kernels
 from .op import Attrs
 from .op_spec import OpSpec
+from .resolve import Resolved
 from .running.step import Step
 from .tensor import Shape, TensorMetadata, ValueInfo, info, merge_shapes, shape_text
 from .tensor_proto import TensorValue
@@ -50,6 +51,7 @@ __all__ = [
     "HostAllocator",
     "HostKernels",
     "HostType",
+    "Input",
     "KernelPackRegistrar",
     "Kernels",
     "Node",
@@ -58,7 +60,9 @@ __all__ = [
     "PassContext",
     "PassRegistrar",
     "PlainAllocator",
+    "Resolved",
     "Shape",
+    "ShapeAttr",
     "Step",
     "String",
     "Tensor",
@@ -77,5 +81,6 @@ __all__ = [
     "inherited",
     "merge_shapes",
     "shape_text",
+    "topological_order",
     "wire",
 ]

@@ -44,6 +44,8 @@ def topological_order(graph: Graph | Mapping[str, Node]) -> list[Node]:
     (in functions they are arguments). Raises InvalidArgument that names the nodes on any other cycle.
     """
     nodes = graph if isinstance(graph, Mapping) else graph.nodes
+    if _is_ordered(nodes):
+        return [*nodes.values()]
     order: list[Node] = []
     done: set[str] = set()
     for root in nodes:
@@ -62,6 +64,16 @@ def topological_order(graph: Graph | Mapping[str, Node]) -> list[Node]:
             else:
                 path[source] = _sources(nodes, source)
     return order
+
+
+def _is_ordered(nodes: Mapping[str, Node]) -> bool:
+    """Whether each node comes after all that it takes from; not, where a name that no node has might be one."""
+    seen: set[str] = set()
+    for name, node in nodes.items():
+        if not (seen.issuperset(node.controls) and all(source.node in seen for source in node.inputs)):
+            return False
+        seen.add(name)
+    return True
 
 
 def _sources(nodes: Mapping[str, Node], name: str) -> Iterator[str]:

@@ -7,18 +7,25 @@ from typing import Any
 
 from .errors import Internal, WeftError
 from .host_program import CONSTANT, COPY, EVENT, Call, Function, meta_of
-from .op import MetadataRule, OpDef, OpRegistry, infer, merge_info
-from .tensor import ValueInfo, constant_info
+from .op import Attrs, MetadataRule, OpDef, OpRegistry, infer, merge_info
+from .resolve import Resolved
+from .tensor import ValueInfo, constant_info, info
 
 
 def infer_call(call: Call, op: OpDef, rule: MetadataRule | None, inputs: Sequence[ValueInfo]) -> tuple[ValueInfo, ...]:
     """What is known of a call's results. Raises InvalidArgument that names node and op when the inputs do not fit."""
+    return _infer(call.node, op, rule, call.attrs, inputs)
+
+
+def _infer(
+    node: str | None, op: OpDef, rule: MetadataRule | None, attrs: Attrs, inputs: Sequence[ValueInfo]
+) -> tuple[ValueInfo, ...]:
     try:
-        return infer(op, rule, call.attrs, inputs)
+        return infer(op, rule, attrs, inputs)
     except WeftError as error:
-        raise error.at(node=call.node, op=op.name)  # noqa: B904 - the same error, with its place filled in
+        raise error.at(node=node, op=op.name)  # noqa: B904 - the same error, with its place filled in
     except Exception as error:
-        raise Internal(f"the metadata function of {op.name} raised {type(error).__name__}: {error}", node=call.node,
+        raise Internal(f"the metadata function of {op.name} raised {type(error).__name__}: {error}", node=node,
                        op=op.name) from error
 
 
@@ -47,3 +54,13 @@ def infer_registers(
         for register, output in zip(call.results, outputs, strict=True):
             known[register] = output
     return known
+
+
+def infer_node(entry: Resolved, inputs: Sequence[ValueInfo], ops: OpRegistry) -> tuple[ValueInfo, ...]:
+    """What is known of a node's outputs; no more than their types where the inputs do not fit its op."""
+    try:
+        if entry.op.name == "Const":
+            return (constant_info(entry.attrs["value"].array()),)
+        return _infer(entry.node.name, entry.op, ops.metadata(entry.op), entry.attrs, inputs)
+    except WeftError:
+        return tuple(info(tensor.dtype, None) for tensor in entry.output_tensors)

@@ -34,11 +34,10 @@ class Resolved:
 
 def resolve(graph: Graph, ops: OpRegistry) -> dict[str, Resolved | WeftError]:
     """Every node of the graph by name: resolved, or the error that a step which needs it would raise."""
-    producer = graph.versions.producer
     found: dict[str, Resolved | WeftError] = {}
     for name, node in graph.nodes.items():
         try:
-            found[name] = _resolve(node, graph, ops, producer)
+            found[name] = resolve_node(node, graph, ops)
         except WeftError as error:
             found[name] = error.at(node=name, op=node.op)
     for name, entry in found.items():
@@ -61,7 +60,9 @@ def check_versions(graph: Graph) -> None:
                               hint="write it again with a newer TensorFlow")
 
 
-def _resolve(node: Node, graph: Graph, ops: OpRegistry, producer: int) -> Resolved:
+def resolve_node(node: Node, graph: Graph, ops: OpRegistry) -> Resolved:
+    """A node of the graph against its op, its edges aside. Raises NotFound, InvalidArgument, Unimplemented."""
+    producer = graph.versions.producer
     if node.op in graph.functions:
         raise Unimplemented(f"a call of the graph's function '{node.op}': functions are not run yet")
     op = ops.get(node.op)

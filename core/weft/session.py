@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from .errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, boundary, unexpected
-from .evaluation import evaluate
+from .evaluation import evaluate, fold
 from .forked import inherited
-from .graph import Graph, verify
+from .graph import Graph, Node, verify
 from .graph_pass import FUSION, PassContext, in_order
 from .host_program import HostProgram
 from .lower import lower
 from .names import flatten, target, tensor
-from .optimize import optimize
+from .optimize import NodeFacts, is_of, optimize, placed_alike
 from .place import Placement, Placer
 from .prune import Tensor, prune
 from .resolve import Resolved, check_versions, resolve
@@ -58,7 +60,9 @@ class Session:
                                  if name not in settings.passes.disable], "graph")
         self.nodes = resolve(graph, host.registries.ops)
         self._placer = Placer(host, host.registries.kernels, settings.placement, device)
-        self._placement = self._place(graph, self.nodes)
+        # of what passes make, which is used only where it goes where it should: nobody is told of what is refused
+        self._trial = Placer(host, host.registries.kernels, replace(settings.placement, fallback="allow"), device)
+        self._placement = self._place(graph, self.nodes, self._placer)
         inherited.add(self)
 
     @property
@@ -123,7 +127,8 @@ class Session:
         fed = [tensor(name, self.nodes, "feed") for name in feeds]
         wanted = [tensor(name, self.nodes, "fetch") for name in flatten(fetches)[0]]
         acting = [target(name, self.nodes) for name in targets]
-        return self._optimize(prune(self.nodes, fed, wanted, acting), fed, wanted, acting)
+        metas = {given: self._feed_meta(given) for given in fed}
+        return self._optimize(prune(self.nodes, fed, wanted, acting), metas, wanted, acting)
 
     def close(self) -> None:
         """End the session: what runs is cancelled, later runs raise FailedPrecondition. Closing twice is no error."""
@@ -164,16 +169,19 @@ class Session:
         wanted = [tensor(name, self.nodes, "fetch") for name in fetches]
         acting = [target(name, self.nodes) for name in targets]
         metas = [self._feed_meta(t) for t in fed]
-        order = prune(self.nodes, fed, wanted, acting)
-        nodes, optimized = self.nodes, self._graph
+        order = plain = prune(self.nodes, fed, wanted, acting)
+        optimized, nodes = self._graph, self.nodes
         if self._passes:
-            *_, (_, graph) = self._optimize(order, fed, wanted, acting)
-            optimized = graph.replace(nodes=[node for node in self._graph if node.name not in graph])
+            *_, (_, optimized) = self._optimize(order, dict(zip(fed, metas, strict=True)), wanted, acting)
+            optimized = self._completed(optimized, {node.name for node in self._stand_ins(order, fed)})
             nodes = resolve(optimized, self._runtime.host.registries.ops)
             order = prune(nodes, fed, wanted, acting)
 
         def lowered() -> HostProgram:
-            placement = self._placement if nodes is self.nodes else self._place(optimized, nodes)
+            nonlocal optimized, nodes, order
+            placement = self._place_anew(optimized, nodes, order)
+            if placement is None:
+                optimized, nodes, order, placement = self._graph, self.nodes, plain, self._placement
             visible = frozenset(r.name for r in self._runtime.host.opened() if r.attributes.get("host_visible"))
             return lower(order, placement, list(zip(fed, metas, strict=True)), wanted, acting, visible,
                          self._runtime.host.registries.ops)
@@ -185,8 +193,11 @@ class Session:
                                       fuses=FUSION not in self._runtime.config.passes.disable)
                 except NodesDeclined as declined:
                     for refusal in declined.refusals:
-                        self._placer.decline(*refusal)
-                    self._placement = self._place(self._graph, self.nodes)
+                        self._trial.decline(*refusal)
+                        node = optimized.nodes.get(refusal[0])
+                        if node is None or is_of(self._graph, node):
+                            self._placer.decline(*refusal)
+                    self._placement = self._place(self._graph, self.nodes, self._placer)
                     program, shared = lowered(), shared.renumbered()
                     continue
                 self._note(executable)
@@ -205,19 +216,43 @@ class Session:
         return TensorMetadata(dtype, None if shape is None or legacy else tuple(shape))
 
     def _optimize(
-        self, order: Sequence[Resolved], fed: Sequence[Tensor], wanted: Sequence[Tensor], acting: Sequence[str]
+        self, order: Sequence[Resolved], fed: Mapping[Tensor, TensorMetadata], wanted: Sequence[Tensor],
+        acting: Sequence[str],
     ) -> Iterator[tuple[str, Graph]]:
         """What a step needs of the graph, under "", and then that after each pass, under its name."""
         kept = frozenset(node for node, _ in (*fed, *wanted)).union(acting)
         needed = {entry.node.name for entry in order}.union(kept)
-        graph = self._graph.replace(without=[name for name in self._graph.nodes if name not in needed])
+        graph = self._graph.replace(without=[name for name in self._graph.nodes if name not in needed],
+                                    nodes=self._stand_ins(order, fed))
         yield "", graph
         host, placement = self._runtime.host, self._runtime.config.placement
-        yield from optimize(graph, self._passes,
-                            PassContext(kept, lambda part, names: evaluate(part, names, host, placement)))
+        facts = NodeFacts(self._graph, self.nodes, fed, host.registries.ops, partial(fold, host=host))
+        yield from optimize(graph, self._passes, PassContext(
+            kept, lambda part, names: evaluate(part, names, host, placement), facts.resolve, facts.infer))
 
-    def _place(self, graph: Graph, nodes: Mapping[str, Any]) -> Placement:
-        return self._placer.place(nodes, {name: (node.op, node.device) for name, node in graph.nodes.items()})
+    def _stand_ins(self, order: Sequence[Resolved], fed: Iterable[Tensor]) -> list[Node]:
+        """Placeholders for the nodes that are fed and not computed as well: what these take is not there."""
+        computed = {entry.node.name for entry in order}
+        given = [self.nodes[name] for name in dict.fromkeys(name for name, _ in fed) if name not in computed]
+        return [Node(entry.node.name, "Placeholder", attrs={"dtype": entry.output_tensors[0].dtype})
+                for entry in given if isinstance(entry, Resolved) and (entry.inputs or entry.node.controls)]
+
+    def _completed(self, optimized: Graph, stand_ins: Collection[str]) -> Graph:
+        """What the passes gave, with the nodes that they did not get or have taken away, where these tell what others
+        are colocated with, or what types are fed."""
+        if not stand_ins and not any("_class" in node.attrs for node in self._graph):
+            return optimized
+        return optimized.replace(nodes=[node for node in self._graph
+                                        if node.name not in optimized or node.name in stand_ins])
+
+    def _place_anew(self, optimized: Graph, nodes: Mapping[str, Any], order: Sequence[Resolved]) -> Placement | None:
+        """Where nodes go that passes gave; None where they go somewhere else than those that they stand for."""
+        if all(is_of(self._graph, entry.node) for entry in order):
+            return self._placement
+        return placed_alike(self._graph, self._placement, order, self._place(optimized, nodes, self._trial))
+
+    def _place(self, graph: Graph, nodes: Mapping[str, Any], placer: Placer) -> Placement:
+        return placer.place(nodes, {name: (node.op, node.device) for name, node in graph.nodes.items()})
 
     def _note(self, executable: Executable) -> None:
         """Keep in the placement which kernels declined at bind, which serve instead, and which do several nodes."""
@@ -226,8 +261,8 @@ class Session:
             for member in filter(None, map(self._placement.get, fused)):  # a node that a pass has made has none
                 member.fused = bound.call.code, bound.call.node
             row = self._placement.get(bound.call.node)
-            if row is None or bound.kernel is None or fused:
-                continue
+            if row is None or row.op != bound.call.op or bound.kernel is None or fused:
+                continue  # a pass may have put another op in a node's place
             row.fused = None
             if row.kernel is not bound.kernel:
                 row.refused += [(f"{row.device} {pack}.{row.op}", why)

@@ -71,6 +71,36 @@ def test_an_unknown_rank_and_strings_are_told(command, saved):
     assert ["t", "string", "<unknown", "rank>", "Identity"] in command("inspect", model).words
 
 
+def test_passes_tell_what_they_do_to_what_the_outputs_need(command, saved):
+    model = saved(placeholder("x", (None, 3)), const("w", np.ones((3, 4))), node("read", "Identity", "w"),
+                  node("m", "MatMul", "x", "read"), const("c", [1, 2, 3, 4]), const("one", 1),
+                  node("by", "AddV2", "c", "one"), node("s", "Mul", "m", "by"), node("y", "Relu", "s"),
+                  node("aside", "NoOp"))
+    found = json.loads(command("inspect", model, "--passes", "--json").out)["passes"]
+    told = [(row["pass"], row["nodes"], row["less"], row["more"]) for row in found]
+    assert told == [
+        ("constants", 6, {"Identity": 1, "AddV2": 1, "Const": 1}, {}), ("identities", 6, {}, {}),
+        ("batch-norm", 6, {}, {}), ("pads", 6, {}, {}), ("scales", 4, {"Mul": 1, "Const": 1}, {}),
+    ]
+    assert all(row["ms"] >= 0 for row in found)
+    words = command("inspect", model, "--passes").words
+    assert ["passes,", "in", "order"] in words
+    assert next(line for line in words if line[:1] == ["scales"])[2:] == ["4", "1", "Const,", "1", "Mul"]
+
+
+def test_passes_that_are_disabled_do_nothing(command, saved, monkeypatch):
+    model = saved(placeholder("x", (2,)), node("i", "Identity", "x"), node("y", "Neg", "i"))
+    monkeypatch.setenv("WEFT_PASSES__DISABLE", "constants,identities,batch-norm,pads")
+    found = json.loads(command("inspect", model, "--passes", "--json").out)["passes"]
+    assert [(row["pass"], row["nodes"], row["less"]) for row in found] == [("scales", 3, {})]
+
+
+def test_that_there_are_no_passes_is_told(command, saved, monkeypatch):
+    model = saved(placeholder("x", (2,)), node("y", "Neg", "x"))
+    monkeypatch.setenv("WEFT_PLUGINS__BLOCK", "simplify")
+    assert "no passes: no plugin brings one, or config disables them" in command("inspect", model, "--passes").out
+
+
 def test_the_digits_network(command, digits):
     found = json.loads(command("inspect", digits / "frozen.pb", "--json").out)
     assert [t["shape"] for t in found["inputs"]] == [[None, 8, 8, 1]]

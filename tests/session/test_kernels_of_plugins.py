@@ -223,13 +223,102 @@ def test_a_pass_is_told_what_stays_and_may_have_constants_computed(tmp_path, mon
     monkeypatch.syspath_prepend(tmp_path)
     nodes = graph(placeholder("x", (2,)), const("c", [1, 2]), node("s", "AddV2", "c", "c", device="EXAMPLE:0",
                                                                    _class=[b"loc:@gone"]), node("b", "AddV2", "x", "s"))
-    config = {"plugins": {"load": [f"folding{named}"]}, "passes": {"disable": ["lose"]}}
+    config = {"plugins": {"load": [f"folding{named}"], "block": ["simplify"]}, "passes": {"disable": ["lose"]}}
     session = weft.Session(nodes, config)
     (first, before), (name, after) = session.optimized(["b"], ["x"])
     assert (first, before["s"].op, name, after["s"].op) == ("", "AddV2", "fold", "Const")
     assert after["s"].attrs["value"].array().tolist() == [2, 4]
     assert session.run("b", {"x": [1, 1]}).tolist() == [3, 5]
     assert sys.modules[f"folding{named}"].kept[-1] == {"x", "b"}
+
+
+ASKING = """
+from weft.api import hookimpl
+WEFT_API = (1, 0)
+seen = {}
+
+def ask(graph, context):
+    seen.update({n.name: (n.op, context.resolve(n), context.infer(graph).get(n.name)) for n in graph})
+    return graph
+
+@hookimpl
+def weft_passes(registry):
+    registry.add("ask", ask)
+"""
+
+
+@pytest.fixture
+def asking(tmp_path, monkeypatch):
+    (tmp_path / "asking.py").write_text(ASKING)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield {"plugins": {"load": ["asking"], "block": ["simplify"]}}
+    sys.modules.pop("asking")
+
+
+def test_a_pass_is_told_of_ops_attributes_and_shapes(asking):
+    nodes = graph(placeholder("x", (None, 3)), const("w", np.ones((3, 5))), node("m", "MatMul", "x", "w"),
+                  node("short", "MatMul", "x"), node("odd", "NoSuchOp", "m"), node("y", "Neg", "m"))
+    weft.Session(nodes, asking).run("y", {"x": [[1, 2, 3]]})
+    seen = sys.modules["asking"].seen
+    (_, entry, (product,)) = seen["m"]
+    assert (entry.op.name, entry.attrs["transpose_a"], product.shape) == ("MatMul", False, (None, 5))
+    assert seen.keys() == {"x", "w", "m", "y"}
+
+
+def test_a_pass_is_told_the_elements_of_what_needs_constants_alone(asking):
+    nodes = graph(placeholder("x", (2,)), const("c", [1, 4]), node("r", "Sqrt", "c"), node("s", "AddV2", "r", "c"),
+                  const("dims", [1 << 20], np.int32), const("one", 1), node("f", "Fill", "dims", "one",
+                                                                           index_type=weft.dtypes.int32),
+                  node("y", "AddV2", "x", "s"))
+    weft.Session(nodes, asking).run(["y", "f"], {"x": [0, 0]})
+    told = {name: info and info[0].value for name, (_, _, info) in sys.modules["asking"].seen.items()}
+    assert (told["s"].tolist(), told["x"], told["y"], told["f"]) == ([2, 6], None, None, None)
+    weft.Session(nodes, asking).run("y", {"x": [0, 0], "c": [9, 9]})
+    assert sys.modules["asking"].seen["s"][2][0].value is None
+
+
+def test_a_pass_knows_no_more_than_the_type_of_what_does_not_fit(asking):
+    nodes = graph(placeholder("x", (4, 3)), const("w", np.ones((2, 5))), node("m", "MatMul", "x", "w"))
+    with pytest.raises(InvalidArgument):
+        weft.Session(nodes, asking).run("m", {"x": np.ones((4, 3), np.float32)})
+    assert sys.modules["asking"].seen["m"][2][0].shape is None
+
+
+def test_what_is_fed_in_the_midst_of_a_graph_is_a_placeholder_for_passes(asking):
+    nodes = graph(placeholder("x", (None, 3)), node("a", "Neg", "x"), node("b", "Neg", "a"), node("y", "Neg", "b"))
+    session = weft.Session(nodes, asking)
+    assert session.run(["y", "b"], {"b": [1.0, 2.0]})[0].tolist() == [-1, -2]
+    seen = sys.modules["asking"].seen
+    assert (seen.keys(), seen["b"][0], seen["b"][2][0].shape) == ({"b", "y"}, "Placeholder", None)
+
+
+RELU = """
+from weft.api import hookimpl
+WEFT_API = (1, 0)
+
+def change(graph, _):
+    return graph.replace(nodes=[n.replace(op="OP", device="DEVICE") for n in graph if n.op == "Relu"])
+
+@hookimpl
+def weft_passes(registry):
+    registry.add("change", change)
+"""
+
+
+@pytest.mark.parametrize(("op", "wanted", "device", "ran"), [
+    ("Neg", "EXAMPLE:0", "EXAMPLE:0", -1), ("Neg", "CPU:0", "CPU:0", -1), ("Neg", "", "CPU:0", -1),
+    ("Rsqrt", "EXAMPLE:0", "EXAMPLE:0", 1),  # no kernel there
+])
+def test_what_a_pass_makes_is_run_only_where_it_asks_to_be(tmp_path, op, wanted, device, ran):
+    path = tmp_path / f"{tmp_path.name}.py"  # a name that no module has yet
+    path.write_text(RELU.replace("OP", op).replace("DEVICE", wanted))
+    config = {"plugins": {"load": [str(path)], "block": ["simplify"]}, "placement": {"fallback": "error"}}
+    nodes = graph(placeholder("x", (1,)), node("y", "Relu", "x", device="EXAMPLE:0"), node("z", "Abs", "x"))
+    session = weft.Session(nodes, config)
+    assert session.run("y", {"x": [1]}) == ran
+    assert session.placement()["y"].device == "EXAMPLE:0"
+    program = session.prepare("y", ["x"]).program
+    assert program.requires == (device,)
 
 
 def test_a_pass_that_loses_what_is_fetched_is_named(tmp_path):

@@ -84,7 +84,7 @@ def test_modules_do_not_import_each_other_in_circles():
 
 @pytest.mark.parametrize("package", [
     "device_cpu/weft_cpu", "device_opencl/weft_opencl", "plugins/example/weft_example", "plugins/sim/weft_sim",
-    "plugins/kernel_text/weft_kernel_text"])
+    "plugins/kernel_text/weft_kernel_text", "plugins/simplify/weft_simplify"])
 def test_plugins_import_nothing_of_weft_but_its_api(package):
     for path in (ROOT / package).rglob("*.py"):
         for statement in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -99,7 +99,7 @@ def test_no_module_has_a_name_that_says_nothing():
 
 
 HEAVY = ("numpy", "google.protobuf", "pluggy", "tabulate", "tqdm", "importlib.metadata", "weft_cpu", "weft_example",
-         "weft_opencl", "weft_sim", "weft_onednn", "pyopencl", "_cffi_backend")
+         "weft_opencl", "weft_sim", "weft_onednn", "weft_simplify", "pyopencl", "_cffi_backend")
 
 
 def loaded_after(code: str) -> set[str]:
@@ -121,7 +121,7 @@ def test_the_version_on_the_command_line_loads_nothing_heavy():
 
 def test_discovery_loads_the_light_modules_of_plugins_and_no_kernels():
     assert loaded_after("import weft.runtime; weft.runtime.runtime().plugins.records()") == {
-        "pluggy", "weft_cpu", "weft_example", "weft_opencl", "weft_sim", "weft_onednn"}
+        "pluggy", "weft_cpu", "weft_example", "weft_opencl", "weft_sim", "weft_onednn", "weft_simplify"}
 
 
 def test_a_program_on_the_cpu_loads_no_driver_of_another_device():

@@ -11,31 +11,27 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..allocator import HostAllocator
 from ..allocators.aligned import array_maker
 from ..device import STREAM
 from ..errors import Unimplemented, WeftError
 from ..host_program import CONSTANT, COPY, EVENT, HOST, OWN, Call, Function, HostProgram
 from ..infer import infer_registers
-from ..kernel import Bind, Declined, FusionDef, KernelDef, run_of
+from ..kernel import Bind, Declined, FusionDef, KernelDef
 from ..tensor import TensorMetadata, ValueInfo, constant_info
 from .binder import Binder, LazyKernel, bind
 from .bound_call import BoundCall
 from .device_memory import Owned
 from .executor import Executable
+from .folding import folded, is_worth_folding
 from .fusing import Group, fused_call, fused_ops, groups
-from .host_array import solid, view
+from .host_array import solid
 from .host_binding import bind_host_kernel
 from .resources import Resources
 
 if TYPE_CHECKING:
     from .host_context import HostContext
     from .step import Step
-
-FOLDED_BYTES = 64 << 10  # a folded value may be this large, or as large as what it was made from
-
 
 Refusal = tuple[str, str, str, str]  # node, device, pack, reason
 
@@ -309,19 +305,15 @@ class Linker:
     ) -> tuple[ValueInfo, ...]:
         """Outputs with their values, where all inputs are known and running the kernel now is no waste."""
         frozen = self._frozen.issuperset(call.args)
-        if not outputs or all(o.value is not None for o in outputs) or any(i.value is None for i in inputs):
+        if not is_worth_folding(inputs, outputs):
             return outputs
         if frozen and call.results in self._shared.folded:
             return tuple(map(constant_info, self._shared.folded[call.results]))
         of_shapes = all(info.dtype.kind in "iub" and info.rank in (0, 1) for info in (*inputs, *outputs))
         binder = self._folder(call) if frozen or of_shapes or self._visible(call) else None
-        sized = all(o.meta.is_static and o.dtype.itemsize for o in outputs)
-        if binder is None or binder.op.stateful or not sized:
+        if binder is None or binder.op.stateful:
             return outputs
-        limit = max(FOLDED_BYTES, sum(i.meta.nbytes for i in inputs))
-        if sum(o.meta.nbytes for o in outputs) > limit:
-            return outputs
-        values = _evaluate(binder, inputs, outputs)
+        values = folded(binder, inputs, outputs)
         if values is None:
             return outputs
         if frozen:
@@ -417,24 +409,6 @@ def _unknown(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[Tens
         return "shapes known only while it runs" if binder.rule else "no metadata function tells its shapes"
     open_value = next((args[i] for i in sorted(binder.value_inputs()) if inputs[i].value is None), None)
     return f"elements of '{open_value}' known only while it runs" if open_value is not None else None
-
-
-def _evaluate(binder: Binder, inputs: list[ValueInfo], outputs: tuple[ValueInfo, ...]) -> list[Any] | None:
-    """The call's results, or None where no kernel takes it or it fails: then it fails in the run that needs it."""
-    try:
-        kernel, bound, _ = binder.bind(inputs, [o.meta for o in outputs])
-        if kernel is None or kernel.returns or kernel.step:
-            return None
-        arrays = [solid(i.value) for i in inputs]
-        if bound is None:
-            alias = kernel.aliases(binder.call.attrs)
-            return [view(arrays[alias[i]], o.meta) for i, o in enumerate(outputs)]
-        results = [np.empty(o.meta.dims, o.dtype.numpy) for o in outputs]
-        with np.errstate(all="ignore"):
-            run_of(bound)(*arrays, *results)
-    except (WeftError, ArithmeticError, ValueError, MemoryError):
-        return None
-    return results
 
 
 def _copied(allocator: HostAllocator, _: Step, arrays: list[Any]) -> list[Any]:

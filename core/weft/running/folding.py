@@ -1,0 +1,51 @@
+"""Folding: a call whose inputs are known is computed when a program is linked, or before, instead of in every run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import WeftError
+from ..kernel import run_of
+from ..tensor import ValueInfo
+from .binder import Binder
+from .host_array import solid, view
+
+FOLDED_BYTES = 64 << 10  # a folded value may be this large, or as large as what it was made from
+
+
+def is_worth_folding(inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> bool:
+    """Whether all inputs are known, and the outputs, which are not, would not take much more memory than these."""
+    if not outputs or all(o.value is not None for o in outputs) or any(i.value is None for i in inputs):
+        return False
+    if not all(o.meta.is_static and o.dtype.itemsize for o in outputs):
+        return False
+    return sum(o.meta.nbytes for o in outputs) <= max(FOLDED_BYTES, sum(map(_held, inputs)))
+
+
+def _held(known: ValueInfo) -> int:
+    """The bytes that a known value takes: little where it is one element all over."""
+    value = known.value
+    assert value is not None
+    return value.itemsize if value.size > 1 and 0 in value.strides else value.nbytes
+
+
+def folded(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> list[Any] | None:
+    """The call's results, or None where no kernel takes it or it fails: then it fails in the run that needs it."""
+    try:
+        kernel, bound, _ = binder.bind(inputs, [o.meta for o in outputs])
+        if kernel is None or kernel.returns or kernel.step:
+            return None
+        arrays = [solid(i.value) for i in inputs]
+        if bound is None:
+            alias = kernel.aliases(binder.call.attrs)
+            return [view(arrays[alias[i]], o.meta) for i, o in enumerate(outputs)]
+        results = [np.empty(o.meta.dims, o.dtype.numpy) for o in outputs]
+        with np.errstate(all="ignore"):
+            run_of(bound)(*arrays, *results)
+    except (WeftError, ArithmeticError, ValueError, MemoryError):
+        return None
+    return results
+

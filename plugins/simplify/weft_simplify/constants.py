@@ -1,0 +1,69 @@
+"""Pass `constants`: what needs nothing but constants is computed once, and becomes a constant.
+
+A result is kept only if it is small, or no larger than what it is made from. Who waits for a constant waits for
+nothing, so those control edges go. What cannot be computed stays as it is, and fails when it is run.
+"""
+
+from __future__ import annotations
+
+from weft.api import Graph, Input, Node, PassContext, topological_order
+
+from .view import View, const
+
+STEERING = frozenset({"Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch"})  # what they give may be dead
+SAME = frozenset({"Identity", "PreventGradient", "Snapshot", "StopGradient"})  # they give what they take
+
+
+def evaluated(graph: Graph, context: PassContext) -> Graph:
+    view = View(_without_idle_controls(graph, context), context)
+    settled = _settled(view)
+    found: dict[Input, Node] = {}
+    changed: list[Node] = []
+    for node in view.graph:
+        if node.name in settled:
+            continue
+        inputs = [_constant(view, settled, source, found) for source in node.inputs]
+        controls = [name for name in node.controls if name not in settled]
+        if tuple(inputs) != node.inputs or len(controls) < len(node.controls):
+            changed.append(node.replace(inputs=inputs, controls=controls))
+    return _without_idle_controls(view.edited([*found.values(), *changed]), context)
+
+
+def _without_idle_controls(graph: Graph, context: PassContext) -> Graph:
+    """The graph without control edges from constants, and from NoOps that wait for nothing then."""
+    if not any(node.controls for node in graph):
+        return graph
+    idle: set[str] = set()
+    changed: list[Node] = []
+    for node in topological_order(graph):
+        controls = [name for name in node.controls if name not in idle]
+        if len(controls) < len(node.controls):
+            changed.append(node.replace(controls=controls))
+        if node.op in ("Const", "NoOp") and not controls and not node.inputs:
+            idle.add(node.name)
+    return View(graph, context).edited(changed)
+
+
+def _settled(view: View) -> dict[str, Node]:
+    """The nodes whose outputs are all known and which need constants alone."""
+    settled: dict[str, Node] = {}
+    for node in topological_order(view.graph):
+        if not node.inputs or node.controls or node.op in STEERING or view.is_kept(node):
+            continue
+        needs = all(source.node in settled or view.constant(source) is not None for source in node.inputs)
+        if needs and view.is_known(node):
+            settled[node.name] = node
+    return settled
+
+
+def _constant(view: View, settled: dict[str, Node], source: Input, found: dict[Input, Node]) -> Input:
+    """What to take in the place of a tensor: of a settled node, the constant that stands for it, which `found` has."""
+    while source.node in settled and settled[source.node].op in SAME:
+        source = settled[source.node].inputs[0]
+    if source.node not in settled:
+        return source
+    if source not in found:
+        node = settled[source.node]
+        name = view.new_name(f"{node.name}/{source.index}") if source.index else node.name
+        found[source] = const(name, view.value(source), like=node)
+    return Input(found[source].name)

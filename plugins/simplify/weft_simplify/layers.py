@@ -1,0 +1,188 @@
+"""Layers: products of what goes through them with constant weights, which can take in what is done to each channel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from weft.api import Graph, Input, Node, PassContext, Resolved, dtypes
+
+from .affine import Affine, is_of_floats, rounded, together
+from .view import Array, View, asks_for_same_place, colocation, const
+
+WEIGHTS = 1  # the input that has them
+SMALL = 64 << 10  # bytes
+
+
+class Kind(NamedTuple):
+    """The axes of an op's weights that together are the channels of what comes out and of what goes in."""
+
+    filters: tuple[int, ...]
+    depth: tuple[int, ...]
+
+
+KINDS = {
+    "Conv2D": Kind((3,), (2,)),
+    "Conv2DBackpropInput": Kind((2,), (3,)),
+    "DepthwiseConv2dNative": Kind((2, 3), (2,)),
+    "MatMul": Kind((1,), (0,)),
+}
+FORMATS = ("NHWC", "NCHW")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A node of one of these ops whose weights are its own."""
+
+    node: Node
+    entry: Resolved
+    kind: Kind
+    weights: Array
+
+    @property
+    def channels(self) -> int:
+        return prod(self.weights.shape[axis] for axis in self.kind.filters)
+
+    @property
+    def data_format(self) -> str:
+        found: str = self.entry.attrs.get("data_format", "NHWC")
+        return found
+
+    @property
+    def axis(self) -> int:
+        """The axis of the channels of what goes in and what comes out, counted from the last."""
+        return -3 if self.data_format == "NCHW" else -1
+
+    @property
+    def weights_name(self) -> str:
+        return self.node.inputs[WEIGHTS].node
+
+    def response(self, shift: Array) -> Array:
+        """What a shift of each input channel adds to each output channel where nothing is padded."""
+        shape = [length if axis in self.kind.depth else 1 for axis, length in enumerate(self.weights.shape)]
+        others = tuple(axis for axis in range(self.weights.ndim) if axis not in self.kind.filters)
+        found: Array = (self.weights * shift.reshape(shape)).sum(axis=others).reshape(-1)
+        return found
+
+    def by_channel(self, step: Affine, channels: int) -> Affine | None:
+        """The node with a factor and a shift for each of so many channels; None where they differ within one."""
+        parts = [None if values is None else self._vector(values, channels) for values in (step.factor, step.shift)]
+        fits = [part is None for part in parts] == [values is None for values in (step.factor, step.shift)]
+        return step._replace(factor=parts[0], shift=parts[1]) if fits else None
+
+    def _vector(self, values: Array, channels: int) -> Array | None:
+        shape = (1,) * (self.weights.ndim - values.ndim) + values.shape
+        axis = len(shape) + self.axis
+        if len(shape) > self.weights.ndim or axis < 0 or prod(shape) != shape[axis] or shape[axis] not in (1, channels):
+            return None
+        return np.broadcast_to(values.reshape(-1), channels)
+
+    def scaled(self, factor: Array, axes: tuple[int, ...]) -> Array | None:
+        """The weights, each times the factor of its channel, `axes` of them together; None where that loses something.
+
+        A half may become so small that it loses digits; floats that do are nothing beside the others.
+        """
+        dtype = self.entry.attrs["T"]
+        shape = [length if axis in axes else 1 for axis, length in enumerate(self.weights.shape)]
+        is_half = dtype is dtypes.float16
+        try:
+            with np.errstate(over="raise", invalid="raise", under="raise" if is_half else "ignore"):
+                factors = factor.astype(np.float32 if is_half else dtype.numpy).reshape(shape)
+                product: Array = np.multiply(self.weights, factors)
+                return product.astype(dtype.numpy, copy=False) if np.isfinite(factors).all() else None
+        except FloatingPointError:
+            return None
+
+
+def find(view: View, node: Node) -> Layer | None:
+    kind = KINDS.get(node.op)
+    entry = view.resolve(node) if kind is not None and is_of_floats(view, node) else None
+    if kind is None or entry is None or entry.attrs.get("data_format", "NHWC") not in FORMATS:
+        return None
+    source = node.inputs[WEIGHTS]
+    weights = view.array(source)
+    if weights is None or not weights.size or view.only_taker(view.graph[source.node]) is None:
+        return None
+    if 0 in weights.strides and weights.nbytes > SMALL:  # one value all over: it takes no memory
+        return None
+    if weights.ndim != (2 if node.op == "MatMul" else 4):
+        return None
+    turned = node.op == "MatMul" and entry.attrs["transpose_b"]
+    layer = Layer(node, entry, Kind(kind.depth, kind.filters) if turned else kind, weights)
+    return None if node.op == "Conv2DBackpropInput" and _has_groups(view, layer) else layer
+
+
+def _has_groups(view: View, layer: Layer) -> bool:
+    """Whether what comes out may have more channels than the weights."""
+    shape = view.shape(Input(layer.node.name))
+    return shape is None or len(shape) != layer.weights.ndim or shape[layer.axis] != layer.channels
+
+
+Reader = Callable[[View, Node], Affine | None]
+
+
+def folded(graph: Graph, context: PassContext, read: Reader) -> Graph:
+    """The graph, with what `read` finds to be affine behind layers taken into their weights and a BiasAdd."""
+    view = View(graph, context)
+    changed: list[Node] = []
+    gone: list[str] = []
+    for node in graph:
+        layer = find(view, node)
+        chain = [] if layer is None else _behind(view, layer, read)
+        if layer is None or (len(chain) < 2 and all(step.factor is None for step in chain)):
+            continue
+        nodes = _taken_in(view, layer, chain)
+        if nodes:
+            changed += nodes
+            gone += {layer.node.name, *(step.node.name for step in chain)} - {new.name for new in nodes}
+    return view.edited(changed, gone)
+
+
+def _behind(view: View, layer: Layer, read: Reader) -> list[Affine]:
+    """The affine nodes behind a layer, each the only one that takes what the one before gives: by channel."""
+    chain: list[Affine] = []
+    node = layer.node
+    while view.is_free(node) and (taker := view.only_taker(node)) is not None:
+        step = read(view, taker) if asks_for_same_place(taker, layer.node) and not taker.controls else None
+        found = None if step is None or step.source.node != node.name else of_output(view, layer, step)
+        if found is None:
+            break
+        chain.append(found)
+        node = taker
+    return chain
+
+
+def of_output(view: View, layer: Layer, step: Affine) -> Affine | None:
+    """The node with a factor and a shift for each channel of the layer's output; None where it has others."""
+    entry = view.resolve(step.node)
+    assert entry is not None
+    data_format = entry.attrs.get("data_format")
+    sizes = {values.size for values in (step.factor, step.shift) if values is not None}
+    if data_format is not None and (data_format != layer.data_format or sizes != {layer.channels}):
+        return None
+    return layer.by_channel(step, layer.channels)
+
+
+def _taken_in(view: View, layer: Layer, chain: list[Affine]) -> list[Node]:
+    """The layer with other weights, and a BiasAdd behind it under the chain's last name; none where that overflows."""
+    factor, shift = together(chain)
+    node, last, made = layer.node, chain[-1].node, []
+    if factor is not None:
+        weights = layer.scaled(factor, layer.kind.filters)
+        if weights is None:
+            return []
+        made.append(const(layer.weights_name, weights, view.graph[layer.weights_name]))
+    if shift is None:
+        return [*made, node.replace(name=last.name)]
+    numbers = rounded(shift, layer.entry.attrs["T"])
+    if numbers is None:
+        return []
+    name = next((source.node for step in reversed(chain) if step.shift is not None for source in step.constants[-1:]
+                 if view.only_taker(view.graph[source.node]) is not None), None)
+    bias = const(name or view.new_name(f"{last.name}/bias"), numbers, node)
+    return [*made, node, bias, Node(
+        last.name, "BiasAdd", [node.name, bias.name], device=node.device,
+        attrs={"T": layer.entry.attrs["T"], "data_format": layer.data_format} | colocation(node))]

@@ -1,0 +1,21 @@
+"""What the plugin brings. This module is imported whenever weft starts: it is light."""
+
+from typing import Any
+
+from weft.api import hookimpl
+
+WEFT_API = (1, 0)
+
+PASSES = {  # by name: the function, and the passes that make work for it
+    "constants": ("weft_simplify.constants:evaluated", ()),
+    "identities": ("weft_simplify.identities:removed", ("constants",)),
+    "pads": ("weft_simplify.pads:explicit", ("identities",)),
+    "batch-norm": ("weft_simplify.batch_norm:folded", ("identities",)),
+    "scales": ("weft_simplify.scales:folded", ("batch-norm", "pads")),
+}
+
+
+@hookimpl
+def weft_passes(registry: Any) -> None:
+    for name, (function, after) in PASSES.items():
+        registry.add(name, function, after=after)

@@ -1,0 +1,122 @@
+"""A graph as passes look at it: who takes what, what is constant, what may change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from weft.api import Graph, Input, Node, PassContext, Resolved, TensorValue, errors
+
+Array = np.ndarray[Any, Any]
+
+
+class View:
+    """A graph between two changes."""
+
+    def __init__(self, graph: Graph, context: PassContext) -> None:
+        self.graph = graph
+        self._context = context
+        self.takers: dict[str, list[tuple[Node, int]]] = {name: [] for name in graph.nodes}  # node, number of its input
+        ordering: set[str] = set()
+        for node in graph:
+            for number, source in enumerate(node.inputs):
+                self.takers[source.node].append((node, number))
+            ordering.update(node.controls)
+        self._outside = ordering | context.kept
+        self._named = set(graph.nodes)
+
+    def resolve(self, node: Node) -> Resolved | None:
+        found: Resolved | None = self._context.resolve(node)
+        return found
+
+    def is_kept(self, node: Node) -> bool:
+        return node.name in self._context.kept
+
+    def is_free(self, node: Node) -> bool:
+        """Whether the node may go, or give something else, as far as those who take from it agree."""
+        return node.name not in self._outside and not node.controls
+
+    def only_taker(self, node: Node) -> Node | None:
+        """Who alone takes what this node gives, once: its first output."""
+        takers = self.takers[node.name]
+        if len(takers) != 1:
+            return None
+        taker, number = takers[0]
+        return taker if taker.inputs[number].index == 0 else None
+
+    def constant(self, source: Input) -> TensorValue | None:
+        """The value of a tensor that is the same in every run."""
+        node = self.graph[source.node]
+        if node.op != "Const" or node.controls or self.is_kept(node):
+            return None
+        entry = self.resolve(node)
+        return None if entry is None else entry.attrs["value"]
+
+    def array(self, source: Input) -> Array | None:
+        """The elements of `constant`."""
+        value = self.constant(source)
+        try:
+            return None if value is None else value.array()
+        except errors.WeftError:  # it can be no array: who runs the node is told
+            return None
+
+    def shape(self, source: Input) -> tuple[int | None, ...] | None:
+        """The shape of a tensor as far as it is known before the run."""
+        outputs = self._inferred.get(source.node, ())
+        return outputs[source.index].shape if source.index < len(outputs) else None
+
+    def value(self, source: Input) -> Array:
+        """The elements of a tensor that is known before the run."""
+        found: Array | None = self._inferred[source.node][source.index].value
+        assert found is not None
+        return found
+
+    def is_known(self, node: Node) -> bool:
+        """Whether the elements of all that the node gives are known before the run."""
+        outputs = self._inferred.get(node.name, ())
+        return len(outputs) > 0 and all(output.value is not None for output in outputs)
+
+    @cached_property
+    def _inferred(self) -> Any:
+        return self._context.infer(self.graph)
+
+    def new_name(self, wanted: str) -> str:
+        """A name that no node has, and that is not given again."""
+        name, number = wanted, 0
+        while name in self._named:
+            number += 1
+            name = f"{wanted}_{number}"
+        self._named.add(name)
+        return name
+
+    def edited(self, nodes: Iterable[Node], without: Iterable[str] = ()) -> Graph:
+        """The graph with these nodes new or changed, and without those and all that nobody needs then."""
+        nodes, without = tuple(nodes), tuple(without)
+        if not nodes and not without:
+            return self.graph
+        graph = self.graph.replace(nodes=nodes, without=without)
+        needed, stack = set(self._context.kept), list(self._context.kept)
+        while stack:
+            node = graph.nodes[stack.pop()]
+            more = {*(source.node for source in node.inputs), *node.controls} - needed
+            needed |= more
+            stack += more
+        return graph.replace(without=[name for name in graph.nodes if name not in needed])
+
+
+def const(name: str, value: Array | TensorValue, like: Node) -> Node:
+    """A constant that is placed as another node asks."""
+    if not isinstance(value, TensorValue):
+        value.flags.writeable = False  # so that it is not copied
+        value = TensorValue(value)
+    return Node(name, "Const", device=like.device, attrs={"dtype": value.dtype, "value": value} | colocation(like))
+
+
+def colocation(node: Node) -> dict[str, Any]:
+    return {"_class": node.attrs["_class"]} if "_class" in node.attrs else {}
+
+
+def asks_for_same_place(a: Node, b: Node) -> bool:
+    return a.device == b.device and colocation(a) == colocation(b)
