@@ -14,6 +14,7 @@ from weft.attr_value import ShapeAttr
 from weft.errors import FailedPrecondition, InvalidArgument, NotFound
 from weft.node import Node
 
+pytestmark = pytest.mark.usefixtures("graphs_as_written")
 NAN = np.nan
 
 
