@@ -1,6 +1,7 @@
 """Settings of all tests, and what the summary says of devices and golden cases."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -8,6 +9,20 @@ from hypothesis import settings
 # Property tests search anew with every run, except at the gate, where the same commit must give the same answer.
 settings.register_profile("weft", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("weft")
+
+
+_plain: list[object] = []  # the default runtime of the tests below, made by the first that asks
+
+
+@pytest.fixture(scope="module")
+def graphs_as_written() -> Iterator[None]:
+    """What is run is what the test has written down: the passes that are installed change no graph."""
+    import weft.runtime
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WEFT_PLUGINS__BLOCK", "simplify")
+        patch.setattr(weft.runtime, "_default", _plain)
+        yield
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -19,8 +19,9 @@ try:
 except weft.errors.Unavailable as error:
     pytest.skip(str(error), allow_module_level=True)
 
-NUMPY_ALONE = {"plugins": {"block": ["onednn"]}}
-ALONE = {"passes": {"disable": ["fusion"]}}
+AS_WRITTEN = {"plugins": {"block": ["simplify"]}}
+NUMPY_ALONE = {"plugins": {"block": ["onednn", "simplify"]}}
+ALONE = AS_WRITTEN | {"passes": {"disable": ["fusion"]}}
 RNG = np.random.default_rng(7)
 CONV = {"padding": "SAME", "strides": [1, 1, 1, 1], "dilations": [1, 1, 1, 1], "explicit_paddings": [],
         "data_format": "NHWC", "use_cudnn_on_gpu": True}
@@ -68,7 +69,7 @@ def compare(
     metadata = weft.RunMetadata()
     with weft.Session(graph(*nodes), NUMPY_ALONE) as session:
         want = session.run(fetch, feeds)
-    with weft.Session(graph(*nodes), config or None) as session:
+    with weft.Session(graph(*nodes), AS_WRITTEN | config) as session:
         session.run(fetch, feeds)  # the second run finds the frame that the first has made
         got = session.run(fetch, feeds, options=weft.RunOptions(trace=True), metadata=metadata)
         rows = {row["node"]: row["kernel"] for row in session.placement().table()}

@@ -16,6 +16,7 @@ from weft.forked import inherited
 from weft.node import Node
 from weft_cpu.kernels.variable import Variable
 
+pytestmark = pytest.mark.usefixtures("graphs_as_written")
 NAN = np.nan
 UNTYPED = ("DestroyResourceOp", "DisableCopyOnRead", "VarIsInitializedOp", "VariableShape")
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from weft import dtypes
 from weft.running.memory_plan import Use, plan_memory
 
+pytestmark = pytest.mark.usefixtures("graphs_as_written")
 OPS = {"AddV2": np.add, "Sub": np.subtract, "Maximum": np.maximum, "Mul": np.multiply}
 UNARY = {"Neg": np.negative, "Relu": lambda x: np.maximum(x, 0), "Identity": lambda x: x, "Square": np.square}
 

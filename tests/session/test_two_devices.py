@@ -14,6 +14,8 @@ from threads import in_threads
 from weft import dtypes
 from weft.errors import Internal, InvalidArgument, Unimplemented
 
+pytestmark = pytest.mark.usefixtures("graphs_as_written")
+
 PLUGIN = {"load": [str(Path(__file__).parent / "plugin_of_devices.py")]}
 X = np.float32([1, -2, 3])
 

@@ -11,6 +11,8 @@ from device_pairs import assigned, copies, on_pairs, rows, session_of, traced
 from weft import dtypes
 from weft.host_numbers import kept
 
+pytestmark = pytest.mark.usefixtures("graphs_as_written")
+
 INT = dtypes.int32
 PLUGIN = {"load": [str(Path(__file__).parent / "plugin_of_devices.py")]}
 FIRST = {"Index": INT, "begin_mask": 0, "end_mask": 0, "ellipsis_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 1}
