@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -20,15 +20,12 @@ class PassContext:
 
     `kept`: the nodes that are fed, fetched or run; they stay, by name, and give what they gave. What a fed one gives is
     not what its op would compute; one that is fed and not computed as well is a Placeholder in the graph.
-    `evaluate(graph, nodes)`: the first outputs of nodes of a graph that needs no feeds, computed now; raises what
-    running it raises.
     `resolve(node)`: the node with its op and all attributes, as kernels see them; None where it does not fit its op.
     `infer(graph)`: by node what is known of its outputs before the run, with the elements of what needs constants alone
     and does not take much more memory than they; nodes that do not fit their op are left out.
     """
 
     kept: frozenset[str]
-    evaluate: Callable[[Any, Sequence[str]], list[Any]]
     resolve: Callable[[Any], Any]
     infer: Callable[[Any], Mapping[str, tuple[ValueInfo, ...]]]
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from .errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, boundary, unexpected
-from .evaluation import evaluate, fold
+from .evaluation import fold
 from .forked import inherited
 from .graph import Graph, Node, verify
 from .graph_pass import FUSION, PassContext, in_order
@@ -225,10 +225,9 @@ class Session:
         graph = self._graph.replace(without=[name for name in self._graph.nodes if name not in needed],
                                     nodes=self._stand_ins(order, fed))
         yield "", graph
-        host, placement = self._runtime.host, self._runtime.config.placement
+        host = self._runtime.host
         facts = NodeFacts(self._graph, self.nodes, fed, host.registries.ops, partial(fold, host=host))
-        yield from optimize(graph, self._passes, PassContext(
-            kept, lambda part, names: evaluate(part, names, host, placement), facts.resolve, facts.infer))
+        yield from optimize(graph, self._passes, PassContext(kept, facts.resolve, facts.infer))
 
     def _stand_ins(self, order: Sequence[Resolved], fed: Iterable[Tensor]) -> list[Node]:
         """Placeholders for the nodes that are fed and not computed as well: what these take is not there."""

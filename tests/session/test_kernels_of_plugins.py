@@ -195,17 +195,16 @@ def weft_passes(registry):
 
 
 FOLDING = """
-from weft.api import Graph, Node, TensorValue, hookimpl
+from weft.api import Node, TensorValue, hookimpl
 WEFT_API = (1, 0)
 kept = []
 
 def fold(graph, context):
     kept.append(context.kept)
-    known = [n for n in graph if n.op == "Const"]
-    sums = [n for n in graph if n.op == "AddV2" and {i.node for i in n.inputs} <= {c.name for c in known}]
-    values = context.evaluate(Graph([*known, *sums]), [n.name for n in sums])
-    return graph.replace(nodes=[Node(n.name, "Const", attrs={"dtype": TensorValue(v).dtype, "value": TensorValue(v)})
-                                for n, v in zip(sums, values)])
+    known = context.infer(graph)
+    values = {n.name: known[n.name][0].value for n in graph if n.op == "AddV2" and known[n.name][0].value is not None}
+    return graph.replace(nodes=[Node(name, "Const", attrs={"dtype": TensorValue(v).dtype, "value": TensorValue(v)})
+                                for name, v in values.items()])
 
 def lose(graph, _):
     return graph.replace(without=["b"])
