@@ -111,3 +111,19 @@ def test_known_elements_are_divided_as_long_as_no_divisor_is_zero():
     batch = ValueInfo(TensorMetadata(dtypes.int32, (2,)), dims=(None, 7))
     assert divided("FloorDiv", batch, 2).dims == (None, 3)
     assert RULES["FloorDiv"].function({}, constant_info(np.int32([6, 6])), batch).value is None
+
+
+@pytest.mark.parametrize(("op", "shifted"), [("LeftShift", np.left_shift), ("RightShift", np.right_shift)])
+def test_many_shifts_are_held_within_the_number_of_bits(op, shifted):
+    rng = np.random.default_rng(0)
+    x, by = rng.integers(-9, 9, (2, 150_000)).astype(np.int32), rng.integers(-3, 40, (2, 150_000)).astype(np.int32)
+    got = run(op, x, by)
+    np.testing.assert_array_equal(got, shifted(x, by.clip(0, 31)))
+
+
+def test_a_remainder_of_zero_has_the_sign_of_what_was_divided():
+    x, y = np.meshgrid(np.float32([-4, -3, -0.0, 0.0, 3, 4, np.inf, np.nan]), np.float32([-2, 2, 0, np.inf]))
+    got = run("FloorMod", x, y)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(got, np.mod(x, y))
+    np.testing.assert_array_equal(np.signbit(got[got == 0]), np.signbit(x[got == 0]))

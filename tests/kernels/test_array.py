@@ -234,3 +234,10 @@ def test_a_range_beyond_all_memory_is_told_before_it_is_made():
         weft.Session(graph(*nodes, Node("r", "Range", ["i0", "i1", "i2"], attrs={"Tidx": dtypes.int64}))).run(
             "r", {f"i{i}": n for i, n in enumerate(numbers)})
     assert caught.value.node == "r"
+
+
+@pytest.mark.parametrize(("start", "limit", "delta"), [
+    (5, 600_000, 3), (7, -200_000, -1), (-(2**31), 2**31 - 1, 2**14)])
+def test_a_long_range_of_integers_is_made_piece_by_piece(start, limit, delta):
+    (got,) = run_op("Range", [np.array(n, np.int32) for n in (start, limit, delta)], {"Tidx": dtypes.int32})
+    np.testing.assert_array_equal(got, np.arange(start, limit, delta, np.int64).astype(np.int32))

@@ -67,10 +67,11 @@ def truncate_divide(x: Array, y: Array, out: Array) -> None:
 
 
 def floor_mod(x: Array, y: Array, out: Array) -> None:
-    """As np.mod, but 0 keeps the sign of `x`."""
-    np.fmod(x, y, out)
-    other_sign = (out != 0) & ((out < 0) != (y < 0))
-    np.add(out, y, out, where=other_sign)
+    """As np.mod, but 0 keeps the sign of `x`, which `out` may be."""
+    negative = np.broadcast_to(np.signbit(x), out.shape)
+    np.mod(x, y, out)
+    zero = out == 0
+    out[zero] = np.where(negative[zero], -0.0, 0.0)
 
 
 def truncate_divide_signed(x: Array, y: Array, out: Array) -> None:

@@ -15,6 +15,7 @@ VIEWS = {
     "Reshape": "T", "Squeeze": "T", "ExpandDims": "T",
 }
 Run = Callable[..., None]
+PIECE = 1 << 16  # integers of a range that the next ones are made of, while they are in the cache
 MOST_BYTES = 1 << 46  # more than a process may address; NumPy would not call it a lack of memory
 
 
@@ -60,9 +61,20 @@ def range_(b: Bind) -> Run:
     if b.outputs[0].nbytes > MOST_BYTES:
         raise MemoryError(f"{b.outputs[0].nbytes} bytes of numbers")
     start, _, delta = (x.value.reshape(()) for x in b.inputs if x.value is not None)
-    steps = np.arange(b.outputs[0].size).astype(b.outputs[0].dtype.numpy)
-    numbers = start + steps * delta
-    return lambda *arrays: np.copyto(arrays[-1], numbers)
+    size, dtype = b.outputs[0].size, b.outputs[0].dtype.numpy
+    if dtype.kind not in "iu":
+        numbers = start + np.arange(size).astype(dtype) * delta
+        return lambda *arrays: np.copyto(arrays[-1], numbers)
+    first = start + np.arange(min(size, PIECE)).astype(dtype) * delta
+    offsets = np.arange(0, size, PIECE).astype(dtype) * delta
+
+    def run(*arrays: Any) -> None:
+        out = arrays[-1]
+        for number, offset in enumerate(offsets):
+            part = out[number * PIECE : (number + 1) * PIECE]
+            np.add(first[: part.size], offset, part)
+
+    return run
 
 
 def copy(_: Bind) -> Run:

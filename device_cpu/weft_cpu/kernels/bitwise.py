@@ -14,6 +14,7 @@ Run = Callable[..., object]
 SAME_TYPE: dict[str, Run] = {
     "BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor, "Invert": np.invert,
 }
+PIECE = 1 << 17  # elements that are looked at and shifted while they are in the cache
 SHIFTS: dict[str, Run] = {"LeftShift": np.left_shift, "RightShift": np.right_shift}
 
 
@@ -24,9 +25,17 @@ def shift(function: Run) -> Callable[[Bind], Run]:
         unsigned: Any = np.dtype(f"u{b.outputs[0].dtype.itemsize}")
         most = 8 * unsigned.itemsize - 1
 
-        def run(x: Array, y: Array, out: Array) -> None:
+        def whole(x: Array, y: Array, out: Array) -> None:
             beyond = y.view(unsigned).max(initial=0) > most  # what is negative is, too
             function(x, y.clip(0, most) if beyond else y, out)
+
+        def run(x: Array, y: Array, out: Array) -> None:
+            if not x.shape == y.shape == out.shape:
+                whole(x, y, out)
+                return
+            flat = x.reshape(-1), y.reshape(-1), out.reshape(-1)
+            for start in range(0, out.size, PIECE):
+                whole(*(array[start : start + PIECE] for array in flat))
 
         return run
 
