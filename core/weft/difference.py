@@ -52,10 +52,8 @@ def differences(
     if tolerance < 0:
         raise InvalidArgument(f"the tolerance must not be negative, as {tolerance} is")
     config = {"placement": {"clear": True}}
-    with Session(graph, config, device=device) as ours, Session(graph, config, device=reference) as theirs:
-        for name in initializers:
-            ours.run([], targets=[name])
-            theirs.run([], targets=[name])
+    with (Session(graph, config, device=device, initializers=initializers) as ours,
+          Session(graph, config, device=reference, initializers=initializers) as theirs):
         rows = {row["node"]: row for row in ours.placement().table()}
         fed = [tensor(name, ours.nodes, "feed") for name in feeds]
         order = prune(ours.nodes, fed, [tensor(name, ours.nodes, "fetch") for name in fetches], [])

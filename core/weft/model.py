@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from . import graphdef, saved_model
 from .errors import InvalidArgument, NotFound, WeftError, boundary
-from .forked import inherited
 from .graph import Graph
 from .place import Placement
 from .prune import needed_placeholders
@@ -35,35 +34,21 @@ class Model:
 
     def __init__(
         self, session: Session, inputs: Mapping[str, Place], outputs: Mapping[str, Place],
-        signatures: Mapping[str, Signature] = _NONE, initializers: Sequence[str] = (),
+        signatures: Mapping[str, Signature] = _NONE,
     ) -> None:
-        """The step is made when it is first run, after the `initializers`: what cannot be run is no error before."""
+        """The step is made when it is first run: what cannot be run is no error before."""
         self.session = session
-        self._initializers = initializers
         self.signatures = signatures
         self.inputs: dict[str, TensorMetadata] = {name: place.meta for name, place in inputs.items()}
         self.outputs: dict[str, TensorMetadata] = {name: place.meta for name, place in outputs.items()}
         self.fed = {name: place.tensor for name, place in inputs.items()}  # the session's names of inputs
         self.fetched = {name: place.tensor for name, place in outputs.items()}
         self._input_names = tuple(inputs)
-        self._made: Callable[..., Any] | None = None
-        self._lock = threading.Lock()
-        inherited.add(self)
 
-    @property
+    @cached_property
     def _step(self) -> Callable[..., Any]:
-        if self._made is None:
-            fetches: Any = self.fetched if len(self.fetched) != 1 else next(iter(self.fetched.values()))
-            with self._lock:
-                step = self.session.make_callable(fetches, tuple(self.fed.values()))
-                if self._made is None:
-                    for name in self._initializers:
-                        self.session.run([], targets=[name])
-                    self._made = step
-        return self._made
-
-    def forked(self) -> None:
-        self._lock = threading.Lock()
+        fetches: Any = self.fetched if len(self.fetched) != 1 else next(iter(self.fetched.values()))
+        return self.session.make_callable(fetches, tuple(self.fed.values()))
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Outputs for these inputs, in order or by name (or one dict by name): the array, or several in a dict.
@@ -124,9 +109,9 @@ def _load_signature(
     signature: str | None, tags: Collection[str] | None,
 ) -> Model:
     saved, graph, found = open_signature(folder, signature, tags, outputs or (), config)
-    session = Session(graph, config, device=device)
+    session = Session(graph, config, device=device, initializers=found.initializers)
     if inputs is None and outputs is None:
-        return Model(session, found.inputs, found.outputs, saved.signatures, found.initializers)
+        return Model(session, found.inputs, found.outputs, saved.signatures)
     fed, fetched = ({name: place.tensor for name, place in side.items()} for side in (found.inputs, found.outputs))
     if outputs is not None:
         fetched = {name: fetched.get(name, name) for name in outputs}
@@ -135,7 +120,7 @@ def _load_signature(
     else:
         names = {tensor.removesuffix(":0"): name for name, tensor in fed.items()}
         fed = {names.get(node, node): node for node in find_inputs(session, tuple(fetched.values()))}
-    return Model(session, *_described(session, fed, fetched), saved.signatures, found.initializers)
+    return Model(session, *_described(session, fed, fetched), saved.signatures)
 
 
 def open_signature(

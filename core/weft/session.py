@@ -37,18 +37,21 @@ class Session:
     """Runs steps of a graph. Several threads may share one.
 
     `config` is a dict, a path or a Config, for this session alone; `device` ("CPU:0") is where nodes go that ask for
-    none. Raises InvalidArgument for a graph that no step could run; what is wrong with single nodes is raised by the
-    steps that need them.
+    none; `initializers` are nodes that are run once, in order, before the first step. Raises InvalidArgument for a
+    graph that no step could run; what is wrong with single nodes is raised by the steps that need them.
     """
 
     @boundary
-    def __init__(self, graph: Graph, config: Any = None, *, device: str | None = None) -> None:
+    def __init__(
+        self, graph: Graph, config: Any = None, *, device: str | None = None, initializers: Sequence[str] = (),
+    ) -> None:
         if not isinstance(graph, Graph):
             raise InvalidArgument(f"Session takes a Graph, not {type(graph).__name__}",
                                   hint="weft.Session(weft.graphdef.load(path))")
         self._lock = threading.RLock()
         self._prepared: dict[Any, Prepared] = {}
         self._closed = False
+        self._initializers = tuple(initializers)  # those that have not been run
         self._graph = graph
         verify(graph)  # graphs from files are; those made by hand or by passes may not be
         check_versions(graph)
@@ -83,6 +86,8 @@ class Session:
         names, rebuild = flatten(fetches)
         feeds = feeds or {}
         prepared = self._prepare(names, tuple(feeds), (targets,) if isinstance(targets, str) else tuple(targets))
+        if self._initializers:
+            self._initialize()
         return rebuild(prepared(tuple(feeds.values()), options, metadata))
 
     @boundary
@@ -91,6 +96,8 @@ class Session:
         names, rebuild = flatten(fetches)
         names_fed = (feeds,) if isinstance(feeds, str) else tuple(feeds)
         prepared = self._prepare(names, names_fed, (targets,) if isinstance(targets, str) else tuple(targets))
+        if self._initializers:
+            self._initialize()
         count = len(names_fed)
         single = isinstance(fetches, str)
 
@@ -160,6 +167,13 @@ class Session:
                     self._prepared.pop(next(iter(self._prepared)))
                 self._prepared[key] = self._make(*key)
             return self._prepared[key]
+
+    def _initialize(self) -> None:
+        """Run the initializers that are left; one that fails stays, for the next who comes."""
+        with self._lock:
+            while self._initializers:
+                self._prepare((), (), self._initializers[:1])(())
+                self._initializers = self._initializers[1:]
 
     def _make(self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...]) -> Prepared:
         fed = [tensor(name, self.nodes, "feed") for name in feeds]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -216,3 +217,9 @@ def test_the_digits_are_told_apart(command, digits):
 def test_strings_and_half_floats_are_told_too(command, saved):
     model = saved(const("a", [1.5, 2], dtypes.bfloat16.numpy), node("b", "Identity", "a", T=dtypes.bfloat16))
     assert command("run", model).out == "b bfloat16[2]\n  [1.5 2. ]\n"
+
+
+def test_variables_that_a_signature_changes_begin_with_what_was_saved(command):
+    model = Path(__file__).parents[1] / "data" / "saved_models" / "control_flow" / "model"
+    done = command("run", model, "--signature", "count", "--input", "by=2", "--json")
+    assert json.loads(done.out)["outputs"]["n"]["values"] == 2

@@ -104,6 +104,15 @@ def test_variables_that_a_signature_changes_begin_with_what_was_saved(model, sig
     np.testing.assert_allclose(weft.load(model, signature=signature)(x), results[0], 1e-7)
 
 
+def test_whoever_runs_a_step_first_has_the_variables_begin():
+    loaded = weft.load(CONTROL_FLOW, signature="count")
+    count = loaded.session.make_callable([*loaded.fetched.values()], [*loaded.fed.values()])
+    assert count(np.int32(3)) == [3]
+    assert loaded(np.int32(1)) == 4
+    (fetch,), (feed,) = loaded.fetched.values(), loaded.fed.values()
+    assert weft.load(CONTROL_FLOW, signature="count").session.run(fetch, {feed: np.int32(5)}) == 5
+
+
 def test_variables_begin_once_however_many_threads_call_first():
     loaded = weft.load(CONTROL_FLOW, signature="count")
     with ThreadPoolExecutor(8) as pool:
