@@ -66,7 +66,12 @@ def _tensorflow(args: Namespace, model: Model, feeds: Mapping[str, Any]) -> Run:
         loaded = tf.saved_model.load(args.model, tags=args.tags)
         function = loaded.signatures[args.signature or "serving_default"]
         tensors = {name: tf.constant(value) for name, value in feeds.items()}
-        return lambda: [function(**tensors)[name].numpy() for name in model.outputs]
+
+        def run() -> list[Any]:
+            found = function(**tensors)
+            return [found[name].numpy() for name in model.outputs]
+
+        return run
     session = tf.compat.v1.Session(graph=_imported(tf, args.model), config=tf.compat.v1.ConfigProto(
         intra_op_parallelism_threads=args.threads or 0))
     step = session.make_callable([_port(t) for t in model.fetched.values()], [_port(t) for t in model.fed.values()])
