@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,11 @@ class Chain:
             found: list[Any] = session.run(tensors, self.constants if fed else {},
                                            targets=[f for f in fetches if ":" not in f])
             return found
+
+    def gives(self, fetches: list[str], wanted: Sequence[Any], *, fed: bool) -> None:
+        """Assert equal types, shapes and elements; what is wanted is of the type that came."""
+        for got, want in zip(self.run(fetches, fed=fed), wanted, strict=True):
+            np.testing.assert_array_equal(got, np.asarray(want, got.dtype), strict=True)
 
     def static_shape(self, fetch: str) -> str:
         """What is known of a value before the run."""

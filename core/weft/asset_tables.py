@@ -12,6 +12,7 @@ from typing import Any
 from . import graphdef, vocabulary
 from .dtypes import DType
 from .errors import InvalidArgument
+from .freeze import constant
 from .graph import Graph, Input, Node, TensorValue
 from .op import OpRegistry
 from .resolve import attributes
@@ -27,11 +28,6 @@ def with_constants(graph: Graph, needed: Iterable[str], paths: Mapping[str, str]
                                 for new in _filling(graph, graph[name], paths, ops)])
 
 
-def constant(name: str, value: Any, device: str) -> Node:
-    saved = TensorValue(value)
-    return Node(name, "Const", device=device, attrs={"dtype": saved.dtype, "value": saved})
-
-
 def _filling(graph: Graph, node: Node, paths: Mapping[str, str], ops: OpRegistry) -> Iterator[Node]:
     attrs = attributes(ops.get(node.op), node)
     table, file = (_source(graph, source) for source in node.inputs)
@@ -39,7 +35,7 @@ def _filling(graph: Graph, node: Node, paths: Mapping[str, str], ops: OpRegistry
     if file.name not in paths or not isinstance(key, DType) or not isinstance(value, DType):
         return
     pairs = _read(Path(paths[file.name]), node, attrs, key, value)
-    keys, values = (constant(f"{node.name}/{side}", array, node.device)
+    keys, values = (constant(f"{node.name}/{side}", TensorValue(array), node.device)
                     for side, array in zip(("keys", "values"), pairs, strict=True))
     yield from (keys, values)
     yield Node(node.name, "InitializeTableV2", (node.inputs[0], keys.name, values.name), controls=node.controls,

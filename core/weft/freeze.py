@@ -34,7 +34,7 @@ def freeze(graph: Graph, values: Mapping[str, Array], ops: OpRegistry) -> Graph:
                      for node, index in found)}
     handles = {name: value for name, value in frozen.items() if graph[name].op not in REFERENCES}
     readers = {node.name: node for name in handles for node, _ in users[name]}
-    nodes = [_constant(name, value, graph[name].device) for name, value in frozen.items()]
+    nodes = [constant(name, value, graph[name].device) for name, value in frozen.items()]
     for node in readers.values():
         if node.op in _READS:
             nodes += _READS[node.op](node, attributes(ops.get(node.op), node), handles[node.inputs[0].node])
@@ -76,7 +76,7 @@ def _only_reads(variable: Node, node: Node, index: int, ops: OpRegistry) -> bool
     return not any(arg.is_ref for arg in op.inputs) if variable.op in REFERENCES else node.op in _READS and index == 0
 
 
-def _constant(name: str, value: TensorValue, device: str = "") -> Node:
+def constant(name: str, value: TensorValue, device: str = "") -> Node:
     return Node(name, "Const", device=device, attrs={"dtype": value.dtype, "value": value})
 
 
@@ -91,7 +91,7 @@ def _read(node: Node, attrs: Attrs, _: TensorValue) -> tuple[Node, ...]:
 def _gather(node: Node, attrs: Attrs, _: TensorValue) -> tuple[Node, ...]:
     import numpy as np
 
-    axis = _constant(f"{node.name}/axis", TensorValue(np.array(attrs["batch_dims"] % 2**31, np.int32)))
+    axis = constant(f"{node.name}/axis", TensorValue(np.array(attrs["batch_dims"] % 2**31, np.int32)))
     return axis, _reading(node, "GatherV2", (*node.inputs, axis.name), Tparams=attrs["dtype"], Taxis=dtypes.int32,
                           Tindices=attrs["Tindices"], batch_dims=attrs["batch_dims"])
 
@@ -103,13 +103,13 @@ def _gather_nd(node: Node, attrs: Attrs, _: TensorValue) -> tuple[Node, ...]:
 def _shape(node: Node, attrs: Attrs, value: TensorValue) -> tuple[Node, ...]:
     import numpy as np
 
-    return (_constant(node.name, TensorValue(np.array(value.shape, attrs["out_type"].numpy)), node.device),)
+    return (constant(node.name, TensorValue(np.array(value.shape, attrs["out_type"].numpy)), node.device),)
 
 
 def _is_initialized(node: Node, _: Attrs, __: TensorValue) -> tuple[Node, ...]:
     import numpy as np
 
-    return (_constant(node.name, TensorValue(np.array(True)), node.device),)
+    return (constant(node.name, TensorValue(np.array(True)), node.device),)
 
 
 def _nothing(node: Node, _: Attrs, __: TensorValue) -> tuple[Node, ...]:

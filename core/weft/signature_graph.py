@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from . import dtypes
-from .asset_tables import constant, with_constants
+from .asset_tables import with_constants
 from .attr_value import Func
 from .errors import NotFound, Unimplemented
-from .freeze import freeze
+from .freeze import constant, freeze
 from .graph import Function, Graph, Input, Node, TensorValue
 from .graph_order import ancestors
 from .graph_verifier import did_you_mean
@@ -66,14 +66,14 @@ def signature_graph(
 
 def _restoring(variable: Node, value: Any) -> tuple[Node, Node]:
     """What gives a variable the value that was saved."""
-    saved = constant(f"{variable.name}/restored", value, variable.device)
+    saved = constant(f"{variable.name}/restored", TensorValue(value), variable.device)
     return saved, Node(f"{saved.name}/assign", "AssignVariableOp", (variable.name, saved.name), device=variable.device,
                        attrs={"dtype": saved.attrs["dtype"]})
 
 
 def _refilling(table: Node, keys: Any, values: Any) -> tuple[Node, ...]:
     """What gives a table the keys and values that were saved."""
-    pair = [constant(f"{table.name}/restored/{side}", array, table.device)
+    pair = [constant(f"{table.name}/restored/{side}", TensorValue(array), table.device)
             for side, array in (("keys", keys), ("values", values))]
     types = {name: node.attrs["dtype"] for name, node in zip(("Tin", "Tout"), pair, strict=True)}
     return *pair, Node(f"{table.name}/restored", "LookupTableImportV2", (table.name, *(node.name for node in pair)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,6 +35,12 @@ def add_signature(parser: ArgumentParser) -> None:
     """--signature and --tags, which say what of a SavedModel is meant."""
     parser.add_argument("--signature", metavar="NAME", help="of a SavedModel: the signature (serving_default)")
     parser.add_argument("--tags", type=_tags, metavar="TAG,...", help="of a SavedModel: the tags of its graph (serve)")
+
+
+def positive(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()) or int(text) < 1:
+        raise ArgumentTypeError(f"'{text}' is no whole number from 1 on, such as 10")
+    return int(text)
 
 
 def _tags(text: str) -> tuple[str, ...]:

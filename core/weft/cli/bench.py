@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from .arguments import add_device, add_listing, add_model, command, register_plugins
+from .arguments import add_device, add_listing, add_model, command, positive, register_plugins
 from .progress import ticking
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ def add(commands: Any) -> None:
     add_model(parser)
     parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE|FILE",
                         help="feed an input, as weft run does (repeatable)")
-    parser.add_argument("--batch", type=_positive, default=1, metavar="N", help="examples in a run (1)")
+    parser.add_argument("--batch", type=positive, default=1, metavar="N", help="examples in a run (1)")
     parser.add_argument("--seconds", type=float, default=3.0, metavar="S", help="time each runtime for so long (3)")
-    parser.add_argument("--threads", type=_positive, metavar="N",
+    parser.add_argument("--threads", type=positive, metavar="N",
                         help="threads of each runtime's kernels (as many as there are cores)")
     add_device(parser)
     parser.add_argument("--against", type=_names, default=(), metavar="NAME,...",
@@ -39,12 +39,6 @@ def add(commands: Any) -> None:
     parser.add_argument("--nodes", action="store_true", help="a row for each kernel call, and what the machine can do")
     parser.add_argument("--all", action="store_true", help="with --nodes: every call, not only the longest")
     add_listing(parser)
-
-
-def _positive(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()) or int(text) < 1:
-        raise ArgumentTypeError(f"'{text}' is no positive number")
-    return int(text)
 
 
 def _names(text: str) -> tuple[str, ...]:

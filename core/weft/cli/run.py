@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from .arguments import add_device, add_listing, add_model, command, register_plugins
+from .arguments import add_device, add_listing, add_model, command, positive, register_plugins
 from .progress import counted, ticking
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def add(commands: Any) -> None:
     add_device(parser)
     parser.add_argument("--output", metavar="DIR|FILE.npz",
                         help="save the outputs: all in one .npz, or an .npy each in a folder")
-    parser.add_argument("--repeat", type=_count, default=0, metavar="N", help="after the first run, time N more")
+    parser.add_argument("--repeat", type=positive, default=0, metavar="N", help="after the first run, time N more")
     add_listing(parser)
 
 
@@ -63,12 +63,6 @@ def run(args: Namespace) -> int:
         times.append(perf_counter() - start)
     _tell(args, dict(zip(model.outputs, results, strict=True)), times)
     return 0
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()) or int(text) < 1:
-        raise ArgumentTypeError(f"'{text}' is not a number of runs, such as 10")
-    return int(text)
 
 
 def _load(args: Namespace) -> Model:

@@ -10,6 +10,7 @@ from weft.api import AsyncValue, Bind, Kernels, Step, TensorMetadata, dtypes, er
 from .element_types import Array
 from .held import held
 from .orders import ByPriority, Element, InTurn, Order, Shuffled
+from .partial_shape import fits
 from .queue import Close, Dequeue, Enqueue, Queue, copied, no_elements, padded, stacked
 
 Run = Callable[..., Any]
@@ -90,16 +91,10 @@ def _queue(b: Bind, handle: Array, attribute: str, shapes: Sequence[tuple[int, .
         if types != list(b.attrs[attribute]):
             raise errors.InvalidArgument(f"the components of {mine.title} are {types}, not {list(b.attrs[attribute])}")
         for number, (meta, shape) in enumerate(zip(mine.metas, shapes or (), strict=False)):
-            if not _fits(shape, meta.shape):
+            if not fits(shape, meta.shape):
                 raise errors.InvalidArgument(f"Shape mismatch in tuple component {number}. Expected {meta.shape}, got "
                                              f"{shape}")
     return mine
-
-
-def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...] | None) -> bool:
-    if wanted is None:
-        return True
-    return len(shape) == len(wanted) and all(w in (None, d) for d, w in zip(shape, wanted, strict=True))
 
 
 def close(b: Bind) -> Run:
