@@ -48,4 +48,3 @@ def folded(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[ValueI
     except (WeftError, ArithmeticError, ValueError, MemoryError):
         return None
     return results
-
