@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -15,11 +16,12 @@ from weft.errors import FailedPrecondition
 
 ENOUGH = 10.0  # seconds: whatever takes longer hangs
 PREAMBLE = """
-import sys, threading, time
+import signal, sys, threading, time
 from weft.async_value import AsyncValue
 from weft.work_queues.multi_threaded import MultiThreadedWorkQueue
 from weft.work_queues.seeded import SeededWorkQueue
 from weft.work_queues.single_threaded import SingleThreadedWorkQueue
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which the background jobs of a shell ignore
 queue = MultiThreadedWorkQueue(2)
 started = threading.Barrier(3)
 def stuck(work=lambda: time.sleep(1000)):
@@ -75,14 +77,15 @@ except KeyboardInterrupt:
     queue.add_task(lambda: value.emplace(1))
     print("interrupted", queue.await_values([value], 5))
 """
-    process = subprocess.Popen([sys.executable, "-W", "error", "-c", code], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "waiting\n"
-    time.sleep(0.05)  # it begins to wait
-    start = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    said, errors = process.communicate(timeout=ENOUGH)
+    with subprocess.Popen([sys.executable, "-W", "error", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process, contextlib.ExitStack() as ends:
+        ends.callback(process.kill)  # before it is waited for
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting\n"
+        time.sleep(0.05)  # it begins to wait
+        start = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        said, errors = process.communicate(timeout=ENOUGH)
     assert (errors, said, process.returncode) == ("", "interrupted True\n", 0)
     assert time.monotonic() - start < 1.5  # 0.5 of it at the end, for the task that is still blocked
 

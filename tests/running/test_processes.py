@@ -17,12 +17,13 @@ HERE = Path(__file__).parent
 PATHS = os.pathsep.join([str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
 ENOUGH = 10.0  # seconds: whatever takes longer hangs
 PREAMBLE = f"""
-import os, sys, threading, time
+import os, signal, sys, threading, time
 import numpy as np
 import weft
 from build import graph, node, placeholder
 from weft.errors import WeftError
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which the background jobs of a shell ignore
 CONFIG = {{"plugins": {{"load": [{str(HERE / "plugin_of_tests.py")!r}]}}}}
 X = np.float32([1, 2, 3])
 OPS = "Add", "Now", "Later", "MuchLater", "Queued", "Block", "Poll"
