@@ -253,6 +253,18 @@ def test_a_pad_that_does_something_else_stays(change, is_taken):
     assert ("pad" not in found) == is_taken
 
 
+@pytest.mark.parametrize(("op", "paddings", "taps", "is_taken"), [
+    ("Relu", [[1, 1], [2, 1]], 3, True), ("Relu6", [[0, 1], [0, 0]], 2, True), ("Neg", [[1, 1], [1, 1]], 3, False),
+    ("Relu", [[2, 0], [0, 0]], 2, False),
+])
+def test_zeros_around_what_is_not_negative_are_the_padding_of_its_largest(op, paddings, taps, is_taken):
+    window = [1, taps, taps, 1]
+    nodes = [placeholder("x", (2, 6, 5, 3)), node("image", op, "x"), vector("p", [[0, 0], *paddings, [0, 0]]),
+             node("pad", "Pad", "image", "p", Tpaddings=INT),
+             node("y", "MaxPool", "pad", ksize=window, strides=window, padding="VALID")]
+    assert ops(compared(nodes, "pads")) == {op: 1, "MaxPool": 1} | ({} if is_taken else {"Pad": 1})
+
+
 # batch-norm and scales: what follows a layer
 
 LAYERS = {

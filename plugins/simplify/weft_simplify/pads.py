@@ -1,23 +1,29 @@
-"""Pass `pads`: zeros put around the images of a convolution are the convolution's own padding.
+"""Pass `pads`: zeros put around images are the own padding of the convolution or the MaxPool that takes them.
 
-Only for Pad alone in front of a Conv2D or DepthwiseConv2dNative that pads nothing itself, and in height and width.
+Only for Pad alone in front of a node that pads nothing itself, and in height and width. What a MaxPool pads with is
+less than any number: zeros are never taken either where no number is negative, since each window has one of the image.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from weft.api import Graph, Node, PassContext
 
-from .view import View, asks_for_same_place
+from .view import Array, View, asks_for_same_place
+
+CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
+NOT_NEGATIVE = ("Relu", "Relu6", "Sigmoid", "Softplus")
 
 
 def explicit(graph: Graph, context: PassContext) -> Graph:
     view = View(graph, context)
-    found = [_padding(view, node) for node in graph if node.op in ("Conv2D", "DepthwiseConv2dNative")]
+    found = [_padding(view, node) for node in graph if node.op in (*CONVOLUTIONS, "MaxPool")]
     return view.edited(node for node in found if node is not None)
 
 
 def _padding(view: View, node: Node) -> Node | None:
-    """The convolution with the padding before it as its own."""
+    """The node with the padding before it as its own."""
     entry = view.resolve(node)
     if entry is None or entry.attrs["padding"] != "VALID" or entry.attrs["data_format"] not in ("NHWC", "NCHW"):
         return None
@@ -30,9 +36,16 @@ def _padding(view: View, node: Node) -> Node | None:
     batch, depth = 0, entry.attrs["data_format"].index("C")
     if paddings.min() < 0 or paddings[[batch, depth]].any():
         return None
+    if node.op == "MaxPool" and not _never_takes(view.graph[pad.inputs[0].node], paddings, entry.attrs["ksize"]):
+        return None
     numbers = [int(n) for n in paddings.reshape(-1)]
     return node.replace(inputs=[pad.inputs[0], *node.inputs[1:]],
                         attrs={"padding": b"EXPLICIT", "explicit_paddings": numbers})
+
+
+def _never_takes(source: Node, paddings: Array, taps: Sequence[int]) -> bool:
+    """Whether windows of so many taps never give a zero of those around what the source gives."""
+    return source.op in NOT_NEGATIVE and all(max(pads) < n for pads, n in zip(paddings, taps, strict=True))
 
 
 def _is_zeros(view: View, pad: Node) -> bool:
