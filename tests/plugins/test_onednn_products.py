@@ -136,6 +136,28 @@ def test_a_gate_on_the_channels_of_one_image() -> None:
     assert "onednn.Conv2D" in compare(made, feeds, "r").kernels
 
 
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("turned", [True, False])
+def test_a_gate_before_a_convolution_of_pixels_goes_into_the_filters(batch: int, turned: bool) -> None:
+    made = [placeholder("x"), placeholder("gate"), placeholder("other"), node("s", "Sigmoid", "gate"),
+            node("g", "Mul", *(("s", "x") if turned else ("x", "s"))), const("w", numbers(1, 1, 8, 4)),
+            conv("y", "g", "w"), const("v", numbers(4)), node("m", "Mul", "y", "v"), node("b", "AddV2", "m", "v"),
+            node("a", "AddV2", "b", "other"), node("r", "Relu", "a")]
+    feeds = {"x": numbers(batch, 8, 8, 8), "gate": numbers(batch, 1, 1, 8), "other": numbers(batch, 8, 8, 4)}
+    assert compare(made, feeds, "r", close=1e-5).kernels == ["cpu.Sigmoid", "onednn.Product"]
+
+
+@pytest.mark.parametrize(("gate", "taps", "attrs"), [
+    ((2, 1, 8, 8), 1, {}), ((1, 1, 1, 8), 1, {}), ((2, 8, 8, 8), 1, {}), ((2, 1, 1, 8), 3, {}),
+    ((2, 1, 1, 8), 1, {"strides": [1, 2, 2, 1]}), ((8,), 1, {}),
+])
+def test_another_factor_before_a_convolution_stays(gate: Any, taps: int, attrs: Any) -> None:
+    made = [placeholder("x"), placeholder("gate"), node("g", "Mul", "x", "gate"), const("w", numbers(taps, taps, 8, 4)),
+            conv("y", "g", "w", **attrs), node("r", "Relu", "y")]
+    done = compare(made, {"x": numbers(2, 8, 8, 8), "gate": numbers(*gate)}, "r", close=1e-5)
+    assert done.kernels == ["cpu.Mul", "onednn.Product"]
+
+
 @pytest.mark.parametrize("op", ["Conv2D", "DepthwiseConv2dNative"])
 def test_padding_goes_into_the_convolution(op: str) -> None:
     pads = const("pads", [[0, 0], [0, 1], [2, 0], [0, 0]], np.int32)

@@ -100,7 +100,8 @@ def groups(
     maker = {register: call for call in calls for register in call.results}
     for group in made:
         lead = maker.get(group.head.args[0]) if group.head is not None and group.head.args else None
-        if lead is not None and id(lead) not in home and leaving.isdisjoint(lead.results):
+        is_free = lead is not None and (id(lead) not in home or len(home[id(lead)].calls) == 1)
+        if lead is not None and is_free and leaving.isdisjoint(lead.results):
             using = [id(user) for register in lead.results for user in users.get(register, ())]
             if using == [id(group.head)] and any(lead.op in f.leads for f in fusions(lead) if f in group.fusions):
                 group.lead = lead

@@ -15,13 +15,12 @@ from weft.api import Bind, FusedOp, errors
 
 from .attributes import Binary, PostOp
 from .functions import BINARY, COMMUTING, UNARY, linear, swish
-from .memory import Array, Layout, dense, row_major
+from .memory import Array, Layout, dense
 
 NORMALISATIONS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 CHAINED = (*UNARY, *BINARY, "BiasAdd")
 OPS = (*CHAINED, *NORMALISATIONS)
 SWISH = "Swish"  # x * Sigmoid(factor * x), of two nodes or three
-IMAGES = ("Conv2D", "DepthwiseConv2dNative")  # heads whose axes the library has in an order of its own
 
 
 @dataclass
@@ -33,12 +32,14 @@ class Epilogue:
     steps: list[PostOp] = field(default_factory=list)
 
 
-def epilogue(b: Bind, head: FusedOp, rest: Sequence[FusedOp]) -> Epilogue:
+Lay = Callable[[Sequence[int]], Layout]  # how an operand of this shape lies
+
+
+def epilogue(b: Bind, head: FusedOp, rest: Sequence[FusedOp], lay: Lay) -> Epilogue:
     """What the others of the group do to the result of its head, whose second input is the weights. Raises
     Unimplemented where it is more than the library can do."""
     known = b.inputs[head.args[1]].value is not None
-    layout = dense if head.op in IMAGES else row_major
-    following = _Following(b, head, layout, ("AddV2", "Mul", "Sub") if known else ("AddV2", "Sub"))
+    following = _Following(b, head, lay, ("AddV2", "Mul", "Sub") if known else ("AddV2", "Sub"))
     following.take_all(with_swish(b, rest))
     return following.made
 
@@ -51,15 +52,12 @@ def steps_after(b: Bind, first: FusedOp, rest: Sequence[FusedOp]) -> list[PostOp
 
 
 class _Following:
-    """The epilogue as far as it is made. `value`: the number of what has been computed so far; `layout`: how operands
-    of a shape lie; `folds`: the ops whose known operand may go into weights and bias."""
+    """The epilogue as far as it is made. `folds`: the ops whose known operand may go into weights and bias."""
 
-    def __init__(
-        self, b: Bind, head: FusedOp, layout: Callable[[Sequence[int]], Layout], folds: Sequence[str]
-    ) -> None:
+    def __init__(self, b: Bind, head: FusedOp, lay: Lay, folds: Sequence[str]) -> None:
         self.made = Epilogue()
         self._b = b
-        self._layout = layout
+        self._lay = lay
         self._folds = folds
         self._value = head.results[0]
         self._rank, self._channels = len(head.outputs[0].dims), head.outputs[0].dims[-1]
@@ -100,7 +98,7 @@ class _Following:
             self.made.steps.append(linear(-1.0, 0.0))
             op = "AddV2"
         shape = self._b.inputs[operand].meta.dims
-        layout = self._layout((1,) * (self._rank - len(shape)) + shape)
+        layout = self._lay((1,) * (self._rank - len(shape)) + shape)
         self.made.steps.append(Binary(BINARY[op], layout, operand))
 
     def _normalisation(self, each: FusedOp) -> None:

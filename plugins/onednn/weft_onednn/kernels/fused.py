@@ -1,4 +1,5 @@
-"""Products and what follows them, one primitive for all; what a convolution's images are padded with goes into it."""
+"""Products and what follows them, one primitive for all; what is done to a convolution's images before it goes into it:
+padding, or a factor for each channel."""
 
 from __future__ import annotations
 
@@ -7,11 +8,14 @@ from collections.abc import Mapping
 from weft.api import Attachable, Bind, FusedOp, Kernels, errors
 
 from ..epilogue import OPS, epilogue
+from ..memory import dense, row_major
 from .binding import Head, declining, left_to_numpy
 from .convolution import conv2d, depthwise_conv2d
+from .gates import gated
 from .matmul import batch_matmul, matmul
 
-PADDING = "Pad"
+PADDING, GATE = "Pad", "Mul"
+IMAGES = ("Conv2D", "DepthwiseConv2dNative")  # heads whose axes the library has in an order of its own
 HEADS: Mapping[str, Head] = {
     "BatchMatMulV2": batch_matmul,
     "Conv2D": conv2d,
@@ -21,11 +25,15 @@ HEADS: Mapping[str, Head] = {
 
 
 def product(b: Bind) -> Attachable:
-    lead, ops = (b.fused[0], b.fused[1:]) if b.fused[0].op == PADDING else (None, b.fused)
-    head = next((each for each in ops if each.op in HEADS), None)
+    head = next((each for each in b.fused if each.op in HEADS), None)
     if head is None:
         raise errors.Unimplemented("there is no product among these nodes")
-    after = epilogue(b, head, [each for each in ops if each is not head])
+    first = b.fused[0]
+    lead = first if first.results[0] == head.args[0] else None
+    rest = [each for each in b.fused if each is not head and each is not lead]
+    if lead is not None and lead.op == GATE:
+        return gated(b, lead, head, rest)
+    after = epilogue(b, head, rest, dense if head.op in IMAGES else row_major)
     return HEADS[head.op](b, head if lead is None else _padded(b, lead, head), after)
 
 
@@ -43,4 +51,4 @@ def _padded(b: Bind, padding: FusedOp, head: FusedOp) -> FusedOp:
 
 def register(kernels: Kernels) -> None:
     kernels.kernel(PADDING, dtypes={"T": "float32"})(left_to_numpy)
-    kernels.fusion("Product", heads=HEADS, ops=OPS, leads=[PADDING], priority=1)(declining(product))
+    kernels.fusion("Product", heads=HEADS, ops=OPS, leads=[PADDING, GATE], priority=1)(declining(product))
