@@ -105,6 +105,16 @@ def test_a_result_may_be_written_over_what_it_was_made_of() -> None:
         "onednn.Sigmoid", "onednn.Mul", "onednn.AddV2", "onednn.Softmax"]
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("batch", [1, 2])
+def test_images_of_few_channels_are_normalised_in_one_pass(channels: int, batch: int) -> None:
+    made = [placeholder("x"), const("mean", numbers(1, 1, 1, channels)), const("factor", numbers(channels)),
+            const("half", 0.5), node("a", "Sub", "x", "mean"), node("b", "Mul", "a", "factor"),
+            node("c", "AddV2", "half", "b")]
+    done = compare(made, {"x": numbers(batch, 100, 90, channels)}, "c")
+    assert done.kernels == ["onednn.Chain"]
+
+
 def test_a_swish_is_one_pass() -> None:
     made = [placeholder("x"), node("s", "Sigmoid", "x"), node("y", "Mul", "x", "s")]
     assert compare(made, {"x": numbers(1, 40, 40, 16)}, "y").kernels == ["onednn.Chain"]

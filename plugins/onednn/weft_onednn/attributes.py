@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from .declarations import ffi
 from .library import library
-from .memory import Layout
+from .memory import Layout, Operand
 
 ARGUMENTS, SECOND = 32768, 2  # operands of step i are numbered from (i + 1) * ARGUMENTS
 
@@ -21,11 +21,11 @@ class Eltwise(NamedTuple):
 
 
 class Binary(NamedTuple):
-    """x becomes function(x, operand): a place among the kernel's inputs, whose layout may broadcast."""
+    """x becomes function(x, operand), whose layout may broadcast."""
 
     algorithm: int
     layout: Layout
-    operand: int
+    operand: Operand
 
 
 PostOp = Eltwise | Binary
@@ -51,7 +51,7 @@ def attributes(post_ops: Sequence[PostOp] = ()) -> Any:
     return made
 
 
-def operands(post_ops: Sequence[PostOp]) -> Mapping[int, tuple[Layout, int]]:
+def operands(post_ops: Sequence[PostOp]) -> Mapping[int, tuple[Layout, Operand]]:
     """What the steps read beside the result, by the numbers that a primitive knows them by."""
     return {(i + 1) * ARGUMENTS | SECOND: (step.layout, step.operand)
             for i, step in enumerate(post_ops) if isinstance(step, Binary)}

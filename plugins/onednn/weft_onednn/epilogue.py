@@ -15,7 +15,7 @@ from weft.api import Bind, FusedOp, errors
 
 from .attributes import Binary, PostOp
 from .functions import BINARY, COMMUTING, UNARY, linear, swish
-from .memory import Array, Layout, dense
+from .memory import Array, Layout, Operand
 
 NORMALISATIONS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 CHAINED = (*UNARY, *BINARY, "BiasAdd")
@@ -32,7 +32,7 @@ class Epilogue:
     steps: list[PostOp] = field(default_factory=list)
 
 
-Lay = Callable[[Sequence[int]], Layout]  # how an operand of this shape lies
+Lay = Callable[[int], tuple[Layout, Operand]]  # of the number of an input: how it lies as an operand, and which it is
 
 
 def epilogue(b: Bind, head: FusedOp, rest: Sequence[FusedOp], lay: Lay) -> Epilogue:
@@ -44,9 +44,19 @@ def epilogue(b: Bind, head: FusedOp, rest: Sequence[FusedOp], lay: Lay) -> Epilo
     return following.made
 
 
-def steps_after(b: Bind, first: FusedOp, rest: Sequence[FusedOp]) -> list[PostOp]:
+def broadcast(b: Bind, rank: int, layout: Callable[[Sequence[int]], Layout]) -> Lay:
+    """Every input by itself, with lengths of 1 before its own."""
+
+    def lay(place: int) -> tuple[Layout, Operand]:
+        shape = b.inputs[place].meta.dims
+        return layout((1,) * (rank - len(shape)) + shape), place
+
+    return lay
+
+
+def steps_after(b: Bind, first: FusedOp, rest: Sequence[FusedOp], lay: Lay) -> list[PostOp]:
     """What follows a node that has neither weights nor bias. Raises Unimplemented likewise."""
-    following = _Following(b, first, dense, ())
+    following = _Following(b, first, lay, ())
     following.take_all(rest)
     return following.made.steps
 
@@ -97,9 +107,7 @@ class _Following:
         if turned and op not in COMMUTING:  # y - x is y + -x
             self.made.steps.append(linear(-1.0, 0.0))
             op = "AddV2"
-        shape = self._b.inputs[operand].meta.dims
-        layout = self._lay((1,) * (self._rank - len(shape)) + shape)
-        self.made.steps.append(Binary(BINARY[op], layout, operand))
+        self.made.steps.append(Binary(BINARY[op], *self._lay(operand)))
 
     def _normalisation(self, each: FusedOp) -> None:
         vectors = [self._vector(a) for a in each.args[1:]]

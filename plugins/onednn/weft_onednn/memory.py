@@ -15,6 +15,7 @@ from weft.api import PlainAllocator
 from .library import library
 
 Array = np.ndarray[Any, Any]
+Operand = int | Array  # a place among the inputs and outputs of a kernel, or a constant
 ANY = "any"
 PLAIN = PlainAllocator()
 

@@ -15,9 +15,8 @@ from weft.api import errors
 
 from .attributes import attributes
 from .library import library
-from .memory import Array, Layout, aligned
+from .memory import Array, Layout, Operand, aligned
 
-Operand = int | Array  # a place among the inputs and outputs of a kernel, or a constant
 SOURCE, SECOND_SOURCE, RESULT, WEIGHTS, BIAS, SCRATCH = 1, 2, 17, 33, 41, 80  # the numbers of operands
 MEAN, VARIANCE, SCALE, SHIFT = 49, 50, 51, 52
 

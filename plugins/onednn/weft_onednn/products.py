@@ -11,8 +11,8 @@ from weft.api import Bind, FusedOp
 from .attributes import attributes, number, operands
 from .epilogue import Epilogue
 from .library import library
-from .memory import ANY, Array, Layout, row_major
-from .primitives import BIAS, RESULT, SOURCE, WEIGHTS, Operand, Primitive, described, packed, wanted
+from .memory import ANY, Array, Layout, Operand, row_major
+from .primitives import BIAS, RESULT, SOURCE, WEIGHTS, Primitive, described, packed, wanted
 
 
 class Weights(NamedTuple):

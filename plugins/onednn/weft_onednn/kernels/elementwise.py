@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from weft.api import Attachable, Bind, FusedOp, Kernels, errors
+from math import prod
+
+import numpy as np
+from weft.api import Attachable, Bind, FusedOp, Kernels, ValueInfo, errors
 
 from ..attributes import attributes, number, operands
-from ..epilogue import CHAINED, SWISH, steps_after, with_swish
+from ..epilogue import CHAINED, SWISH, Lay, broadcast, steps_after, with_swish
 from ..functions import BINARY, UNARY, swish
 from ..library import library
-from ..memory import Layout, dense
+from ..memory import Layout, Operand, dense, row_major
 from ..primitives import RESULT, SECOND_SOURCE, SOURCE, Primitive, described
 from .binding import LEFT, declining, has_elements, left_to_numpy, node_of
 
 INFERENCE = number("dnnl_forward_inference")
 LEAST = 1 << 13  # elements from which NumPy's calls are not cheaper
+FEW = 16  # channels, less than the library's code has side by side
 IN_PASSES = ("Elu", "Sigmoid", "Softplus")  # of which NumPy's kernels take more than one
 ARITHMETIC = ("AddV2", "Mul", "Sub")  # not Maximum and Minimum, which make a number of NaN here
 
@@ -57,23 +61,46 @@ def _of_one(b: Bind, node: FusedOp) -> Primitive:
 
 
 def _of_two(b: Bind, node: FusedOp, rest: list[FusedOp]) -> Primitive:
-    steps = steps_after(b, node, rest)
     shape = node.outputs[0].dims
+    lay = _in_rows(b, shape) if _is_of_few_channels(b, shape) else broadcast(b, len(shape), dense)
+    steps = steps_after(b, node, rest, lay)
     places = list(node.args)
     if b.inputs[places[0]].meta.dims != shape and node.op != "Sub":
         places.reverse()
     if b.inputs[places[0]].meta.dims != shape:
         raise errors.Unimplemented("the first operand broadcasts")
-    left, right = (_broadcast(b, place, len(shape)) for place in places)
+    (left, first), (right, second) = map(lay, places)
     description = described(library().c.dnnl_binary_primitive_desc_create, BINARY[node.op], left.descriptor,
                             right.descriptor, left.descriptor, attributes(steps))
-    return Primitive(description, {SOURCE: (left, places[0]), SECOND_SOURCE: (right, places[1]),
+    return Primitive(description, {SOURCE: (left, first), SECOND_SOURCE: (right, second),
                                    RESULT: (left, len(b.inputs)), **operands(steps)})
 
 
-def _broadcast(b: Bind, place: int, rank: int) -> Layout:
-    shape = b.inputs[place].meta.dims
-    return dense((1,) * (rank - len(shape)) + shape)
+def _is_of_few_channels(b: Bind, shape: tuple[int, ...]) -> bool:
+    """Whether all operands are of this shape, or known before the run with one number per channel or one for all, and
+    the channels are too few for the library to be quick."""
+    def fits(info: ValueInfo) -> bool:
+        dims = info.meta.dims
+        return dims == shape or (info.value is not None and (info.size == 1 or info.size == dims[-1] == shape[-1]))
+
+    return len(shape) > 1 and shape[-1] < FEW and all(map(fits, b.inputs))
+
+
+def _in_rows(b: Bind, shape: tuple[int, ...]) -> Lay:
+    """All channels of a row of places side by side; what is known of one place is repeated."""
+    *_, places, channels = shape
+    rows = prod(shape[:-2])
+
+    def lay(place: int) -> tuple[Layout, Operand]:
+        info = b.inputs[place]
+        if info.meta.dims == shape:
+            return row_major((rows, places * channels)), place
+        assert info.value is not None
+        row = np.empty((places, channels), np.float32)
+        row[:] = info.value.reshape(-1)
+        return row_major((1, places * channels)), row
+
+    return lay
 
 
 def register(kernels: Kernels) -> None:

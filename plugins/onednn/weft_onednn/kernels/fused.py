@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from weft.api import Attachable, Bind, FusedOp, Kernels, errors
 
-from ..epilogue import OPS, epilogue
+from ..epilogue import OPS, broadcast, epilogue
 from ..memory import dense, row_major
 from .binding import Head, declining, left_to_numpy
 from .convolution import conv2d, depthwise_conv2d
@@ -33,7 +33,8 @@ def product(b: Bind) -> Attachable:
     rest = [each for each in b.fused if each is not head and each is not lead]
     if lead is not None and lead.op == GATE:
         return gated(b, lead, head, rest)
-    after = epilogue(b, head, rest, dense if head.op in IMAGES else row_major)
+    lay = broadcast(b, len(head.outputs[0].dims), dense if head.op in IMAGES else row_major)
+    after = epilogue(b, head, rest, lay)
     return HEADS[head.op](b, head if lead is None else _padded(b, lead, head), after)
 
 

@@ -6,8 +6,8 @@ from weft.api import Bind, Kernels, errors
 
 from ..attributes import attributes
 from ..library import library
-from ..memory import Layout, row_major
-from ..primitives import RESULT, Operand, Primitive, described
+from ..memory import Layout, Operand, row_major
+from ..primitives import RESULT, Primitive, described
 from .binding import declining, has_elements
 
 FIRST_OF_MANY = 1024  # operands of a primitive that takes any number are counted from here

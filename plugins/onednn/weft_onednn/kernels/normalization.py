@@ -11,8 +11,8 @@ from weft.api import Attachable, Bind, Kernels, errors
 from ..attributes import attributes, number
 from ..epilogue import NORMALISATIONS
 from ..library import library
-from ..memory import Array, Layout, dense
-from ..primitives import MEAN, RESULT, SCALE, SHIFT, SOURCE, VARIANCE, Operand, Primitive, described
+from ..memory import Array, Layout, Operand, dense
+from ..primitives import MEAN, RESULT, SCALE, SHIFT, SOURCE, VARIANCE, Primitive, described
 from .binding import declining, has_elements
 
 INFERENCE = number("dnnl_forward_inference")
