@@ -35,7 +35,9 @@ class Declined:
 
 
 class Attachable(Protocol):
-    """A bound kernel that wants its buffers once per frame instead of with every call."""
+    """A bound kernel that wants its buffers once per frame instead of with every call. It may have `inplace`, for this
+    node, as kernels declare it for all: outputs that may be written over inputs. Then `attach` has to look whether the
+    buffers are the same; `run` gets different ones."""
 
     def run(self, *inputs_then_outputs: Any) -> Any: ...
 

@@ -11,6 +11,8 @@ from build import const, graph, node, placeholder
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from onednn_pair import ALONE, NORM, STATISTICS, compare, conv, numbers, statistics, windows
+from weft.graph import Node
+from weft_onednn import primitives
 
 FAST = settings(max_examples=40, deadline=None)
 small = st.integers(1, 4)
@@ -169,6 +171,37 @@ def test_padding_goes_into_the_convolution(op: str) -> None:
     assert compare(made, {"x": numbers(1, 8, 8, 8)}, "z", close=1e-5).kernels == ["cpu.Pad", "onednn.Product"]
     made[5] = node("z", "AddV2", "p", "y")
     assert "cpu.Pad" in compare(made, {"x": numbers(1, 8, 8, 8)}, "z", close=1e-5).kernels
+
+
+def block(name: str, x: str, added: str) -> list[Node]:
+    return [conv(f"{name}c", x, "w"), node(f"{name}b", "AddV2", f"{name}c", "v"),
+            node(f"{name}a", "AddV2", added, f"{name}b"), node(name, "Relu", f"{name}a")]
+
+
+@pytest.mark.parametrize(("sources", "is_over"), [
+    (["mn"], [True]),  # n is needed by nobody else
+    (["nn"], []),  # n is what is convolved, too
+    (["mn", "yn"], [False, True]),  # n is needed again
+])
+def test_a_sum_is_written_over_what_is_added_where_that_is_needed_no_more(
+    sources: list[str], is_over: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[bool] = []
+    attach = primitives.Accumulating.attach
+
+    def watched(self: primitives.Accumulating, inputs: Any, outputs: Any) -> Any:
+        found.append(any(np.shares_memory(outputs[0], each) for each in inputs))
+        return attach(self, inputs, outputs)
+
+    monkeypatch.setattr(primitives.Accumulating, "attach", watched)
+    made = [placeholder("x"), const("w", numbers(3, 3, 8, 8)), const("v", numbers(8)), conv("nc", "x", "w"),
+            node("n", "Relu", "nc"), conv("mc", "n", "w"), node("m", "Relu", "mc")]
+    for name, (x, added) in zip("yz", sources, strict=False):
+        made += block(name, x, added)
+    last = made[-1].name
+    made += [conv("oc", last, "w"), node("o", "Relu", "oc")]  # so that no result is the user's
+    compare(made, {"x": numbers(1, 9, 9, 8)}, "o", close=1e-5)
+    assert (found[: len(is_over)], bool(found)) == (is_over, bool(is_over))
 
 
 def test_batch_normalisation_goes_into_the_weights() -> None:

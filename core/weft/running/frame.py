@@ -191,8 +191,8 @@ class FrameLayout:
             if bound.plannable:
                 writes = tuple((r, self._metas[r].nbytes) for r in bound.call.results
                                if r not in lent and self._has_size(r))
-            over = bound.kernel.inplace.items() if bound.kernel is not None else ()
-            shared = tuple((bound.call.results[o], reads[i]) for o, i in over if self._same_layout(bound, o, i))
+            over = {} if bound.kernel is None else {**bound.kernel.inplace, **getattr(bound.bound, "inplace", {})}
+            shared = tuple((bound.call.results[o], reads[i]) for o, i in over.items() if self._same_layout(bound, o, i))
             uses.append(Use(reads, writes, bound.memory, shared))
         return uses
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .declarations import ffi
@@ -28,7 +28,11 @@ class Binary(NamedTuple):
     operand: Operand
 
 
-PostOp = Eltwise | Binary
+class Sum(NamedTuple):
+    """x becomes x + what there is where the result is written."""
+
+
+PostOp = Eltwise | Binary | Sum
 
 
 def number(name: str) -> int:
@@ -43,6 +47,8 @@ def attributes(post_ops: Sequence[PostOp] = ()) -> Any:
     for step in post_ops:
         if isinstance(step, Eltwise):
             check(c.dnnl_post_ops_append_eltwise(steps, *step), "step")
+        elif isinstance(step, Sum):
+            check(c.dnnl_post_ops_append_sum(steps, 1.0, 0, c.dnnl_data_type_undef), "step")
         else:
             check(c.dnnl_post_ops_append_binary(steps, step.algorithm, step.layout.descriptor), "step")
     made = make("primitive_attr", c.dnnl_primitive_attr_create)
@@ -51,7 +57,7 @@ def attributes(post_ops: Sequence[PostOp] = ()) -> Any:
     return made
 
 
-def operands(post_ops: Sequence[PostOp]) -> Mapping[int, tuple[Layout, Operand]]:
+def operands(post_ops: Sequence[PostOp]) -> dict[int, tuple[Layout, Operand]]:
     """What the steps read beside the result, by the numbers that a primitive knows them by."""
     return {(i + 1) * ARGUMENTS | SECOND: (step.layout, step.operand)
             for i, step in enumerate(post_ops) if isinstance(step, Binary)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from weft.api import errors
@@ -57,6 +58,22 @@ class Primitive:
         self._idle.append(arguments)
         if status:
             library().check(status, "call")
+
+
+class Accumulating:
+    """A product whose result may be written over the input at `place`, which it adds: `over` does it like that, `apart`
+    into other memory. Each is made when it is first needed."""
+
+    def __init__(self, apart: Callable[[], Primitive], over: Callable[[], Primitive], place: int) -> None:
+        self.inplace = {0: place}
+        self._apart, self._over, self._place = cache(apart), cache(over), place
+
+    def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
+        is_over = inputs[self._place].ctypes.data == outputs[0].ctypes.data
+        return (self._over() if is_over else self._apart()).attach(inputs, outputs)
+
+    def run(self, *arrays: Array) -> None:
+        self._apart().run(*arrays)
 
 
 class Arguments:

@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from weft.api import Bind, FusedOp
+from weft.api import Attachable, Bind, FusedOp
 
-from .attributes import attributes, number, operands
+from .attributes import Binary, PostOp, Sum, attributes, number, operands
 from .epilogue import Epilogue
+from .functions import BINARY
 from .library import library
 from .memory import ANY, Array, Layout, Operand, row_major
-from .primitives import BIAS, RESULT, SOURCE, WEIGHTS, Primitive, described, packed, wanted
+from .primitives import BIAS, RESULT, SOURCE, WEIGHTS, Accumulating, Primitive, described, packed, wanted
 
 
 class Weights(NamedTuple):
@@ -31,15 +32,18 @@ Describe = Callable[[Any, Any, Any], Sequence[Any]]  # of the descriptors of wei
 def product(
     b: Bind, node: FusedOp, after: Epilogue, weights: Weights, source: Layout, result: Layout,
     create: Callable[..., int], arguments: Describe,
-) -> Primitive:
+) -> Attachable:
     """The primitive of the node and of what comes after it. Weights that are known are laid as it wants them, once for
     all links that want it alike."""
     given, value = Layout.of(weights.dims, weights.strides), b.inputs[node.args[1]].value
     bias = None if after.bias is None else row_major(weights.bias)
-    description = described(create, *arguments(
-        given.descriptor if value is None else Layout.of(weights.dims, ANY).descriptor,
-        library().ffi.NULL if bias is None else bias.descriptor, attributes(after.steps)))
-    chosen = wanted(description, number("dnnl_query_weights_md"))
+
+    def description(weights: Layout, steps: Sequence[PostOp]) -> Any:
+        bias_descriptor = library().ffi.NULL if bias is None else bias.descriptor
+        return described(create, *arguments(weights.descriptor, bias_descriptor, attributes(steps)))
+
+    apart = description(given if value is None else Layout.of(weights.dims, ANY), after.steps)
+    chosen = wanted(apart, number("dnnl_query_weights_md"))
 
     def pack() -> Array:
         scaled = value if after.scale is None else value * after.scale.reshape(weights.channels)
@@ -48,8 +52,27 @@ def product(
     key = f"onednn {library().version}/{node.op}{'' if after.scale is None else ' scaled'}/{chosen.name}"
     all_operands: dict[int, tuple[Layout, Operand]] = {
         SOURCE: (source, node.args[0]), RESULT: (result, len(b.inputs)),
-        WEIGHTS: (chosen, node.args[1] if value is None else b.prepared(key, pack)), **operands(after.steps),
+        WEIGHTS: (chosen, node.args[1] if value is None else b.prepared(key, pack)),
     }
     if bias is not None and after.bias is not None:
         all_operands[BIAS] = bias, after.bias.astype(np.float32)
-    return Primitive(description, all_operands)
+    added = _added(b, node, after, result)
+    if added is None:
+        return Primitive(apart, all_operands | operands(after.steps))
+    number_of_step, place = added
+    steps = [*after.steps[:number_of_step], Sum(), *after.steps[number_of_step + 1 :]]
+    over = description(chosen, steps)
+    return Accumulating(lambda: Primitive(apart, all_operands | operands(after.steps)),
+                        lambda: Primitive(over, all_operands | operands(steps)), place)
+
+
+def _added(b: Bind, node: FusedOp, after: Epilogue, result: Layout) -> tuple[int, int] | None:
+    """The number of the step that adds an input of the result's shape, which is needed for nothing else here, and the
+    input's place."""
+    uses = [*node.args, *(step.operand for step in after.steps if isinstance(step, Binary))]
+    for i, step in enumerate(after.steps):
+        if isinstance(step, Binary) and step.algorithm == BINARY["AddV2"] and isinstance(step.operand, int):
+            meta = b.inputs[step.operand].meta
+            if step.layout.name == result.name and meta == b.outputs[0] and uses.count(step.operand) == 1:
+                return i, step.operand
+    return None

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from weft.api import Bind, FusedOp, Kernels, errors, geometry
+from weft.api import Attachable, Bind, FusedOp, Kernels, errors, geometry
 
 from ..attributes import number
 from ..epilogue import Epilogue
 from ..library import library
 from ..memory import dense, rows
-from ..primitives import Primitive
 from ..products import Weights, product
 from .binding import alone, has_elements
 
 INFERENCE, DIRECT = number("dnnl_forward_inference"), number("dnnl_convolution_direct")
 
 
-def conv2d(b: Bind, node: FusedOp, after: Epilogue) -> Primitive:
+def conv2d(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
     """Filter HWIO; the images' channels may be several groups of the filter's."""
     images, (height, width, depth, filters) = (b.inputs[a].meta.dims for a in node.args)
     groups = images[3] // max(depth, 1)
@@ -26,7 +25,7 @@ def conv2d(b: Bind, node: FusedOp, after: Epilogue) -> Primitive:
     return _convolution(b, node, after, Weights(dims, strides, (filters,), (filters,)))
 
 
-def depthwise_conv2d(b: Bind, node: FusedOp, after: Epilogue) -> Primitive:
+def depthwise_conv2d(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
     """Filter HWCM: each channel has M filters of its own."""
     if node.attrs["strides"][1] != node.attrs["strides"][2] or max(node.attrs["dilations"]) > 1:
         raise errors.Unimplemented("TensorFlow's kernel takes no dilations, and equal strides")
@@ -36,7 +35,7 @@ def depthwise_conv2d(b: Bind, node: FusedOp, after: Epilogue) -> Primitive:
     return _convolution(b, node, after, Weights(dims, strides, (channels, multiplier), (channels * multiplier,)))
 
 
-def _convolution(b: Bind, node: FusedOp, after: Epilogue, weights: Weights) -> Primitive:
+def _convolution(b: Bind, node: FusedOp, after: Epilogue, weights: Weights) -> Attachable:
     attrs, (images, filters) = node.attrs, (b.inputs[a] for a in node.args)
     if attrs["data_format"] != "NHWC":
         raise errors.Unimplemented("images with their channels first")

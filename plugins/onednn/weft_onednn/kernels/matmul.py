@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
-from weft.api import Bind, FusedOp, Kernels, errors
+from weft.api import Attachable, Bind, FusedOp, Kernels, errors
 
 from ..epilogue import Epilogue
 from ..library import library
 from ..memory import Layout, row_major, rows
-from ..primitives import Primitive
 from ..products import Weights, product
 from .binding import alone, has_elements
 
@@ -17,15 +16,15 @@ LEAST = 1 << 16  # multiplications from which NumPy's call is not cheaper
 Matrices = tuple[list[int], list[int]]  # dimensions and strides
 
 
-def matmul(b: Bind, node: FusedOp, after: Epilogue) -> Primitive:
+def matmul(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
     return _product(b, node, after, (node.attrs["transpose_a"], node.attrs["transpose_b"]))
 
 
-def batch_matmul(b: Bind, node: FusedOp, after: Epilogue) -> Primitive:
+def batch_matmul(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
     return _product(b, node, after, (node.attrs["adj_x"], node.attrs["adj_y"]))
 
 
-def _product(b: Bind, node: FusedOp, after: Epilogue, turned: tuple[bool, bool]) -> Primitive:
+def _product(b: Bind, node: FusedOp, after: Epilogue, turned: tuple[bool, bool]) -> Attachable:
     output = node.outputs[0].dims
     shapes = [b.inputs[a].meta.dims for a in node.args]
     left, right = (_matrices(shape, len(output), turn) for shape, turn in zip(shapes, turned, strict=True))
