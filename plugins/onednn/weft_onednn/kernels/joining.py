@@ -11,7 +11,7 @@ from ..primitives import RESULT, Primitive, described
 from .binding import declining, has_elements
 
 FIRST_OF_MANY = 1024  # operands of a primitive that takes any number are counted from here
-LEAST = 1 << 18  # elements from which NumPy's call is not cheaper
+LEAST = 3 << 16  # elements from which NumPy's call is not cheaper
 
 
 def concat(b: Bind) -> Primitive:
