@@ -1,0 +1,101 @@
+"""Gates: convolutions of single pixels of images that are multiplied by a number for each image and channel, as
+squeeze-and-excitation does (Hu et al., 2018).
+
+The filters are multiplied instead, anew with every run, since they are fewer: y = (x * g) W is x (diag(g) W).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from weft.api import Bind, FusedOp, errors
+
+from ..attributes import attributes, operands
+from ..epilogue import broadcast, epilogue
+from ..library import library
+from ..memory import PLAIN, Array, Layout, Operand, row_major
+from ..primitives import BIAS, RESULT, SOURCE, WEIGHTS, Primitive, described
+from .binding import has_elements
+
+FEWER = 8  # pixels for each filter from which less is multiplied, packing of the filters counted in
+
+
+class Gated:
+    """`product` of images and filters that are made with every run: from `filters` [C, F] and the array at `place`."""
+
+    def __init__(self, product: Primitive, filters: Array, place: int, shape: tuple[int, int, int]) -> None:
+        self._product = product
+        self._filters, self._place, self._shape = filters, place, shape
+
+    def run(self, *arrays: Array) -> None:
+        made = np.empty(self._shape, np.float32)
+        self._multiply(arrays[self._place], made)
+        self._product.run(*arrays, made)
+
+    def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
+        made: Array = np.ndarray(self._shape, np.float32, PLAIN.allocate(self._filters.nbytes * self._shape[0]))
+        call, multiply, factors = self._product.attach(inputs, (*outputs, made)), self._multiply, inputs[self._place]
+
+        def run() -> None:
+            multiply(factors, made)
+            call()
+
+        return run
+
+    def _multiply(self, factors: Array, made: Array) -> None:
+        np.multiply(self._filters, factors.reshape(*made.shape[:2], 1), made)
+
+
+def gated(b: Bind, gate: FusedOp, head: FusedOp, rest: Sequence[FusedOp]) -> Gated:
+    """The convolution of what the gate gives, and what comes after it. Raises Unimplemented where the filters are not
+    fewer, or the convolution is no product of matrices."""
+    images, factors = sorted(gate.args, key=lambda a: b.inputs[a].size, reverse=True)
+    batch, height, width, channels = _image_dims(b, images)
+    if b.inputs[factors].meta.dims != (batch, 1, 1, channels) or images == factors:
+        raise errors.Unimplemented("a factor that is not one for each image and channel")
+    filters = _filters(b, head, channels)
+    has_elements(b.inputs[images].meta.dims, filters.shape)
+    count = filters.shape[1]
+    if height * width < FEWER * count:
+        raise errors.Unimplemented("there are fewer pixels to multiply than filters")
+
+    def pixels(shape: Sequence[int]) -> Layout:
+        first, down, right, last = shape
+        if (down, right) not in ((1, 1), (height, width)):
+            raise errors.Unimplemented("an operand with a number for each row or column")
+        return row_major((first, down * right, last))
+
+    after = epilogue(b, head, rest, broadcast(b, 4, pixels))
+    source, result = pixels((batch, height, width, channels)), pixels((batch, height, width, count))
+    weights, bias = row_major((batch, channels, count)), row_major((1, 1, count))
+    description = described(
+        library().c.dnnl_matmul_primitive_desc_create, source.descriptor, weights.descriptor,
+        library().ffi.NULL if after.bias is None else bias.descriptor, result.descriptor, attributes(after.steps))
+    places: dict[int, tuple[Layout, Operand]] = {
+        SOURCE: (source, images), RESULT: (result, len(b.inputs)), WEIGHTS: (weights, len(b.inputs) + 1),
+        **operands(after.steps)}
+    if after.bias is not None:
+        places[BIAS] = bias, after.bias.astype(np.float32)
+    scaled = filters if after.scale is None else (filters * after.scale).astype(np.float32)
+    return Gated(Primitive(description, places), scaled, factors, (batch, channels, count))
+
+
+def _image_dims(b: Bind, images: int) -> tuple[int, ...]:
+    dims = b.inputs[images].meta.dims
+    if len(dims) != 4:
+        raise errors.Unimplemented("a factor of what is no image")
+    return dims
+
+
+def _filters(b: Bind, head: FusedOp, channels: int) -> Array:
+    """[C, F]. Raises Unimplemented."""
+    value: Any = b.inputs[head.args[1]].value
+    attrs = head.attrs
+    if head.op != "Conv2D" or value is None or value.shape[:3] != (1, 1, channels):
+        raise errors.Unimplemented("a gate before something else than a convolution of single pixels, which is known")
+    if attrs["data_format"] != "NHWC" or set(attrs["strides"]) != {1} or any(attrs["explicit_paddings"]):
+        raise errors.Unimplemented("a gate before a convolution that pads or steps over pixels")
+    filters: Array = value[0, 0]
+    return filters
