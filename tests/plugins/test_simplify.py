@@ -19,7 +19,7 @@ from weft.errors import InvalidArgument
 from weft.graph import Node, TensorValue
 from weft.tensor_proto import put_shape
 
-PASSES = ("constants", "identities", "pads", "batch-norm", "scales")
+PASSES = ("constants", "identities", "pads", "batch-norm", "scales", "strides")
 INT = dtypes.int32
 BATCH_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 
@@ -508,6 +508,77 @@ def test_one_factor_for_all_images_suits_groups_and_shapes_that_are_not_known():
 # all of them
 
 
+# strides
+
+
+def residual(ends=2, stride=2, taps=1, last="Relu", size=9):
+    """Two convolutions whose sum with the images is read by convolutions that step over some of it."""
+    nodes = [placeholder("x", (2, size, size, 3)), const("wa", numbers(3, 3, 3, 4)), const("wb", numbers(1, 1, 4, 3)),
+             node("in", "Relu6", "x"), conv("a", "in", "wa", padding="SAME"), *bias("ab", "a", numbers(4)),
+             node("ar", "Relu", "ab"), conv("b", "ar", "wb"), *bias("bb", "b", numbers(3)),
+             node("sum", "AddV2", "bb", "in"), node("r", last, "sum"), const("we", numbers(taps, taps, 3, 5))]
+    nodes += [conv(f"e{i}", "r", "we", stride=stride) for i in range(ends)]
+    return [*nodes, node("y", "AddN", *(f"e{i}" for i in range(ends)), N=ends)]
+
+
+@pytest.mark.parametrize("size", [8, 9])
+@pytest.mark.parametrize("ends", [1, 2])
+@pytest.mark.parametrize("stride", [2, 3])
+def test_what_is_stepped_over_is_not_computed(size, ends, stride):
+    found = compared(residual(ends, stride, size=size), "strides")
+    assert {name: found[name].attrs["strides"] for name in ("a", "b", "e0")} == {
+        "a": (1, stride, stride, 1), "b": (1, 1, 1, 1), "e0": (1, 1, 1, 1)}
+    assert ops(found)["AvgPool"] == 1  # of `in`, which the first convolution needs whole
+
+
+@pytest.mark.parametrize("change", [
+    {"taps": 2}, {"stride": 1}, {"last": "Softmax"},
+])
+def test_images_that_are_needed_whole_stay(change):
+    found = compared(residual(**change), "strides")
+    assert "AvgPool" not in ops(found)
+    assert found["a"].attrs["strides"] == (1, 1, 1, 1)
+
+
+@pytest.mark.parametrize("others", [
+    [node("other", "Neg", "r")], [conv("other", "r", "we", stride=3)], [conv("other", "r", "we")],
+])
+def test_images_that_somebody_else_reads_otherwise_stay(others):
+    found = compared(residual() + others, "strides", fetches=("y", "other"))
+    assert found["a"].attrs["strides"] == (1, 1, 1, 1)
+
+
+def test_images_that_are_fetched_stay():
+    found = compared(residual(), "strides", fetches=("y", "r"))
+    assert found["a"].attrs["strides"] == (1, 1, 1, 1)
+
+
+@pytest.mark.parametrize(("padding", "taps", "dilation", "op"), [
+    ("VALID", (3, 3), 1, "Conv2D"), ("SAME", (2, 3), 1, "Conv2D"), ("SAME", (3, 2), 2, "Conv2D"),
+    ("SAME", (2, 2), 1, "DepthwiseConv2dNative"), ("EXPLICIT", (3, 3), 1, "Conv2D"),
+])
+def test_a_convolution_gets_the_strides_and_keeps_its_windows(padding, taps, dilation, op):
+    explicit = {"explicit_paddings": [0, 0, 1, 2, 0, 1, 0, 0]} if padding == "EXPLICIT" else {}
+    nodes = [placeholder("x", (1, 11, 10, 3)), const("w", numbers(*taps, 3, 2)),
+             conv("a", "x", "w", op, padding=padding, dilations=[1, dilation, dilation, 1], **explicit),
+             node("r", "Relu", "a"), const("v", numbers(1, 1, 2 if op == "Conv2D" else 6, 4)),
+             conv("y", "r", "v", stride=2)]
+    assert compared(nodes, "strides")["a"].attrs["strides"] == (1, 2, 2, 1)
+
+
+def test_strides_that_follow_each_other_are_multiplied():
+    nodes = [placeholder("x", (1, 13, 13, 2)), const("w", numbers(3, 3, 2, 2)), const("v", numbers(1, 1, 2, 2)),
+             conv("a", "x", "w", stride=2), conv("b", "a", "v", stride=2), conv("y", "b", "v", stride=2)]
+    found = compared(nodes, "strides")
+    assert [found[name].attrs["strides"][1] for name in ("a", "b", "y")] == [8, 1, 1]
+
+
+def test_a_convolution_whose_padding_goes_with_its_strides_stays():
+    nodes = [placeholder("x", (1, 13, 13, 2)), const("w", numbers(3, 3, 2, 2)), const("v", numbers(1, 1, 2, 2)),
+             conv("a", "x", "w", stride=2, padding="SAME"), conv("y", "a", "v", stride=2)]
+    assert compared(nodes, "strides")["a"].attrs["strides"] == (1, 2, 2, 1)
+
+
 def keras_block(x, name, channels, filters):
     """A convolution and its batch normalisation as Keras 3 writes them."""
     values = {p: np.abs(numbers(filters, seed=i)) + 0.5 for i, p in enumerate(("variance", "mean", "gamma", "beta"))}
@@ -574,7 +645,7 @@ def test_errors_name_nodes_that_the_graph_has():
 def test_a_graph_that_cannot_be_simplified_stays_the_same_object():
     nodes = [placeholder("x", (2,)), node("y", "Neg", "x")]
     (_, before), *rest = session(nodes, *PASSES).optimized(["y"], ["x"])
-    assert [name for name, _ in rest] == ["constants", "identities", "batch-norm", "pads", "scales"]
+    assert [name for name, _ in rest] == ["constants", "identities", "batch-norm", "pads", "scales", "strides"]
     assert all(found is before for _, found in rest)
 
 
@@ -634,6 +705,15 @@ class Drawn:
         shape = (1, *sides, channels) if self.data_format == "NHWC" else (1, channels, *sides)
         self.add(op, self.last, weights, shape=shape, strides=[1] * 4, padding=padding, data_format=self.data_format)
 
+    def pixels(self):
+        """A convolution of single pixels that goes two of them at a time, where there are any to step over."""
+        high, wide = (self.shape[i] for i in range(4) if i not in (0, self.axis))
+        many, step = self.draw(st.integers(1, 3)), [1, 2, 2, 1] if self.data_format == "NHWC" else [1, 1, 2, 2]
+        sides = (high + 1) // 2, (wide + 1) // 2
+        shape = (1, *sides, many) if self.data_format == "NHWC" else (1, many, *sides)
+        self.add("Conv2D", self.last, self.constant(1, 1, self.channels, many), shape=shape, strides=step,
+                 padding=self.draw(st.sampled_from(["VALID", "SAME"])), data_format=self.data_format)
+
     def bias(self):
         self.add("BiasAdd", self.last, self.constant(self.channels), data_format=self.data_format)
 
@@ -674,7 +754,8 @@ class Drawn:
                 self.add(op, self.last, self.nodes[-1].name, **{"Tshape" if op == "Reshape" else "Tperm": INT})
 
 
-BLOCKS = (Drawn.layer, Drawn.layer, Drawn.bias, Drawn.norm, Drawn.scaling, Drawn.scaling, Drawn.pad, Drawn.same)
+BLOCKS = (Drawn.layer, Drawn.layer, Drawn.pixels, Drawn.bias, Drawn.norm, Drawn.scaling, Drawn.scaling, Drawn.pad,
+          Drawn.same)
 TOLERANCE = {"float16": 3e-2, "float32": 2e-5, "float64": 1e-13}
 
 

@@ -1,0 +1,156 @@
+"""Pass `strides`: what convolutions of single pixels step over is not computed.
+
+Such a convolution with strides reads some rows and columns of its images. Where nobody reads the others, the strides go
+to what makes the images: through functions of elements to the convolution before them, which has the strides then, and
+if that is one of single pixels to what is before it in turn. Images that others need whole are thinned out, by an
+AvgPool of one pixel. (ResNet begins each of its stages like that.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from weft.api import Graph, Input, Node, PassContext, dtypes
+
+from .view import View, colocation
+
+CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
+POINTWISE = ("Add", "AddV2", "BiasAdd", "Elu", "Identity", "LeakyRelu", "Maximum", "Minimum", "Mul", "Relu", "Relu6",
+             "Sigmoid", "Softplus", "Sub", "Tanh")
+FLOATS = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
+SPATIAL = slice(1, 3)  # axes of images, channels last
+
+Edits = dict[str, Node]
+
+
+class Strided(NamedTuple):
+    """A convolution of images with channels last. `attrs`: all of them; `taps`: height and width of its filters."""
+
+    attrs: Mapping[str, Any]
+    taps: tuple[int, int]
+
+    @property
+    def strides(self) -> tuple[int, int]:
+        return self.attrs["strides"][1], self.attrs["strides"][2]
+
+    @property
+    def skips(self) -> bool:
+        """Whether it reads single pixels, and not all of them."""
+        return self.taps == (1, 1) and self.strides != (1, 1) and not any(self.attrs["explicit_paddings"])
+
+
+def moved(graph: Graph, context: PassContext) -> Graph:
+    while True:
+        view = View(graph, context)
+        known = {node.name: found for node in graph if node.op in CONVOLUTIONS
+                 if (found := _strided(view, node)) is not None}
+        thinning = _Thinning(view, known)
+        sources = dict.fromkeys(graph[name].inputs[0] for name, found in known.items() if found.skips)
+        if not any(thinning.starts_at(source) for source in sources):
+            return graph
+        graph = view.edited(thinning.edits.values())
+
+
+def _strided(view: View, node: Node) -> Strided | None:
+    entry, filters = view.resolve(node), view.constant(node.inputs[1]) if len(node.inputs) == 2 else None
+    if entry is None or filters is None or filters.shape is None or len(filters.shape) != 4:
+        return None
+    attrs = entry.attrs
+    if attrs["data_format"] != "NHWC" or attrs["T"] not in FLOATS or {attrs["strides"][i] for i in (0, 3)} != {1}:
+        return None
+    return Strided(attrs, (filters.shape[0], filters.shape[1]))
+
+
+class _Thinning:
+    """What becomes of the graph when the strides of the takers of one tensor go to what makes it: `edits`."""
+
+    def __init__(self, view: View, known: Mapping[str, Strided]) -> None:
+        self.edits: Edits = {}
+        self._view = view
+        self._known = known
+
+    def starts_at(self, source: Input) -> bool:
+        """Whether all that take this tensor read the same part of it, and something is gained by making that alone."""
+        takers = [node for node, _ in self._view.takers[source.node]]
+        found = [self._known.get(node.name) for node in takers]
+        if source.index or not all(each is not None and each.skips for each in found):
+            return False
+        strides = {each.strides for each in found if each is not None}
+        names = {node.name for node in takers}
+        if len(strides) != 1 or not self._gains(source, names):
+            return False
+        for node in takers:
+            self.edits[node.name] = node.replace(attrs={"strides": [1, 1, 1, 1]})
+        self._thin(source, strides.pop(), names)
+        return True
+
+    def _gains(self, source: Input, takers: set[str]) -> bool:
+        """Whether a convolution is reached that nobody else needs whole."""
+        node = self._view.graph[source.node]
+        if not self._is_theirs(source, takers):
+            return False
+        if node.op in CONVOLUTIONS:
+            return self._padding(node) is not None
+        whole = self._whole(node)
+        return whole is not None and any(self._gains(each, {node.name}) for each in whole)
+
+    def _is_theirs(self, source: Input, takers: set[str]) -> bool:
+        node = self._view.graph[source.node]
+        return (source.index == 0 and self._view.is_free(node)
+                and all(taker.name in takers for taker, _ in self._view.takers[node.name]))
+
+    def _whole(self, node: Node) -> list[Input] | None:
+        """The inputs of a function of elements that have its rows and columns; None where that is not known."""
+        if node.op not in POINTWISE or self._view.resolve(node) is None:
+            return None
+        if len(node.inputs) == 1 or node.op == "BiasAdd":
+            return list(node.inputs[:1])
+        shapes = [self._view.shape(each) for each in node.inputs]
+        aligned = [(1,) * (4 - len(shape)) + shape for shape in shapes if shape is not None]
+        if len(aligned) != len(shapes) or any(len(shape) != 4 or None in shape[SPATIAL] for shape in aligned):
+            return None
+        sizes = {shape[SPATIAL] for shape in aligned} - {(1, 1)}
+        if len(sizes) != 1:
+            return None
+        return [each for each, shape in zip(node.inputs, aligned, strict=True) if shape[SPATIAL] in sizes]
+
+    def _padding(self, node: Node) -> list[int] | None:
+        """The padding of a convolution as explicit numbers, where they are the same with other strides."""
+        found = self._known.get(node.name)
+        if found is None:
+            return None
+        if found.attrs["padding"] != "SAME":
+            return list(found.attrs["explicit_paddings"])
+        if found.taps != (1, 1) and found.strides != (1, 1):
+            return None
+        dilations = found.attrs["dilations"][SPATIAL]
+        sums = [(taps - 1) * dilation for taps, dilation in zip(found.taps, dilations, strict=True)]
+        return [0, 0, *(part for total in sums for part in (total // 2, total - total // 2)), 0, 0]
+
+    def _thin(self, source: Input, strides: tuple[int, int], takers: set[str]) -> Input:
+        """The tensor with some of its rows and columns only."""
+        node = self._view.graph[source.node]
+        whole = self._whole(node) if self._is_theirs(source, takers) else None
+        if whole is not None:
+            inputs = [self._thin(each, strides, {node.name}) if each in whole else each for each in node.inputs]
+            self.edits[node.name] = node.replace(inputs=inputs)
+            return source
+        paddings = self._padding(node) if self._is_theirs(source, takers) else None
+        if paddings is None:
+            return self._pooled(source, strides)
+        down, right = (a * b for a, b in zip(self._known[node.name].strides, strides, strict=True))
+        attrs: dict[str, Any] = {"strides": [1, down, right, 1]}
+        if any(paddings):
+            attrs |= {"padding": b"EXPLICIT", "explicit_paddings": paddings}
+        self.edits[node.name] = node.replace(attrs=attrs)
+        return source
+
+    def _pooled(self, source: Input, strides: tuple[int, int]) -> Input:
+        node = self._view.graph[source.node]
+        name = self._view.new_name(f"{node.name}/thinned")
+        taker = next(iter(self._known.values()))
+        self.edits[name] = Node(name, "AvgPool", [source], device=node.device, attrs={
+            "T": taker.attrs["T"], "ksize": [1, 1, 1, 1], "strides": [1, *strides, 1], "padding": b"VALID",
+            "data_format": b"NHWC"} | colocation(node))
+        return Input(name)
