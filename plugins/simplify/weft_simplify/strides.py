@@ -107,7 +107,8 @@ class _Thinning:
         if len(node.inputs) == 1 or node.op == "BiasAdd":
             return list(node.inputs[:1])
         shapes = [self._view.shape(each) for each in node.inputs]
-        aligned = [(1,) * (4 - len(shape)) + shape for shape in shapes if shape is not None]
+        aligned: list[tuple[int | None, ...]] = [
+            (*(1,) * (4 - len(shape)), *shape) for shape in shapes if shape is not None]
         if len(aligned) != len(shapes) or any(len(shape) != 4 or None in shape[SPATIAL] for shape in aligned):
             return None
         sizes = {shape[SPATIAL] for shape in aligned} - {(1, 1)}
