@@ -107,14 +107,11 @@ class _Thinning:
         if len(node.inputs) == 1 or node.op == "BiasAdd":
             return list(node.inputs[:1])
         shapes = [self._view.shape(each) for each in node.inputs]
-        aligned: list[tuple[int | None, ...]] = [
-            (*(1,) * (4 - len(shape)), *shape) for shape in shapes if shape is not None]
-        if len(aligned) != len(shapes) or any(len(shape) != 4 or None in shape[SPATIAL] for shape in aligned):
+        sides = [((1,) * (4 - len(shape)) + shape)[SPATIAL] for shape in shapes if shape is not None and len(shape) <= 4]
+        sizes = {*sides} - {(1, 1)}
+        if len(sides) != len(shapes) or len(sizes) != 1 or None in next(iter(sizes)):
             return None
-        sizes = {shape[SPATIAL] for shape in aligned} - {(1, 1)}
-        if len(sizes) != 1:
-            return None
-        return [each for each, shape in zip(node.inputs, aligned, strict=True) if shape[SPATIAL] in sizes]
+        return [each for each, side in zip(node.inputs, sides, strict=True) if side in sizes]
 
     def _padding(self, node: Node) -> list[int] | None:
         """The padding of a convolution as explicit numbers, where they are the same with other strides."""
