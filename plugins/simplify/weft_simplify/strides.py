@@ -107,7 +107,8 @@ class _Thinning:
         if len(node.inputs) == 1 or node.op == "BiasAdd":
             return list(node.inputs[:1])
         shapes = [self._view.shape(each) for each in node.inputs]
-        sides = [((1,) * (4 - len(shape)) + shape)[SPATIAL] for shape in shapes if shape is not None and len(shape) <= 4]
+        sides = [((1,) * (4 - len(shape)) + shape)[SPATIAL]
+                 for shape in shapes if shape is not None and len(shape) <= 4]
         sizes = {*sides} - {(1, 1)}
         if len(sides) != len(shapes) or len(sizes) != 1 or None in next(iter(sizes)):
             return None
