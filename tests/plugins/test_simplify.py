@@ -19,7 +19,7 @@ from weft.errors import InvalidArgument
 from weft.graph import Node, TensorValue
 from weft.tensor_proto import put_shape
 
-PASSES = ("constants", "identities", "pads", "batch-norm", "scales")
+PASSES = ("constants", "identities", "pads", "batch-norm", "scales", "reshapes")
 INT = dtypes.int32
 BATCH_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 
@@ -574,7 +574,7 @@ def test_errors_name_nodes_that_the_graph_has():
 def test_a_graph_that_cannot_be_simplified_stays_the_same_object():
     nodes = [placeholder("x", (2,)), node("y", "Neg", "x")]
     (_, before), *rest = session(nodes, *PASSES).optimized(["y"], ["x"])
-    assert [name for name, _ in rest] == ["constants", "identities", "batch-norm", "pads", "scales"]
+    assert [name for name, _ in rest] == ["constants", "identities", "batch-norm", "pads", "scales", "reshapes"]
     assert all(found is before for _, found in rest)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 from weft.api import errors, geometry
@@ -73,7 +74,7 @@ def _merged(
 ) -> tuple[int, int]:
     """Length and stride of axes that are one. Raises Unimplemented where they do not lie so."""
     own = [label for label in group if lengths[label] > 1]
-    for outer, inner in zip(own, own[1:], strict=False):
+    for outer, inner in pairwise(own):
         if strides[outer] != strides[inner] * lengths[inner]:
             raise errors.Unimplemented("an einsum whose axes do not lie side by side")
     return prod(lengths[label] for label in group), strides[own[-1]] if own else 1
