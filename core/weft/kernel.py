@@ -182,9 +182,9 @@ Find = Callable[[FusedOp, Mapping[int, FusedOp], Sequence[ValueInfo]], Collectio
 @dataclass(frozen=True, slots=True)
 class PatternDef:
     """What one kernel of a pack can do at once where its own function finds it. `find(last, made, known)` is asked for
-    ops in `ends` that this pack's kernels serve: `made` has all ops that it serves, by the values that they make, in order;
-    `known` is what is known of values, by number. It gives those to be done at once, `last` with them, or none. Their
-    shapes may differ. It is left where somebody else needs what goes between them."""
+    ops in `ends` that this pack's kernels serve. `made` has all ops that they serve, by the values that they make, in
+    order; `known` is what is known of values, by number. It gives those to be done at once, `last` with them, or none.
+    Their shapes may differ. They are left as they are where somebody else needs what goes between them."""
 
     kernel: KernelDef  # `op` is the pattern's name
     ends: frozenset[str]

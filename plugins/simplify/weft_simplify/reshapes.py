@@ -82,15 +82,15 @@ def _gives_rows(view: View, first: Node, source: Input, rank: int) -> bool:
 
 def _takes_apart(view: View, last: Node, source: Input, dims: Dims) -> bool:
     """Whether a Reshape to these dims, the source's but for the last, is certain to be that."""
-    if is_sure(view, last):
-        return True
+    wanted = view.array(last.inputs[1])
+    if wanted is not None:
+        return None not in dims or wanted.tolist() == [-1 if n is None else n for n in dims]
     joined = view.graph[last.inputs[1].node]
     if joined.op != "ConcatV2" or len(joined.inputs) != 3:
         return False
-    lengths, columns, _ = joined.inputs
-    known = view.array(columns)
-    return known is not None and known.tolist() == [dims[-1]] and _is_lengths(view, lengths, source,
-                                                                              range(len(dims) - 1))
+    lengths, columns = joined.inputs[0], view.array(joined.inputs[1])
+    leading = range(len(dims) - 1)
+    return columns is not None and columns.tolist() == [dims[-1]] and _is_lengths(view, lengths, source, leading)
 
 
 def _is_product(view: View, number: Input, source: Input, axes: Sequence[int]) -> bool:
