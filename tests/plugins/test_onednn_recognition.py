@@ -141,7 +141,8 @@ def test_of_what_is_not_quite_gelu_the_product_and_its_bias_are_done_at_once(nod
 def test_other_functions_after_a_product(op: str, turned: bool) -> None:
     divided = ["two", "v"] if turned else ["v", "two"]
     last = node("y", op, *(divided if op == "RealDiv" else ["v"]))
-    assert of([*PRODUCT, const("two", 3.0), last], {"x": numbers(60, 70)}, 1e-4)[0] == "onednn.Product"
+    close = 1e-2 if turned else 1e-4  # a quotient by what is nearly nothing
+    assert of([*PRODUCT, const("two", 3.0), last], {"x": numbers(60, 70)}, close)[0] == "onednn.Product"
 
 
 EINSUMS = {

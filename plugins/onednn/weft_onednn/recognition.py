@@ -8,6 +8,7 @@ float64, and compared with the function that they may be.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -44,6 +45,20 @@ class Part(NamedTuple):
 
     source: int
     ops: list[FusedOp]
+
+
+def reaches(last: FusedOp, made: Mapping[int, FusedOp], wanted: str) -> bool:
+    """Whether there is such an op among the nearest before this one: what most ops fail, with little to look at."""
+    queue, seen = deque([last]), 1
+    while queue and seen < 2 * MOST:
+        for number in queue.popleft().args:
+            op = made.get(number)
+            if op is not None and op.op in COMPUTED:
+                if op.op == wanted:
+                    return True
+                queue.append(op)
+                seen += 1
+    return False
 
 
 def parts(last: FusedOp, made: Mapping[int, FusedOp], known: Known) -> Iterator[Part]:

@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from weft.api import Bind, FusedOp, Kernels, errors
+from weft.api import Attachable, Bind, FusedOp, Kernels, errors
 
 from ..contraction import Contraction
 from ..epilogue import Epilogue, Lay, steps_after
 from ..library import library
 from ..memory import Layout, Operand
-from ..primitives import Primitive
 from ..products import Weights, product
 from .binding import declining, has_elements, node_of
 from .matmul import LEAST
 
 
-def einsum(b: Bind) -> Primitive:
+def einsum(b: Bind) -> Attachable:
     return einsum_and(b, node_of(b), [])
 
 
-def einsum_and(b: Bind, node: FusedOp, rest: Sequence[FusedOp]) -> Primitive:
+def einsum_and(b: Bind, node: FusedOp, rest: Sequence[FusedOp]) -> Attachable:
     """The node and what follows it."""
     shapes = [b.inputs[a].meta.dims for a in node.args]
     has_elements(*shapes)

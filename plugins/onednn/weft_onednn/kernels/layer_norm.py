@@ -13,7 +13,7 @@ from ..attributes import attributes, number
 from ..library import library
 from ..memory import Array, Operand, row_major
 from ..primitives import RESULT, SCALE, SHIFT, SOURCE, Primitive, described
-from ..recognition import Known, Part, computed, is_close, parts
+from ..recognition import Known, Part, computed, is_close, parts, reaches
 from .binding import declining, has_elements, left_to_numpy
 
 INFERENCE = number("dnnl_forward_inference")
@@ -76,7 +76,7 @@ def find(last: FusedOp, made: Mapping[int, FusedOp], infos: Sequence[ValueInfo])
         return infos[place].value
 
     dims = last.outputs[0].dims
-    for part in parts(last, made, known) if len(dims) > 1 else ():
+    for part in parts(last, made, known) if len(dims) > 1 and reaches(last, made, "Mean") else ():
         ops = {op.op for op in part.ops}
         whole = "Mean" in ops and not ops.isdisjoint(ROOTS) and infos[part.source].meta.dims == dims
         if whole and recognised(part, dims, known) is not None:
