@@ -154,7 +154,7 @@ EINSUMS = {
 
 
 def einsum(equation: str, lengths: dict[str, int], *more: Node, constant: bool = False) -> Any:
-    terms = equation.split("->")[0].replace("...", "z").split(",")
+    terms = equation.partition("->")[0].replace("...", "z").split(",")
     arrays = [numbers(*(lengths[label] for label in term)) for term in terms]
     second = const("other", arrays[1]) if constant else placeholder("other")
     made = [placeholder("x"), second, Node("e", "Einsum", ["x", "other"], attrs={
