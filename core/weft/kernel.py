@@ -9,7 +9,7 @@ A bound kernel holds nothing that changes: several steps may run it at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from threading import RLock
@@ -176,6 +176,21 @@ class FusionDef:
     leads: frozenset[str] = frozenset()
 
 
+Find = Callable[[FusedOp, Mapping[int, FusedOp], Sequence[ValueInfo]], Collection[FusedOp]]
+
+
+@dataclass(frozen=True, slots=True)
+class PatternDef:
+    """What one kernel of a pack can do at once where its own function finds it. `find(last, made, known)` is asked for
+    ops in `ends` that this pack's kernels serve. `made` has all ops that they serve, by the values that they make, in
+    order; `known` is what is known of values, by number. It gives those to be done at once, `last` with them, or none.
+    Their shapes may differ. They are left as they are where somebody else needs what goes between them."""
+
+    kernel: KernelDef  # `op` is the pattern's name
+    ends: frozenset[str]
+    find: Find
+
+
 class KernelPack(NamedTuple):
     """Kernels of one plugin for one device type; `register` is imported when the type is first used."""
 
@@ -194,6 +209,7 @@ class Kernels:
         self._pack = pack
         self.added: list[KernelDef] = []
         self.fusions: list[FusionDef] = []
+        self.patterns: list[PatternDef] = []
 
     def kernel(
         self, op: str, *, dtypes: Mapping[str, str | Iterable[str]] | None = None,
@@ -229,6 +245,17 @@ class Kernels:
 
         return add
 
+    def pattern(self, name: str, *, ends: Iterable[str], find: Find) -> Callable[[BindFunction], BindFunction]:
+        """Decorate a bind function that makes one kernel of the nodes that `find` finds, `Bind.fused`, or declines.
+        Patterns are looked for before any fusion is asked: see PatternDef."""
+
+        def add(bind: BindFunction) -> BindFunction:
+            kernel = KernelDef(name, self._pack.device_type, self._pack.plugin, bind)
+            self.patterns.append(PatternDef(kernel, frozenset(ends), find))
+            return bind
+
+        return add
+
 
 class KernelRegistry:
     """Kernels by op and device type, best candidate first. Packs are imported when their type is first asked for."""
@@ -245,6 +272,7 @@ class KernelRegistry:
         self._loaded: list[KernelPack] = []
         self._kernels: dict[tuple[str, str], list[KernelDef]] = {}
         self._fusions: dict[tuple[str, str], list[FusionDef]] = {}  # (device type, pack)
+        self._patterns: dict[tuple[str, str], list[PatternDef]] = {}
         self._ready: set[str] = set()  # device types whose packs are all registered
         self._lock = RLock()
         inherited.add(self)
@@ -281,6 +309,12 @@ class KernelRegistry:
             self.load(device_type)
         return self._fusions.get((device_type, pack), [])
 
+    def patterns(self, device_type: str, pack: str) -> list[PatternDef]:
+        """What a pack can do at once on this device type where it finds it."""
+        if device_type not in self._ready:
+            self.load(device_type)
+        return self._patterns.get((device_type, pack), [])
+
     def failure(self, device_type: str, plugin: str) -> Exception | None:
         """Why a plugin's kernels for a device type could not be registered, or None."""
         self.load(device_type)
@@ -310,6 +344,7 @@ class KernelRegistry:
         self._loaded = [p for p in self._loaded if p.device_type in self._ready]
         self._kernels = {key: rivals for key, rivals in self._kernels.items() if key[1] in self._ready}
         self._fusions = {key: fusions for key, fusions in self._fusions.items() if key[0] in self._ready}
+        self._patterns = {key: patterns for key, patterns in self._patterns.items() if key[0] in self._ready}
 
     def _register(self, pack: KernelPack) -> None:
         kernels = Kernels(pack)
@@ -328,6 +363,7 @@ class KernelRegistry:
             rivals.sort(key=self._rank)
         if kernels.fusions:
             self._fusions[pack.device_type, pack.plugin] = sorted(kernels.fusions, key=lambda f: -f.kernel.priority)
+        self._patterns[pack.device_type, pack.plugin] = kernels.patterns
 
     def _check_inputs(self, kernel: KernelDef) -> None:
         """Raise PluginError where the kernel names an input that its op, if there is one, does not have."""

@@ -19,7 +19,7 @@ from weft.errors import InvalidArgument
 from weft.graph import Node, TensorValue
 from weft.tensor_proto import put_shape
 
-PASSES = ("constants", "identities", "pads", "batch-norm", "scales", "strides")
+PASSES = ("constants", "identities", "pads", "batch-norm", "scales", "reshapes", "strides")
 INT = dtypes.int32
 BATCH_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 
@@ -645,7 +645,8 @@ def test_errors_name_nodes_that_the_graph_has():
 def test_a_graph_that_cannot_be_simplified_stays_the_same_object():
     nodes = [placeholder("x", (2,)), node("y", "Neg", "x")]
     (_, before), *rest = session(nodes, *PASSES).optimized(["y"], ["x"])
-    assert [name for name, _ in rest] == ["constants", "identities", "batch-norm", "pads", "scales", "strides"]
+    in_order = ["constants", "identities", "batch-norm", "pads", "scales", "reshapes", "strides"]
+    assert [name for name, _ in rest] == in_order
     assert all(found is before for _, found in rest)
 
 
@@ -776,3 +777,81 @@ def test_any_graph_computes_the_same_with_each_pass_and_with_all(data):
             assert (a.dtype, a.shape) == (b.dtype, b.shape)
             np.testing.assert_allclose(b.astype(np.float64), a.astype(np.float64), rtol=0,
                                        atol=TOLERANCE[np.dtype(dtype).name] * max(1.0, largest), err_msg=str(passes))
+
+
+# reshapes
+
+
+def gather(name, source, places):
+    return Node(name, "GatherV2", [source, places, "zero"], attrs={"Tparams": INT, "Tindices": INT, "Taxis": INT})
+
+
+def dense(x):
+    """Keras' Dense and tf.tensordot: rows of all axes but the last, times weights, with those axes back again."""
+    return [
+        vector("free", [0, 1]), vector("axes", [2]), vector("first", [0]), const("zero", 0, np.int32),
+        vector("units", [5]), const("w", numbers(4, 5, seed=1)),
+        node("shape", "Shape", x, out_type=INT), gather("lengths", "shape", "free"), gather("depth", "shape", "axes"),
+        node("rows", "Prod", "lengths", "first", T=INT), node("columns", "Prod", "depth", "first", T=INT),
+        node("stack", "Pack", "rows", "columns", axis=0, N=2, T=INT),
+        node("flat", "Reshape", x, "stack"),
+        node("product", "MatMul", "flat", "w", transpose_a=False, transpose_b=False),
+        node("dims", "ConcatV2", "lengths", "units", "zero", N=2, T=INT), node("y", "Reshape", "product", "dims")]
+
+
+@pytest.mark.parametrize("shape", [(None, 3, 4), (2, 3, 4), (2, None, 4)])
+def test_rows_that_are_put_together_and_taken_apart_again_are_one_product(shape):
+    found = compared([placeholder("x", shape), *dense("x")], "constants", "reshapes")
+    assert ops(found) == {"BatchMatMulV2": 1}
+    assert found["y"].op == "BatchMatMulV2"
+
+
+def test_a_product_of_rows_with_turned_weights_and_shapes_that_are_constants():
+    nodes = [placeholder("x", (None, 3, 4)), vector("rows", [-1, 4]), vector("apart", [-1, 3, 5]),
+             const("w", numbers(5, 4)), node("flat", "Reshape", "x", "rows"),
+             node("product", "MatMul", "flat", "w", transpose_a=False, transpose_b=True),
+             node("y", "Reshape", "product", "apart")]
+    assert ops(compared(nodes, "reshapes")) == {"BatchMatMulV2": 1}
+
+
+@pytest.mark.parametrize("changed", [
+    {"free": vector("free", [1, 0])}, {"flat": node("flat", "Reshape", "x", "given")},
+    {"units": vector("units", [-1])}, {"y": node("y", "Reshape", "product", "given")},
+    {"product": node("product", "MatMul", "flat", "w", transpose_a=True, transpose_b=False)},
+], ids=str)
+def test_rows_of_something_else_are_left_as_they_are(changed):
+    given = placeholder("given", (None,), INT)
+    nodes = [changed.get(each.name, each) for each in [placeholder("x", (None, 3, 4)), given, *dense("x")]]
+    *_, (_, found) = session(nodes, "constants", "reshapes").optimized(["y"], ["x", "given"])
+    assert "BatchMatMulV2" not in ops(found)
+
+
+def test_rows_that_are_fetched_stay():
+    nodes = [placeholder("x", (None, 3, 4)), *dense("x")]
+    found = compared(nodes, "constants", "reshapes", fetches=("product", "y"))
+    assert ops(found)["MatMul"] == 1
+
+
+def test_products_of_no_rows_have_none():
+    nodes = [placeholder("x", (None, 3, 4)), *dense("x")]
+    assert session(nodes, "constants", "reshapes").run("y", {"x": numbers(0, 3, 4)}).shape == (0, 3, 5)
+
+
+@pytest.mark.parametrize(("op", "number", "shape"), [
+    ("AddV2", 1, (2, 3)), ("AddV2", 0, (1, 2, 3)), ("Mul", 1, (2, 3)), ("Sub", 0, (2, 3)), ("RealDiv", 1, (2, 3))])
+def test_what_is_done_with_a_constant_for_each_channel_goes_before_they_are_taken_apart(op, number, shape):
+    inputs = ["apart", "c"] if number else ["c", "apart"]
+    nodes = [placeholder("x", (None, 5, 6)), vector("shape", [-1, 5, 2, 3]), node("apart", "Reshape", "x", "shape"),
+             const("c", numbers(*shape) + 3), node("y", op, *inputs)]
+    found = compared(nodes, "reshapes")
+    assert (found["y"].op, ops(found)) == ("Reshape", {op: 1, "Reshape": 1})
+
+
+@pytest.mark.parametrize(("shape", "values", "more"), [
+    ([-1, 5, 2, 3], (3,), ()), ([-1, 5, 2, 3], (5, 2, 3), ()), ([-1, 2, 3], (5, 2, 3), ()),
+    ([-1, 5, 2, 3], (1, 1, 1, 2, 3), ()), ([-1, 5, 2, 3], (2, 3), ("apart",)), ([-1, 3, 2, 5], (2, 5), ()),
+], ids=str)
+def test_what_is_done_with_other_constants_stays_behind_a_reshape(shape, values, more):
+    nodes = [placeholder("x", (None, 5, 6)), vector("shape", shape), node("apart", "Reshape", "x", "shape"),
+             const("c", numbers(*values)), node("y", "AddV2", "apart", "c")]
+    assert compared(nodes, "reshapes", fetches=("y", *more), feed={"x": numbers(1, 5, 6)})["y"].op == "AddV2"

@@ -21,15 +21,15 @@ def traced(*nodes, fetch="z"):
 
 
 def test_every_kernel_of_a_run_is_in_its_trace_in_order():
-    trace = traced(node("y", "Neg", "x"), node("z", "Exp", "y"))
-    assert [(e.call.node, e.call.code, e.device) for e in trace.events] == [("y", "cpu.Neg", "CPU:0"),
+    trace = traced(node("y", "Abs", "x"), node("z", "Exp", "y"))
+    assert [(e.call.node, e.call.code, e.device) for e in trace.events] == [("y", "cpu.Abs", "CPU:0"),
                                                                              ("z", "cpu.Exp", "CPU:0")]
     times = [t for e in trace.events for t in (e.start_ns, e.end_ns)]
     assert times == sorted(times)
 
 
 def test_what_waits_for_an_asynchronous_kernel_is_in_the_trace_after_it():
-    trace = traced(node("y", "Test>MuchLater", "x", "x"), node("z", "Neg", "y"))
+    trace = traced(node("y", "Test>MuchLater", "x", "x"), node("z", "Abs", "y"))
     launched, done, after = trace.events
     assert [e.call.node for e in trace.events] == ["y", "y", "z"]
     assert (launched.is_asynchronous, done.is_asynchronous) == (False, True)
@@ -37,23 +37,23 @@ def test_what_waits_for_an_asynchronous_kernel_is_in_the_trace_after_it():
 
 
 def test_a_trace_is_chromes_json(tmp_path):
-    trace = traced(node("y", "Test>MuchLater", "x", "x"), node("z", "Neg", "y"))
+    trace = traced(node("y", "Test>MuchLater", "x", "x"), node("z", "Abs", "y"))
     trace.dump(tmp_path / "trace.json")
     rows = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     assert [r["ph"] for r in rows] == ["M", "X", "b", "e", "X"]
-    assert rows[-1]["args"] == {"node": "z", "kernel": "cpu.Neg", "device": "CPU:0"}
+    assert rows[-1]["args"] == {"node": "z", "kernel": "cpu.Abs", "device": "CPU:0"}
     assert rows[-1]["dur"] > 0
     assert list(tmp_path.iterdir()) == [tmp_path / "trace.json"]
 
 
 def test_there_is_no_trace_where_nobody_asked_for_one():
-    session, metadata = weft.Session(graph(placeholder("x", (3,)), node("z", "Neg", "x")), CONFIG), weft.RunMetadata()
+    session, metadata = weft.Session(graph(placeholder("x", (3,)), node("z", "Abs", "x")), CONFIG), weft.RunMetadata()
     session.run("z", {"x": X}, metadata=metadata)
     assert metadata.trace is None
 
 
 def test_a_failing_run_has_the_trace_up_to_there():
-    nodes = graph(placeholder("x", (3,)), node("y", "Neg", "x"), node("z", "Test>Fail", "y", "x"))
+    nodes = graph(placeholder("x", (3,)), node("y", "Abs", "x"), node("z", "Test>Fail", "y", "x"))
     session, metadata = weft.Session(nodes, CONFIG), weft.RunMetadata()
     with pytest.raises(weft.errors.InvalidArgument):
         session.run("z", {"x": X}, options=weft.RunOptions(trace=True), metadata=metadata)

@@ -149,7 +149,7 @@ def test_a_missing_kernel_is_an_error_that_lists_what_there_is():
         session.run("s")  # the types of the edge differ
     bad = weft.Session(graph(placeholder("c", (1,), dtypes.string), node("s", "Shape", "c", T=dtypes.string),
                              node("t", "RealDiv", "i", "i", T=dtypes.int32), const("i", [1], np.int32)))
-    with pytest.raises(Unimplemented, match=r"RealDiv with types int32.*registered: CPU cpu.RealDiv") as caught:
+    with pytest.raises(Unimplemented, match=r"RealDiv with types int32.*registered: .*CPU cpu.RealDiv") as caught:
         bad.run("t")
     assert (caught.value.node, caught.value.op) == ("t", "RealDiv")
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..host_program import Call
-from ..kernel import FusedOp, FusionDef
+from ..kernel import FusedOp, FusionDef, KernelDef
 from ..tensor import TensorMetadata
 
 MOST = 32  # calls of a group: a kernel's text should stay one that a compiler is quick with
@@ -62,6 +62,17 @@ class Group:
         if 1 < len(rest) < len(self.calls):
             for fusion in self.without_head:
                 yield fusion, rest
+        if self.head is not None:
+            yield from self._starts()
+
+    def _starts(self) -> Iterator[tuple[FusionDef, list[Call]]]:
+        """What a head can be done with where it is not all: the first calls, of which the last alone is needed."""
+        for count in range(len(self.calls) - 1, 1, -1):
+            start = self.calls[:count]
+            inner = {register for call in start[:-1] for register in call.results}
+            if self.head in start and all(inner.isdisjoint(call.args) for call in self.calls[count:]):
+                for fusion in self.fusions:
+                    yield fusion, start
 
 
 def groups(
@@ -164,11 +175,11 @@ def fused_ops(calls: Sequence[Call], metas: Sequence[TensorMetadata]) -> tuple[t
     return inputs, tuple(ops)
 
 
-def fused_call(fusion: FusionDef, calls: Sequence[Call], inputs: tuple[int, ...]) -> Call:
+def fused_call(kernel: KernelDef, calls: Sequence[Call], inputs: tuple[int, ...]) -> Call:
     """One call in the place of the last of them: see `Call.fused`."""
     last = calls[-1]
     inner = {register for call in calls for register in call.results}
     after = tuple(dict.fromkeys(r for call in calls for r in call.after if r not in inner))
-    return Call(f"{fusion.kernel.pack}.{fusion.kernel.op}", inputs, last.results[:1],
+    return Call(f"{kernel.pack}.{kernel.op}", inputs, last.results[:1],
                 {"_fused": tuple(call.node for call in calls)}, last.stream, last.node, location=last.location,
                 after=after)

@@ -17,7 +17,7 @@ from ..device import STREAM
 from ..errors import Unimplemented, WeftError
 from ..host_program import CONSTANT, COPY, EVENT, HOST, OWN, Call, Function, HostProgram
 from ..infer import infer_registers
-from ..kernel import Bind, Declined, FusionDef, KernelDef
+from ..kernel import Bind, Declined, FusionDef, KernelDef, PatternDef
 from ..tensor import TensorMetadata, ValueInfo, constant_info
 from .binder import Binder, LazyKernel, bind
 from .bound_call import BoundCall
@@ -27,6 +27,7 @@ from .folding import folded, is_worth_folding
 from .fusing import Group, fused_call, fused_ops, groups
 from .host_array import solid
 from .host_binding import bind_host_kernel
+from .patterns import found
 from .resources import Resources
 
 if TYPE_CHECKING:
@@ -150,34 +151,63 @@ class Linker:
     def _fuse(self, calls: list[Call], known: Sequence[ValueInfo]) -> Iterator[Call | BoundCall]:
         """The calls in an order in which they may run; in place of several that a kernel does at once, that kernel's,
         bound."""
+        if not self._fuses:
+            yield from calls
+            return
         metas = [info.meta for info in known]
         kept = {*self._function.results, *self._function.targets}
-        fusible = self._fuses and any(self._fusions(call) for call in calls)
-        found = groups(calls, metas, kept, partial(self._able, metas=metas)) if fusible else {}
-        inner = {id(call) for group in found.values() for call in group.everything}
+        calls, done = self._recognise(calls, known, kept)
+        fusible = any(self._fusions(call) for call in calls)
+        groups_found = groups(calls, metas, kept, partial(self._able, metas=metas)) if fusible else {}
+        inner = {id(call) for group in groups_found.values() for call in group.everything}
         for call in calls:
             if id(call) not in inner:
-                yield call
-            elif id(call) in found:
-                yield from self._fuse_group(found[id(call)], known, metas)
+                yield done.get(id(call), call)
+            elif id(call) in groups_found:
+                yield from self._fuse_group(groups_found[id(call)], known)
 
-    def _fuse_group(
-        self, group: Group, known: Sequence[ValueInfo], metas: Sequence[TensorMetadata]
-    ) -> Iterator[Call | BoundCall]:
+    def _recognise(
+        self, calls: list[Call], known: Sequence[ValueInfo], kept: set[int]
+    ) -> tuple[list[Call], dict[int, BoundCall]]:
+        """The calls, with one in place of those that a pattern does, and these bound, by their ids."""
+        if not any(self._patterns(call) for call in calls):
+            return calls, {}
+        done: dict[int, BoundCall] = {}
+        gone: dict[int, Call | None] = {}  # by the id of a call: what is in its place
+        for pattern, members in found(calls, known, kept, partial(self._findable, metas=[i.meta for i in known])):
+            bound = self._bind_at_once(pattern, members, known)
+            if bound is not None:
+                gone |= {id(member): None for member in members} | {id(members[-1]): bound.call}
+                done[id(bound.call)] = bound
+        return [left for call in calls if (left := gone.get(id(call), call)) is not None], done
+
+    def _fuse_group(self, group: Group, known: Sequence[ValueInfo]) -> Iterator[Call | BoundCall]:
         """The group in as few calls as its pack's kernels can do it in."""
         for fusion, calls in group.attempts():
-            args, ops = fused_ops(calls, metas)
-            call = fused_call(fusion, calls, args)
-            device, name = self._devices[call.stream], self._program.requires[call.stream]
-            inputs, outputs = tuple(known[r] for r in args), (metas[call.results[0]],)
-            bound = bind(fusion.kernel, Bind(call.node, call.op, call.attrs, inputs, outputs, device, STREAM,
-                                             self._shared.prepared, ops, self._shared.resources.get,
-                                             self._function.name), name)
-            if not isinstance(bound, Declined):
-                yield from (member for member in group.everything if member not in calls)
-                yield BoundCall(call, device, HOST if self._visible(call) else call.stream, fusion.kernel, bound)
+            bound = self._bind_at_once(fusion, calls, known)
+            if bound is not None:
+                place = group.everything.index(calls[-1])
+                yield from (member for member in group.everything[:place] if member not in calls)
+                yield bound
+                yield from group.everything[place + 1 :]
                 return
         yield from group.everything
+
+    def _bind_at_once(
+        self, what: FusionDef | PatternDef, calls: list[Call], known: Sequence[ValueInfo]
+    ) -> BoundCall | None:
+        """One call in place of these, if the kernel takes it."""
+        metas = [info.meta for info in known]
+        args, ops = fused_ops(calls, metas)
+        call = fused_call(what.kernel, calls, args)
+        device, name = self._devices[call.stream], self._program.requires[call.stream]
+        inputs, outputs = tuple(known[r] for r in args), (metas[call.results[0]],)
+        bound = bind(what.kernel, Bind(call.node, call.op, call.attrs, inputs, outputs, device, STREAM,
+                                       self._shared.prepared, ops, self._shared.resources.get, self._function.name),
+                     name)
+        if isinstance(bound, Declined):
+            return None
+        return BoundCall(call, device, HOST if self._visible(call) else call.stream, what.kernel, bound)
 
     def _fusions(self, call: Call) -> Sequence[FusionDef]:
         """What the pack of this call can do at once with others."""
@@ -185,15 +215,29 @@ class Linker:
             return ()
         return self._host.registries.kernels.fusions(self._devices[call.stream].type, call.pack)
 
+    def _patterns(self, call: Call) -> Sequence[PatternDef]:
+        """What the pack of this call finds by itself."""
+        if call.stream == HOST or call.code in OWN:
+            return ()
+        return self._host.registries.kernels.patterns(self._devices[call.stream].type, call.pack)
+
+    def _findable(self, call: Call, metas: Sequence[TensorMetadata]) -> Sequence[PatternDef]:
+        """Its pack's patterns, if they may have this call."""
+        patterns = self._patterns(call)
+        return patterns if patterns and self._is_plain(call, metas) else ()
+
     def _able(self, call: Call, metas: Sequence[TensorMetadata]) -> list[FusionDef]:
         """Those of its pack's fusions that may take this call: all is known of it, and its kernel is a plain one."""
         able = [f for f in self._fusions(call) if call.op in f.ops or call.op in f.heads or call.op in f.leads]
-        if not able or not all(metas[r].is_static and metas[r].dtype.itemsize for r in (*call.args, *call.results)):
-            return []
+        return able if able and self._is_plain(call, metas) else []
+
+    def _is_plain(self, call: Call, metas: Sequence[TensorMetadata]) -> bool:
+        """Whether all is known of a call, and its kernel does nothing but compute."""
+        if not all(metas[r].is_static and metas[r].dtype.itemsize for r in (*call.args, *call.results)):
+            return False
         binder = self._binder(call)
         kernel = binder.candidates[0]
-        is_plain = not (kernel.host or kernel.retains or kernel.returns or kernel.step or binder.op.stateful)
-        return able if is_plain else []
+        return not (kernel.host or kernel.retains or kernel.returns or kernel.step or binder.op.stateful)
 
     def _keep_feeds(self, bound_calls: Sequence[BoundCall], metas: list[TensorMetadata]) -> list[BoundCall]:
         """The calls, with a copy, in a new register, of what a kernel would retain of a feed: after the run that is the

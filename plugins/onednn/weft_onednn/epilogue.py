@@ -14,11 +14,12 @@ import numpy as np
 from weft.api import Bind, FusedOp, errors
 
 from .attributes import Binary, PostOp
-from .functions import BINARY, COMMUTING, UNARY, linear, swish
+from .functions import BINARY, COMMUTING, PARTS, UNARY, linear, swish
+from .gelu import GELU, with_gelu
 from .memory import Array, Layout, Operand
 
 NORMALISATIONS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
-CHAINED = (*UNARY, *BINARY, "BiasAdd")
+CHAINED = (*UNARY, *BINARY, *PARTS, "BiasAdd")
 OPS = (*CHAINED, *NORMALISATIONS)
 SWISH = "Swish"  # x * Sigmoid(factor * x), of two nodes or three
 
@@ -85,6 +86,10 @@ class _Following:
             self.made.steps.append(UNARY[each.op](each.attrs))
         elif each.op == SWISH:
             self.made.steps.append(swish(each.attrs["factor"]))
+        elif each.op == GELU:
+            self.made.steps.append(each.attrs["step"])
+        elif each.op in PARTS:
+            raise errors.Unimplemented(f"{each.op} that is no part of another function")
         elif _channels_first(each):
             raise errors.Unimplemented("channels that are not last")
         elif each.op in NORMALISATIONS:
@@ -104,6 +109,8 @@ class _Following:
             self._fold(1.0, vector if op == "AddV2" else -vector)
 
     def _step(self, op: str, operand: int, turned: bool) -> None:
+        if turned and op == "RealDiv":
+            raise errors.Unimplemented("a division by what the group computes")
         if turned and op not in COMMUTING:  # y - x is y + -x
             self.made.steps.append(linear(-1.0, 0.0))
             op = "AddV2"
@@ -140,7 +147,8 @@ def _channels_first(each: FusedOp) -> bool:
 
 
 def with_swish(b: Bind, ops: Sequence[FusedOp]) -> list[FusedOp]:
-    """The ops, with one in place of those that multiply something with its own sigmoid."""
+    """The ops, with one in place of those that multiply something with its own sigmoid, or are Gelu."""
+    ops = with_gelu(b, ops)
     made = {op.results[0]: op for op in ops}
     uses = [a for op in ops for a in op.args]
     kept = list(ops)

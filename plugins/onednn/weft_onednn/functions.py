@@ -11,10 +11,12 @@ from .attributes import Eltwise, number
 UNARY: Mapping[str, Callable[[Attrs], Eltwise]] = {
     "Elu": lambda _: Eltwise(number("dnnl_eltwise_elu"), 1.0),
     "LeakyRelu": lambda attrs: Eltwise(number("dnnl_eltwise_relu"), float(attrs["alpha"])),
+    "Neg": lambda _: linear(-1.0, 0.0),
     "Relu": lambda _: Eltwise(number("dnnl_eltwise_relu")),
     "Relu6": lambda _: Eltwise(number("dnnl_eltwise_clip"), 0.0, 6.0),
     "Sigmoid": lambda _: Eltwise(number("dnnl_eltwise_logistic")),
     "Softplus": lambda _: Eltwise(number("dnnl_eltwise_soft_relu"), 1.0),
+    "Square": lambda _: Eltwise(number("dnnl_eltwise_square")),
     "Tanh": lambda _: Eltwise(number("dnnl_eltwise_tanh")),
 }
 BINARY: Mapping[str, int] = {
@@ -22,9 +24,11 @@ BINARY: Mapping[str, int] = {
     "Maximum": number("dnnl_binary_max"),
     "Minimum": number("dnnl_binary_min"),
     "Mul": number("dnnl_binary_mul"),
+    "RealDiv": number("dnnl_binary_div"),
     "Sub": number("dnnl_binary_sub"),
 }
 COMMUTING = ("AddV2", "Maximum", "Minimum", "Mul")
+PARTS = ("Erf", "Erfc", "Pow")  # of functions that the library has; it has none of them by itself
 
 
 def swish(factor: float) -> Eltwise:

@@ -78,11 +78,11 @@ def _times_one(view: View, node: Node, sources: list[Input]) -> Same:
 
 def _reshape(view: View, node: Node, sources: list[Input]) -> Same:
     before, after = view.shape(node.inputs[0]), view.shape(Input(node.name))
-    may_go = before is not None and before == after and before.count(None) < 2 and _is_sure(view, node)
+    may_go = before is not None and before == after and before.count(None) < 2 and is_sure(view, node)
     return [(0, sources[0])] if may_go else []
 
 
-def _is_sure(view: View, node: Node) -> bool:
+def is_sure(view: View, node: Node) -> bool:
     """Whether a Reshape is certain to succeed, whatever is not known of its input's shape."""
     before, after, wanted = view.shape(node.inputs[0]), view.shape(Input(node.name)), view.array(node.inputs[1])
     if before is None or after is None or wanted is None:
@@ -98,7 +98,7 @@ def _is_sure(view: View, node: Node) -> bool:
 def _before_reshape(view: View, source: Input, shorter: dict[str, Input]) -> Input:
     """What a Reshape may take in the place of a Reshape's result: the shape between does not matter."""
     node = view.graph[source.node]
-    if node.op != "Reshape" or not view.is_free(node) or not _is_sure(view, node):
+    if node.op != "Reshape" or not view.is_free(node) or not is_sure(view, node):
         return source
     return shorter.get(node.name, node.inputs[0])
 

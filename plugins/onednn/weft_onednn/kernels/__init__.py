@@ -2,9 +2,9 @@
 
 from weft.api import Kernels
 
-from . import convolution, elementwise, fused, joining, matmul, normalization, pooling, softmax
+from . import convolution, einsum, elementwise, fused, joining, layer_norm, matmul, normalization, pooling, softmax
 
-FAMILIES = (convolution, elementwise, fused, joining, matmul, normalization, pooling, softmax)
+FAMILIES = (convolution, einsum, elementwise, fused, joining, layer_norm, matmul, normalization, pooling, softmax)
 
 
 def register(kernels: Kernels) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from math import prod
 
 import numpy as np
-from weft.api import Attachable, Bind, FusedOp, Kernels, ValueInfo, errors
+from weft.api import Attachable, Attrs, Bind, FusedOp, Kernels, ValueInfo, errors
 
-from ..attributes import attributes, number, operands
+from ..attributes import Eltwise, attributes, number, operands
 from ..epilogue import CHAINED, SWISH, Lay, broadcast, steps_after, with_swish
-from ..functions import BINARY, UNARY, swish
+from ..functions import BINARY, COMMUTING, PARTS, UNARY, swish
+from ..gelu import GELU
 from ..library import library
 from ..memory import Layout, Operand, dense, row_major
 from ..primitives import RESULT, SECOND_SOURCE, SOURCE, Primitive, described
@@ -19,6 +21,9 @@ INFERENCE = number("dnnl_forward_inference")
 LEAST = 1 << 13  # elements from which NumPy's calls are not cheaper
 FEW = 16  # channels, less than the library's code has side by side
 IN_PASSES = ("Elu", "Sigmoid", "Softplus")  # of which NumPy's kernels take more than one
+STEPS: Mapping[str, Callable[[Attrs], Eltwise]] = {
+    **UNARY, SWISH: lambda attrs: swish(attrs["factor"]), GELU: lambda attrs: attrs["step"],
+}
 ARITHMETIC = ("AddV2", "Mul", "Sub")  # not Maximum and Minimum, which make a number of NaN here
 
 
@@ -36,10 +41,10 @@ def binary(b: Bind) -> Attachable:
 
 
 def chain(b: Bind) -> Attachable:
-    """Two nodes or more, the first of two operands or all of them x * sigmoid(x)."""
+    """Two nodes or more, the first of two operands or all of them x * sigmoid(x), or Gelu."""
     _check(b)
     first, *rest = with_swish(b, b.fused)
-    if first.op == SWISH and not rest:
+    if first.op in (SWISH, GELU) and not rest:
         return _of_one(b, first)
     if first.op not in BINARY:
         raise errors.Unimplemented("the library fuses nothing with a function of one operand")
@@ -53,7 +58,7 @@ def _check(b: Bind) -> None:
 
 
 def _of_one(b: Bind, node: FusedOp) -> Primitive:
-    step = swish(node.attrs["factor"]) if node.op == SWISH else UNARY[node.op](node.attrs)
+    step = STEPS[node.op](node.attrs)
     layout = dense((b.outputs[0].size,))
     description = described(library().c.dnnl_eltwise_forward_primitive_desc_create, INFERENCE, step.algorithm,
                             layout.descriptor, layout.descriptor, step.alpha, step.beta, attributes())
@@ -65,7 +70,7 @@ def _of_two(b: Bind, node: FusedOp, rest: list[FusedOp]) -> Primitive:
     lay = _in_rows(b, shape) if _is_of_few_channels(b, shape) else broadcast(b, len(shape), dense)
     steps = steps_after(b, node, rest, lay)
     places = list(node.args)
-    if b.inputs[places[0]].meta.dims != shape and node.op != "Sub":
+    if b.inputs[places[0]].meta.dims != shape and node.op in COMMUTING:
         places.reverse()
     if b.inputs[places[0]].meta.dims != shape:
         raise errors.Unimplemented("the first operand broadcasts")
@@ -107,4 +112,4 @@ def register(kernels: Kernels) -> None:
     alone = dict.fromkeys(IN_PASSES, declining(unary)) | dict.fromkeys(ARITHMETIC, declining(binary))
     for op in CHAINED:
         kernels.kernel(op, dtypes={"T": "float32"}, inplace={0: 0})(alone.get(op, left_to_numpy))
-    kernels.fusion("Chain", ops=(*UNARY, *BINARY))(declining(chain))
+    kernels.fusion("Chain", ops=(*UNARY, *BINARY, *PARTS))(declining(chain))

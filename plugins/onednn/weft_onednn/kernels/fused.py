@@ -11,10 +11,11 @@ from ..epilogue import OPS, broadcast, epilogue
 from ..memory import dense, row_major
 from .binding import Head, declining, left_to_numpy
 from .convolution import conv2d, depthwise_conv2d
+from .einsum import einsum_and
 from .gates import gated
 from .matmul import batch_matmul, matmul
 
-PADDING, GATE = "Pad", "Mul"
+PADDING, GATE, EINSUM = "Pad", "Mul", "Einsum"
 IMAGES = ("Conv2D", "DepthwiseConv2dNative")  # heads whose axes the library has in an order of its own
 HEADS: Mapping[str, Head] = {
     "BatchMatMulV2": batch_matmul,
@@ -25,7 +26,7 @@ HEADS: Mapping[str, Head] = {
 
 
 def product(b: Bind) -> Attachable:
-    head = next((each for each in b.fused if each.op in HEADS), None)
+    head = next((each for each in b.fused if each.op in HEADS or each.op == EINSUM), None)
     if head is None:
         raise errors.Unimplemented("there is no product among these nodes")
     first = b.fused[0]
@@ -33,6 +34,8 @@ def product(b: Bind) -> Attachable:
     rest = [each for each in b.fused if each is not head and each is not lead]
     if lead is not None and lead.op == GATE:
         return gated(b, lead, head, rest)
+    if head.op == EINSUM:
+        return einsum_and(b, head, rest)
     lay = broadcast(b, len(head.outputs[0].dims), dense if head.op in IMAGES else row_major)
     after = epilogue(b, head, rest, lay)
     return HEADS[head.op](b, head if lead is None else _padded(b, lead, head), after)
@@ -52,4 +55,4 @@ def _padded(b: Bind, padding: FusedOp, head: FusedOp) -> FusedOp:
 
 def register(kernels: Kernels) -> None:
     kernels.kernel(PADDING, dtypes={"T": "float32"})(left_to_numpy)
-    kernels.fusion("Product", heads=HEADS, ops=OPS, leads=[PADDING, GATE], priority=1)(declining(product))
+    kernels.fusion("Product", heads=(*HEADS, EINSUM), ops=OPS, leads=[PADDING, GATE], priority=1)(declining(product))

@@ -1,0 +1,55 @@
+"""Gelu: x * P(X <= x) for a normal X, by erf or erfc, or nearly that by tanh (Hendrycks and Gimpel, 2016)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from weft.api import Bind, FusedOp
+
+from .attributes import Eltwise, number
+from .memory import Array
+from .recognition import computed, is_close, is_closed, parts
+
+GELU = "Gelu"  # of the nodes that are one
+CURVES = ("Erf", "Erfc", "Tanh")
+FEWEST = 4  # nodes
+NUMBERS: Array = np.concatenate([np.linspace(-8, 8, 129), np.logspace(1, 4, 16), -np.logspace(1, 4, 16)])
+
+
+def by_tanh(x: Array) -> Array:
+    inner = np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
+    return np.asarray(0.5 * x * (1 + np.tanh(inner)))
+
+
+def by_erf(x: Array) -> Array:
+    return np.asarray(x * np.array([0.5 * math.erfc(-each / math.sqrt(2)) for each in x]))
+
+
+FORMS = {"dnnl_eltwise_gelu_erf": by_erf(NUMBERS), "dnnl_eltwise_gelu_tanh": by_tanh(NUMBERS)}
+
+
+def with_gelu(b: Bind, ops: Sequence[FusedOp]) -> list[FusedOp]:
+    """The ops, with one, whose attribute `step` is the library's function, in place of those that are Gelu together."""
+    kept = list(ops)
+    if not any(op.op in CURVES for op in ops):
+        return kept
+    made = {op.results[0]: op for op in ops}
+
+    def known(place: int) -> Array | None:
+        return b.inputs[place].value if place < len(b.inputs) else None
+
+    for op in reversed(ops):
+        for part in parts(op, made, known) if op.op == "Mul" and op in kept else ():
+            shape = b.inputs[part.source].meta.dims if part.source < len(b.inputs) else op.outputs[0].dims
+            if len(part.ops) < FEWEST or shape != op.outputs[0].dims or not is_closed(part, kept):
+                continue
+            given = computed(part, NUMBERS, known)
+            form = next((name for name, numbers in FORMS.items() if is_close(given, numbers)), None)
+            if form is not None:
+                step = Eltwise(number(form))
+                kept = [FusedOp(GELU, {"step": step}, (part.source,), op.results, op.outputs) if each is op else each
+                        for each in kept if each is op or each not in part.ops]
+                break
+    return kept

@@ -1,0 +1,110 @@
+"""Layer normalisation (Ba et al., 2016): the ops that Keras and others make of it, however they write it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from weft.api import Bind, FusedOp, Kernels, ValueInfo, errors
+
+from ..attributes import attributes, number
+from ..library import library
+from ..memory import Array, Operand, row_major
+from ..primitives import RESULT, SCALE, SHIFT, SOURCE, Primitive, described
+from ..recognition import Known, Part, computed, is_close, parts, reaches
+from .binding import declining, has_elements, left_to_numpy
+
+INFERENCE = number("dnnl_forward_inference")
+FLAGS = number("dnnl_use_scale") | number("dnnl_use_shift")
+ENDS = ("Add", "AddV2", "Mul", "RealDiv", "Sub")
+ROOTS = ("Rsqrt", "Sqrt")
+APART = (*ROOTS, "Add", "SquaredDifference")  # ops that are served here only together with others
+ROWS = 3
+SMALLEST = 1e-3  # of what is divided by
+
+
+class Norm(NamedTuple):
+    """(x - mean) / sqrt(variance + epsilon) * scale + shift, over the last axis: float64 vectors."""
+
+    epsilon: float
+    scale: Array
+    shift: Array
+
+    def of(self, x: Array) -> Array:
+        return _normal(x, self.epsilon) * self.scale + self.shift
+
+
+def _normal(x: Array, epsilon: float) -> Array:
+    centred = x - x.mean(-1, keepdims=True)
+    return np.asarray(centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + epsilon))
+
+
+def recognised(part: Part, dims: Sequence[int], known: Known) -> Norm | None:
+    """The normalisation that the ops are, of an array of these dimensions."""
+    epsilon = _epsilon(part, known)
+    if epsilon is None:
+        return None
+    shape = (*(1 for _ in dims[2:]), ROWS, dims[-1])
+    rng = np.random.default_rng(0)
+    numbers = rng.uniform(1, 2, shape) * np.where(np.arange(dims[-1]) % 2, 1, -1)
+    normal = _normal(numbers, epsilon)
+    shift, scaled = (computed(part, x, known) for x in (np.zeros(shape), numbers))
+    if shift is None or scaled is None or np.abs(normal).min() < SMALLEST:
+        return None
+    with np.errstate(all="ignore"):
+        found = Norm(epsilon, ((scaled - shift) / normal).reshape(-1, dims[-1])[0], shift.reshape(-1, dims[-1])[0])
+        sizes = (1e-3, 1.0, 1e3, np.sqrt(epsilon))
+        others = [size * rng.standard_normal(shape) + 3 * size for size in sizes]
+        return found if all(is_close(computed(part, x, known), found.of(x)) for x in others) else None
+
+
+def _epsilon(part: Part, known: Known) -> float | None:
+    """What is added to what the root is taken of, if it is one number."""
+    made = {op.results[0]: op for op in part.ops}
+    for root in part.ops:
+        inner = made.get(root.args[0]) if root.op in ROOTS else None
+        numbers = [] if inner is None else [value for a in inner.args if (value := known(a)) is not None]
+        if len(numbers) == 1 and numbers[0].size == 1:
+            return float(numbers[0].reshape(-1)[0])
+    return None
+
+
+def find(last: FusedOp, made: Mapping[int, FusedOp], infos: Sequence[ValueInfo]) -> Collection[FusedOp]:
+    def known(place: int) -> Array | None:
+        return infos[place].value
+
+    dims = last.outputs[0].dims
+    for part in parts(last, made, known) if len(dims) > 1 and reaches(last, made, "Mean") else ():
+        ops = {op.op for op in part.ops}
+        whole = "Mean" in ops and not ops.isdisjoint(ROOTS) and infos[part.source].meta.dims == dims
+        if whole and recognised(part, dims, known) is not None:
+            return part.ops
+    return ()
+
+
+def layer_norm(b: Bind) -> Primitive:
+    def known(place: int) -> Array | None:
+        return b.inputs[place].value if place < len(b.inputs) else None
+
+    shape = b.outputs[0].dims
+    has_elements(shape)
+    (source,) = (i for i, info in enumerate(b.inputs) if info.value is None)
+    norm = recognised(Part(source, list(b.fused)), shape, known)
+    if norm is None:
+        raise errors.Unimplemented("these nodes are no layer normalisation")
+    rows, vector = row_major((prod(shape[:-1]), shape[-1])), row_major(shape[-1:])
+    statistics = row_major((prod(shape[:-1]),))
+    description = described(library().c.dnnl_layer_normalization_forward_primitive_desc_create, INFERENCE,
+                            rows.descriptor, rows.descriptor, statistics.descriptor, norm.epsilon, FLAGS, attributes())
+    operands: dict[int, tuple[Any, Operand]] = {
+        SOURCE: (rows, source), RESULT: (rows, len(b.inputs)),
+        SCALE: (vector, norm.scale.astype(np.float32)), SHIFT: (vector, norm.shift.astype(np.float32))}
+    return Primitive(description, operands)
+
+
+def register(kernels: Kernels) -> None:
+    for op in APART:
+        kernels.kernel(op, dtypes={"T": "float32"})(left_to_numpy)
+    kernels.pattern("LayerNorm", ends=ENDS, find=find)(declining(layer_norm))

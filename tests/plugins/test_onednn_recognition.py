@@ -1,0 +1,198 @@
+"""Layer normalisations and gelu, however they are written, and einsums, next to NumPy's kernels."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from build import const, node, placeholder
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from onednn_pair import ALONE, compare, numbers
+from weft.graph import Node
+
+ROWS, CHANNELS = 40, 24
+AXIS = const("axis", [-1], np.int32)
+KEEP = {"keep_dims": True}
+MOMENTS = [AXIS, node("mean", "Mean", "x", "axis", **KEEP), node("apart", "SquaredDifference", "x", "mean"),
+           node("variance", "Mean", "apart", "axis", **KEEP), const("epsilon", 1e-3),
+           node("more", "AddV2", "variance", "epsilon"), node("root", "Rsqrt", "more")]
+CENTRED = [node("centred", "Sub", "x", "mean"), node("normal", "Mul", "root", "centred")]
+GAMMA, BETA = (const(name, numbers(1, 1, CHANNELS)) for name in ("gamma", "beta"))
+LAYER_NORMS = {
+    "keras 3": [*MOMENTS, GAMMA, BETA, node("inner", "Mul", "root", "gamma"), node("scaled", "Mul", "x", "inner"),
+                node("less", "Neg", "mean"), node("shift", "Mul", "less", "inner"),
+                node("shifted", "AddV2", "shift", "beta"), node("y", "AddV2", "scaled", "shifted")],
+    "tf.nn.batch_normalization": [
+        *MOMENTS, GAMMA, BETA, node("inner", "Mul", "root", "gamma"), node("scaled", "Mul", "x", "inner"),
+        node("shift", "Mul", "mean", "inner"), node("shifted", "Sub", "beta", "shift"),
+        node("y", "AddV2", "scaled", "shifted")],
+    "as in the paper": [*MOMENTS, *CENTRED, GAMMA, BETA, node("scaled", "Mul", "normal", "gamma"),
+                        node("y", "AddV2", "beta", "scaled")],
+    "a division": [*MOMENTS[:-1], node("root", "Sqrt", "more"), CENTRED[0], GAMMA, BETA,
+                   node("normal", "RealDiv", "centred", "root"), node("scaled", "Mul", "normal", "gamma"),
+                   node("y", "AddV2", "scaled", "beta")],
+    "squares of what is centred": [
+        *MOMENTS[:2], CENTRED[0], node("apart", "Square", "centred"), *MOMENTS[3:], CENTRED[1], GAMMA, BETA,
+        node("scaled", "Mul", "normal", "gamma"), node("y", "AddV2", "scaled", "beta")],
+    "no scale": [*MOMENTS, *CENTRED, BETA, node("y", "AddV2", "normal", "beta")],
+    "no shift": [*MOMENTS, *CENTRED, GAMMA, node("y", "Mul", "normal", "gamma")],
+}
+
+
+def of(nodes: list[Node], feeds: dict[str, Any], close: float = 2e-6, **config: Any) -> list[str]:
+    return compare([placeholder("x"), *nodes], feeds, "y", close=close, **config).kernels
+
+
+@pytest.mark.parametrize("name", LAYER_NORMS)
+def test_layer_normalisations(name: str) -> None:
+    for scale in (1.0, 1e-2, 1e2):  # of what goes in: the first makes epsilon matter
+        x = numbers(2, ROWS, CHANNELS) * np.float32(scale) + np.float32(scale)
+        assert of(LAYER_NORMS[name], {"x": x}, 2e-5) == ["onednn.LayerNorm"]
+
+
+def changed(name: str, **nodes: Node) -> list[Node]:
+    return [nodes.get(each.name, each) for each in LAYER_NORMS[name]]
+
+
+@pytest.mark.parametrize("nodes", [
+    changed("keras 3", axis=const("axis", [1], np.int32)),
+    changed("keras 3", shifted=node("shifted", "AddV2", "mean", "beta")),
+    changed("keras 3", variance=node("variance", "Mean", "x", "axis", **KEEP), more=node("more", "Square", "variance")),
+    changed("keras 3", scaled=node("scaled", "Mul", "x", "root")),
+    changed("as in the paper", more=node("more", "Mul", "variance", "epsilon")),
+    changed("squares of what is centred", normal=node("normal", "Mul", "root", "x")),
+], ids=str)
+def test_what_is_not_quite_a_layer_normalisation_is_done_as_it_is_written(nodes: list[Node]) -> None:
+    assert "onednn.LayerNorm" not in of(nodes, {"x": numbers(2, ROWS, CHANNELS) + 3}, 1e-4)
+
+
+def test_numbers_that_are_none_spread_over_their_row_alone() -> None:
+    x = numbers(2, ROWS, CHANNELS)
+    x[0, 1, 2], x[1, 2, 3] = np.nan, np.inf
+    assert of(LAYER_NORMS["keras 3"], {"x": x}, 2e-5) == ["onednn.LayerNorm"]
+
+
+def test_a_layer_normalisation_by_what_is_fed_is_done_as_it_is_written() -> None:
+    nodes = [placeholder("gamma") if each is GAMMA else each for each in LAYER_NORMS["keras 3"]]
+    done = of(nodes, {"x": numbers(2, ROWS, CHANNELS), "gamma": numbers(CHANNELS)}, 2e-5)
+    assert "onednn.LayerNorm" not in done
+
+
+def test_layer_normalisations_are_switched_off_with_fusion() -> None:
+    done = of(LAYER_NORMS["keras 3"], {"x": numbers(2, ROWS, CHANNELS)}, 2e-5, **ALONE)
+    assert len(done) == 11
+
+
+HALF, ONE, ROOT = const("half", 0.5), const("one", 1.0), const("root", math.sqrt(0.5))
+GELUS = {  # of v
+    "keras 3": [HALF, ROOT, node("halved", "Mul", "half", "v"), node("less", "Neg", "v"),
+                node("inner", "Mul", "less", "root"), node("curve", "Erfc", "inner"),
+                node("g", "Mul", "halved", "curve")],
+    "erf": [HALF, ONE, ROOT, node("inner", "Mul", "v", "root"), node("curve", "Erf", "inner"),
+            node("whole", "AddV2", "curve", "one"), node("halved", "Mul", "v", "half"),
+            node("g", "Mul", "halved", "whole")],
+    "erf of a quotient, halved last": [
+        HALF, ONE, const("root", math.sqrt(2)), node("inner", "RealDiv", "v", "root"), node("curve", "Erf", "inner"),
+        node("whole", "AddV2", "one", "curve"), node("double", "Mul", "whole", "v"),
+        node("g", "Mul", "double", "half")],
+    "tanh": [HALF, ONE, const("three", 3.0), const("small", 0.044715), const("root", math.sqrt(2 / math.pi)),
+             node("cube", "Pow", "v", "three"), node("cubed", "Mul", "small", "cube"),
+             node("sum", "AddV2", "v", "cubed"), node("inner", "Mul", "root", "sum"), node("curve", "Tanh", "inner"),
+             node("whole", "AddV2", "one", "curve"), node("halved", "Mul", "half", "v"),
+             node("g", "Mul", "halved", "whole")],
+    "tanh by squares": [
+        HALF, ONE, const("small", 0.044715), const("root", math.sqrt(2 / math.pi)), node("square", "Square", "v"),
+        node("cube", "Mul", "square", "v"), node("cubed", "Mul", "small", "cube"), node("sum", "AddV2", "v", "cubed"),
+        node("inner", "Mul", "root", "sum"), node("curve", "Tanh", "inner"), node("whole", "AddV2", "one", "curve"),
+        node("halved", "Mul", "half", "whole"), node("g", "Mul", "v", "halved")],
+}
+PRODUCT = [const("w", numbers(70, CHANNELS)), node("p", "MatMul", "x", "w", transpose_a=False, transpose_b=False),
+           const("bias", numbers(CHANNELS)), node("v", "BiasAdd", "p", "bias", data_format="NHWC")]
+
+
+@pytest.mark.parametrize("name", GELUS)
+def test_gelu_after_a_product(name: str) -> None:
+    nodes = [*PRODUCT, *GELUS[name], node("y", "AddV2", "g", "bias")]
+    assert of(nodes, {"x": numbers(60, 70)}, 1e-5) == ["onednn.Product"]
+
+
+@pytest.mark.parametrize("name", GELUS)
+def test_gelu_by_itself(name: str) -> None:
+    x = numbers(100, 100) * np.float32(4)
+    x[0, :5] = np.nan, 0, 30, -30, 300  # of infinity the library makes what is no number
+    assert compare([placeholder("v"), *GELUS[name]], {"v": x}, "g").kernels == ["onednn.Chain"]
+
+
+@pytest.mark.parametrize("nodes", [
+    [const("half", 0.4), *GELUS["erf"][1:]], [HALF, const("one", 0.5), *GELUS["erf"][2:]],
+    [HALF, const("root", 0.7), *GELUS["keras 3"][2:]],
+    [each if each.name != "inner" else node("inner", "Mul", "v", "bias") for each in GELUS["keras 3"]],
+], ids=str)
+def test_of_what_is_not_quite_gelu_the_product_and_its_bias_are_done_at_once(nodes: list[Node]) -> None:
+    done = of([*PRODUCT, *nodes, node("y", "Neg", "g")], {"x": numbers(60, 70)}, 1e-5)
+    assert done[0] == "onednn.Product"
+    assert len(done) > 3
+
+
+@pytest.mark.parametrize(("op", "turned"), [("RealDiv", False), ("RealDiv", True), ("Neg", False), ("Square", False)])
+def test_other_functions_after_a_product(op: str, turned: bool) -> None:
+    divided = ["two", "v"] if turned else ["v", "two"]
+    last = node("y", op, *(divided if op == "RealDiv" else ["v"]))
+    close = 1e-2 if turned else 1e-4  # a quotient by what is nearly nothing
+    assert of([*PRODUCT, const("two", 3.0), last], {"x": numbers(60, 70)}, close)[0] == "onednn.Product"
+
+
+EINSUMS = {
+    "BTNH,BSNH->BNTS": "scores of attention", "BNTS,BSNH->BTNH": "what attention sees",
+    "BTNH,BSNH->BNST": "turned", "abc,cde->abde": "into heads", "abcd,cde->abe": "out of heads",
+    "abc,dc->abd": "by rows", "ab,ac->bc": "over the first axis", "ab,bc->ac": "of matrices",
+    "...ab,...bc->...ac": "of batches",
+}
+
+
+def einsum(equation: str, lengths: dict[str, int], *more: Node, constant: bool = False) -> Any:
+    terms = equation.partition("->")[0].replace("...", "z").split(",")
+    arrays = [numbers(*(lengths[label] for label in term)) for term in terms]
+    second = const("other", arrays[1]) if constant else placeholder("other")
+    made = [placeholder("x"), second, Node("e", "Einsum", ["x", "other"], attrs={
+        "equation": equation, "N": 2, "T": second.attrs["dtype"]}), *more]
+    return compare(made, {"x": arrays[0]} | ({} if constant else {"other": arrays[1]}), more[-1].name if more else "e",
+                   close=1e-5)
+
+
+@pytest.mark.parametrize("equation", EINSUMS, ids=EINSUMS.get)
+@pytest.mark.parametrize("constant", [True, False])
+def test_einsums_that_are_products(equation: str, constant: bool) -> None:
+    lengths = {"B": 2, "T": 40, "N": 4, "H": 24, "S": 36, "a": 64, "b": 40, "c": 32, "d": 24, "e": 36, "z": 3}
+    assert einsum(equation, lengths, constant=constant).kernels == ["onednn.Einsum"]
+
+
+@given(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=4, unique=True),
+       st.lists(st.sampled_from("abcdef"), min_size=1, max_size=4, unique=True), st.data())
+@settings(max_examples=60, deadline=None)
+def test_einsums_of_any_kind_agree(first: list[str], second: list[str], data: Any) -> None:
+    labels = sorted({*first, *second})
+    output = data.draw(st.permutations([label for label in labels if data.draw(st.booleans())]))
+    lengths = {label: data.draw(st.sampled_from([1, 7, 16])) for label in labels}
+    assume(math.prod(lengths.values()) > 1 << 8)
+    einsum(f"{''.join(first)},{''.join(second)}->{''.join(output)}", lengths)
+
+
+def test_what_follows_an_einsum_is_done_with_it() -> None:
+    after = [const("scale", 0.125), const("mask", numbers(2, 4, 40, 36)), node("m", "Mul", "e", "scale"),
+             node("a", "AddV2", "m", "mask"), node("y", "Relu", "a")]
+    lengths = {"B": 2, "T": 40, "N": 4, "H": 24, "S": 36}
+    assert einsum("BTNH,BSNH->BNTS", lengths, *after).kernels == ["onednn.Product"]
+    after[1] = const("mask", numbers(2, 36, 4, 40))
+    assert einsum("BTNH,BSNH->BSNT", lengths, *after).kernels == ["onednn.Product"]
+
+
+@pytest.mark.parametrize("shape", [(36,), (2, 1, 1, 36), (2, 1, 40, 36), (40, 1), (4, 1, 1), (1, 4, 40, 1)])
+def test_masks_of_the_result_of_an_einsum_may_broadcast(shape: Any) -> None:
+    after = [const("scale", 0.125), const("mask", numbers(*shape)), node("m", "Mul", "e", "scale"),
+             node("y", "AddV2", "m", "mask")]
+    lengths = {"B": 2, "T": 40, "N": 4, "H": 24, "S": 36}
+    assert einsum("BTNH,BSNH->BNTS", lengths, *after).kernels[0] == "onednn.Product"
