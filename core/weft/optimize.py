@@ -61,7 +61,7 @@ def placed_alike(graph: Graph, placement: Placement, order: Sequence[Resolved], 
 
 
 def _refused_elsewhere(row: Assignment) -> bool:
-    """Whether another type of device than the node's own could not have it; not whether a kernel of its own could not."""
+    """Whether another type of device than the node's own could not have it; a kernel of its own may be refused."""
     own = (row.device or "").partition(":")[0]
     return any(candidate.partition(" ")[0].partition(":")[0] != own for candidate, _ in row.refused)
 

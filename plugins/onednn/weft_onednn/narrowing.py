@@ -147,7 +147,8 @@ def _const(name: str, value: Any, like: Node) -> Node:
     with np.errstate(all="ignore"):
         narrow = value.astype(NARROW.numpy)
     narrow.flags.writeable = False  # so that it is not copied
-    return Node(name, "Const", device=like.device, attrs={"dtype": NARROW, "value": TensorValue(narrow), **_place(like)})
+    value = TensorValue(narrow)
+    return Node(name, "Const", device=like.device, attrs={"dtype": NARROW, "value": value, **_place(like)})
 
 
 def _place(like: Node) -> dict[str, Any]:
@@ -185,7 +186,7 @@ def _images(facts: Facts, entry: Resolved) -> bool:
     """A mean of height and width."""
     images, axes = entry.node.inputs
     numbers = facts.value(axes)
-    return numbers is not None and facts.rank(images) == 4 and sorted(numbers.reshape(-1) % 4) == [1, 2]
+    return numbers is not None and facts.rank(images) == 4 and {int(n) % 4 for n in numbers.reshape(-1)} == {1, 2}
 
 
 PRODUCTS: Mapping[str, Rule] = {

@@ -10,6 +10,8 @@ from .attributes import number
 from .library import library
 
 FAST = number("dnnl_cpu_isa_avx512_core_bf16")  # a bit for each extension that there has to be
+SLOW = ("[plugin.onednn] precision = 'bf16': this CPU has no AVX512_BF16, or ONEDNN_MAX_CPU_ISA hides it; "
+        "float32 is computed with")
 FLOAT, NARROW = ("float32",), ("float32", "bfloat16")
 
 
@@ -20,8 +22,7 @@ def element_types(precision: str) -> tuple[str, ...]:
     if has_fast_bfloat16():
         return NARROW
     if precision == "bf16":
-        warnings.warn("[plugin.onednn] precision = 'bf16', but this CPU has no AVX512_BF16 (or ONEDNN_MAX_CPU_ISA hides "
-                      "it): float32 is computed with", errors.WeftWarning, stacklevel=2)
+        warnings.warn(SLOW, errors.WeftWarning, stacklevel=2)
     return FLOAT
 
 

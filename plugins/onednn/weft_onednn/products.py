@@ -16,7 +16,6 @@ from .library import library
 from .memory import ANY, FLOAT, Array, Layout, Operand, dense, row_major
 from .primitives import BIAS, RESULT, SOURCE, WEIGHTS, Accumulating, InTurn, Primitive, described, packed, wanted
 
-
 INFERENCE = number("dnnl_forward_inference")
 LONG = (number("dnnl_eltwise_logistic"), number("dnnl_eltwise_swish"), number("dnnl_eltwise_tanh"))
 LEAST_APART = 1 << 14  # elements
@@ -80,10 +79,10 @@ def product(
 def _apart(b: Bind, node: FusedOp, after: Epilogue) -> tuple[Epilogue, Eltwise | None]:
     """The epilogue without its last step where that is done after it: what is summed up by tiles, in bfloat16, is slow
     with functions that take long."""
-    *steps, last = after.steps or [None]
+    last = after.steps[-1] if after.steps else None
     is_narrow = node.op not in BY_CHANNEL and b.inputs[node.args[0]].dtype is not FLOAT
     if is_narrow and isinstance(last, Eltwise) and last.algorithm in LONG and b.outputs[0].size >= LEAST_APART:
-        return replace(after, steps=steps), last
+        return replace(after, steps=after.steps[:-1]), last
     return after, None
 
 

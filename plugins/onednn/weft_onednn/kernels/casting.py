@@ -6,7 +6,6 @@ from collections.abc import Collection
 
 from weft.api import Bind, Kernels, errors
 
-from ..library import library
 from ..memory import dense
 from ..primitives import RESULT, SOURCE, Primitive, reordered
 from .binding import declining, has_elements
