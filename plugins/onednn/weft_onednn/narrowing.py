@@ -174,7 +174,7 @@ def _always(facts: Facts, entry: Resolved) -> bool:
 
 
 def _last_channels(facts: Facts, entry: Resolved) -> bool:
-    return entry.attrs["data_format"] == "NHWC"
+    return bool(entry.attrs["data_format"] == "NHWC")
 
 
 def _depthwise(facts: Facts, entry: Resolved) -> bool:
