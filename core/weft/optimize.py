@@ -10,7 +10,7 @@ from .graph import Graph, Node, topological_order, verify
 from .graph_pass import GraphPass, PassContext
 from .infer import infer_node
 from .op import OpRegistry
-from .place import HOST_OPS, Placement
+from .place import HOST_OPS, Assignment, Placement
 from .plugin_code import plugin_code
 from .prune import Tensor
 from .resolve import Resolved, resolve_node
@@ -53,11 +53,17 @@ def placed_alike(graph: Graph, placement: Placement, order: Sequence[Resolved], 
         if entry.op.name in HOST_OPS or is_of(graph, entry.node):
             continue
         own = placement.get(row.node)
-        is_refused = row.error is not None or (row.refused and not (own is not None and own.refused))
+        is_refused = row.error is not None or (_refused_elsewhere(row) and not (own is not None and own.refused))
         if is_refused or (not row.requested and row.device not in used):
             return None
     kept = {entry.node.name: placement[entry.node.name] for entry in order if is_of(graph, entry.node)}
     return Placement({**anew, **kept})
+
+
+def _refused_elsewhere(row: Assignment) -> bool:
+    """Whether another type of device than the node's own could not have it; a kernel of its own may be refused."""
+    own = (row.device or "").partition(":")[0]
+    return any(candidate.partition(" ")[0].partition(":")[0] != own for candidate, _ in row.refused)
 
 
 class NodeFacts:

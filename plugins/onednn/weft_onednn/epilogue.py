@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from weft.api import Bind, FusedOp, errors
+from weft.api import Bind, DType, FusedOp, errors
 
 from .attributes import Binary, PostOp
 from .functions import BINARY, COMMUTING, PARTS, UNARY, linear, swish
@@ -20,7 +20,8 @@ from .memory import Array, Layout, Operand
 
 NORMALISATIONS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 CHAINED = (*UNARY, *BINARY, *PARTS, "BiasAdd")
-OPS = (*CHAINED, *NORMALISATIONS)
+ROUNDING = "Cast"  # of what is not rounded on the way: the result has the type of the last op
+OPS = (*CHAINED, *NORMALISATIONS, ROUNDING)
 SWISH = "Swish"  # x * Sigmoid(factor * x), of two nodes or three
 
 
@@ -45,12 +46,12 @@ def epilogue(b: Bind, head: FusedOp, rest: Sequence[FusedOp], lay: Lay) -> Epilo
     return following.made
 
 
-def broadcast(b: Bind, rank: int, layout: Callable[[Sequence[int]], Layout]) -> Lay:
+def broadcast(b: Bind, rank: int, layout: Callable[[Sequence[int], DType], Layout]) -> Lay:
     """Every input by itself, with lengths of 1 before its own."""
 
     def lay(place: int) -> tuple[Layout, Operand]:
-        shape = b.inputs[place].meta.dims
-        return layout((1,) * (rank - len(shape)) + shape), place
+        meta = b.inputs[place].meta
+        return layout((1,) * (rank - len(meta.dims)) + meta.dims, meta.dtype), place
 
     return lay
 
@@ -82,6 +83,8 @@ class _Following:
             self._value = each.results[0]
 
     def _take(self, each: FusedOp) -> None:
+        if each.op == ROUNDING:
+            return
         if each.op in UNARY:
             self.made.steps.append(UNARY[each.op](each.attrs))
         elif each.op == SWISH:

@@ -10,31 +10,34 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from weft.api import PlainAllocator
+from weft.api import DType, PlainAllocator, dtypes
 
+from .declarations import ffi
 from .library import library
 
 Array = np.ndarray[Any, Any]
 Operand = int | Array  # a place among the inputs and outputs of a kernel, or a constant
 ANY = "any"
 PLAIN = PlainAllocator()
+FLOAT = dtypes.float32
+TYPES = {FLOAT: "dnnl_f32", dtypes.bfloat16: "dnnl_bf16"}  # what elements may be, and what the library calls it
 
 
 class Layout:
-    """A memory descriptor of float32 elements."""
+    """A memory descriptor."""
 
     def __init__(self, descriptor: Any) -> None:
         self.descriptor = descriptor
 
     @classmethod
-    def of(cls, dims: Sequence[int], strides: Sequence[int] | str) -> Layout:
+    def of(cls, dims: Sequence[int], strides: Sequence[int] | str, dtype: DType = FLOAT) -> Layout:
         """Of these dimensions; with strides ANY the primitive is to choose."""
-        c, f32 = library().c, library().c.dnnl_f32
+        c, elements = library().c, ffi.integer_const(TYPES[dtype])
         if strides == ANY:
             create, how = c.dnnl_memory_desc_create_with_tag, c.dnnl_format_tag_any
         else:
             create, how = c.dnnl_memory_desc_create_with_strides, list(strides)
-        return cls(library().make("memory_desc", create, len(dims), list(dims), f32, how))
+        return cls(library().make("memory_desc", create, len(dims), list(dims), elements, how))
 
     @classmethod
     def like(cls, descriptor: Any) -> Layout:
@@ -56,7 +59,7 @@ class Layout:
         return f"{whole}/{blocks}"
 
     def _numbers(self, what: int, how_many: int) -> list[int]:
-        c, ffi = library().c, library().ffi
+        c = library().c
         count, numbers = ffi.new("int *"), ffi.new("int64_t **")
         library().check(c.dnnl_memory_desc_query(self.descriptor, how_many, count), "layout")
         library().check(c.dnnl_memory_desc_query(self.descriptor, what, numbers), "layout")
@@ -64,7 +67,7 @@ class Layout:
 
     def memory(self, array: Array | None = None) -> Any:
         """A memory object, which does not keep the array, or one whose array is still to be said."""
-        c, ffi = library().c, library().ffi
+        c = library().c
         data = ffi.NULL if array is None else ffi.from_buffer(array)
         return library().make("memory", c.dnnl_memory_create, self.descriptor, library().engine, data)
 
@@ -80,16 +83,16 @@ def rows(dims: Sequence[int]) -> list[int]:
     return [prod(dims[i + 1 :]) for i in range(len(dims))]
 
 
-def row_major(shape: Sequence[int]) -> Layout:
+def row_major(shape: Sequence[int], dtype: DType = FLOAT) -> Layout:
     """The layout of an array of this shape, its axes in their own order."""
-    return Layout.of(shape, rows(shape))
+    return Layout.of(shape, rows(shape), dtype)
 
 
-def dense(shape: Sequence[int]) -> Layout:
+def dense(shape: Sequence[int], dtype: DType = FLOAT) -> Layout:
     """The layout of an array of this shape; of images, with their channels last, the channels' dimension is second."""
     order = channels_second(len(shape))
     strides = rows(shape)
-    return Layout.of([shape[i] for i in order], [strides[i] for i in order])
+    return Layout.of([shape[i] for i in order], [strides[i] for i in order], dtype)
 
 
 def channels_second(rank: int) -> list[int]:

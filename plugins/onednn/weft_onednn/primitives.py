@@ -76,6 +76,28 @@ class Accumulating:
         self._apart().run(*arrays)
 
 
+class InTurn:
+    """What a primitive does, and then another to the result, in place: the array of this number."""
+
+    def __init__(self, first: Primitive | Accumulating, second: Primitive, place: int) -> None:
+        self.inplace: dict[int, int] = getattr(first, "inplace", {})
+        self._first, self._second, self._place = first, second, place
+
+    def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
+        first = self._first.attach(inputs, outputs)
+        second = self._second.attach(((*inputs, *outputs)[self._place],), ())
+
+        def call() -> None:
+            first()
+            second()
+
+        return call
+
+    def run(self, *arrays: Array) -> None:
+        self._first.run(*arrays)
+        self._second.run(arrays[self._place])
+
+
 class Arguments:
     """What one call at a time may use: over these arrays, or over those that each call says. They do not keep their
     primitive, which keeps those that are idle."""
@@ -123,11 +145,15 @@ def wanted(description: Any, what: int) -> Layout:
 
 def packed(array: Array, given: Layout, chosen: Layout) -> Array:
     """The bytes of an array's elements in another layout."""
-    c, engine = library().c, library().engine
     result = aligned(chosen.nbytes)
     result.fill(0)  # where a layout pads
-    description = library().make("primitive_desc", c.dnnl_reorder_primitive_desc_create, given.descriptor, engine,
-                                 chosen.descriptor, engine, attributes())
-    reorder = Primitive(description, {SOURCE: (given, 0), RESULT: (chosen, 1)})
+    reorder = Primitive(reordered(given, chosen), {SOURCE: (given, 0), RESULT: (chosen, 1)})
     reorder.run(array, result)
     return result
+
+
+def reordered(given: Layout, chosen: Layout) -> Any:
+    """The description of the same elements in another layout or of another type."""
+    engine = library().engine
+    return library().make("primitive_desc", library().c.dnnl_reorder_primitive_desc_create, given.descriptor, engine,
+                          chosen.descriptor, engine, attributes())

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from weft.api import Attachable, Bind, FusedOp
 
-from .attributes import Binary, PostOp, Sum, attributes, number, operands
+from .attributes import Binary, Eltwise, PostOp, Sum, attributes, number, operands
 from .epilogue import Epilogue
 from .functions import BINARY
 from .library import library
-from .memory import ANY, Array, Layout, Operand, row_major
-from .primitives import BIAS, RESULT, SOURCE, WEIGHTS, Accumulating, Primitive, described, packed, wanted
+from .memory import ANY, FLOAT, Array, Layout, Operand, dense, row_major
+from .primitives import BIAS, RESULT, SOURCE, WEIGHTS, Accumulating, InTurn, Primitive, described, packed, wanted
+
+INFERENCE = number("dnnl_forward_inference")
+LONG = (number("dnnl_eltwise_logistic"), number("dnnl_eltwise_swish"), number("dnnl_eltwise_tanh"))
+LEAST_APART = 1 << 14  # elements
+BY_CHANNEL = ("DepthwiseConv2dNative",)  # products without sums over channels
 
 
 class Weights(NamedTuple):
@@ -35,14 +41,16 @@ def product(
 ) -> Attachable:
     """The primitive of the node and of what comes after it. Weights that are known are laid as it wants them, once for
     all links that want it alike."""
-    given, value = Layout.of(weights.dims, weights.strides), b.inputs[node.args[1]].value
-    bias = None if after.bias is None else row_major(weights.bias)
+    after, last = _apart(b, node, after)
+    value, dtype = b.inputs[node.args[1]].value, b.inputs[node.args[1]].dtype
+    given = Layout.of(weights.dims, weights.strides, dtype if value is None else FLOAT)
+    bias = None if after.bias is None else row_major(weights.bias, b.outputs[0].dtype)  # what it is quickest with
 
     def description(weights: Layout, steps: Sequence[PostOp]) -> Any:
         bias_descriptor = library().ffi.NULL if bias is None else bias.descriptor
         return described(create, *arguments(weights.descriptor, bias_descriptor, attributes(steps)))
 
-    apart = description(given if value is None else Layout.of(weights.dims, ANY), after.steps)
+    apart = description(given if value is None else Layout.of(weights.dims, ANY, dtype), after.steps)
     chosen = wanted(apart, number("dnnl_query_weights_md"))
 
     def pack() -> Array:
@@ -55,15 +63,38 @@ def product(
         WEIGHTS: (chosen, node.args[1] if value is None else b.prepared(key, pack)),
     }
     if bias is not None and after.bias is not None:
-        all_operands[BIAS] = bias, after.bias.astype(np.float32)
+        all_operands[BIAS] = bias, after.bias.astype(b.outputs[0].dtype.numpy)
+
+    def made(description: Any, steps: Sequence[PostOp]) -> Primitive:
+        return Primitive(description, all_operands | operands(steps))
+
     added = _added(b, node, after, result)
     if added is None:
-        return Primitive(apart, all_operands | operands(after.steps))
+        return _then(made(apart, after.steps), last, b)
     number_of_step, place = added
     steps = [*after.steps[:number_of_step], Sum(), *after.steps[number_of_step + 1 :]]
     over = description(chosen, steps)
-    return Accumulating(lambda: Primitive(apart, all_operands | operands(after.steps)),
-                        lambda: Primitive(over, all_operands | operands(steps)), place)
+    return _then(Accumulating(lambda: made(apart, after.steps), lambda: made(over, steps), place), last, b)
+
+
+def _apart(b: Bind, node: FusedOp, after: Epilogue) -> tuple[Epilogue, Eltwise | None]:
+    """The epilogue without its last step where that is done after it: what is summed up by tiles, in bfloat16, is slow
+    with functions that take long."""
+    last = after.steps[-1] if after.steps else None
+    is_narrow = node.op not in BY_CHANNEL and b.inputs[node.args[0]].dtype is not FLOAT
+    if is_narrow and isinstance(last, Eltwise) and last.algorithm in LONG and b.outputs[0].size >= LEAST_APART:
+        return replace(after, steps=after.steps[:-1]), last
+    return after, None
+
+
+def _then(product: Primitive | Accumulating, step: Eltwise | None, b: Bind) -> Attachable:
+    if step is None:
+        return product
+    layout = dense((b.outputs[0].size,), b.outputs[0].dtype)
+    create = library().c.dnnl_eltwise_forward_primitive_desc_create
+    description = described(create, INFERENCE, step.algorithm, layout.descriptor, layout.descriptor, step.alpha,
+                            step.beta, attributes())
+    return InTurn(product, Primitive(description, {SOURCE: (layout, 0), RESULT: (layout, 0)}), len(b.inputs))
 
 
 def _added(b: Bind, node: FusedOp, after: Epilogue, result: Layout) -> tuple[int, int] | None:

@@ -1,12 +1,30 @@
-"""The kernels, a family a module. All are for float32."""
+"""The kernels, a family a module. All are for float32; those in TYPED for other types too, where these are wanted."""
+
+from collections.abc import Collection
 
 from weft.api import Kernels
 
-from . import convolution, einsum, elementwise, fused, joining, layer_norm, matmul, normalization, pooling, softmax
+from . import (
+    casting,
+    convolution,
+    einsum,
+    elementwise,
+    fused,
+    joining,
+    layer_norm,
+    matmul,
+    normalization,
+    pooling,
+    softmax,
+)
+from .binding import FLOAT
 
-FAMILIES = (convolution, einsum, elementwise, fused, joining, layer_norm, matmul, normalization, pooling, softmax)
+FAMILIES = (einsum, layer_norm, normalization, softmax)
+TYPED = (casting, convolution, elementwise, fused, joining, matmul, pooling)
 
 
-def register(kernels: Kernels) -> None:
+def register(kernels: Kernels, types: Collection[str] = FLOAT) -> None:
     for family in FAMILIES:
         family.register(kernels)
+    for typed in TYPED:
+        typed.register(kernels, types)

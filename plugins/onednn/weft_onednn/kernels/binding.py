@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from math import prod
 
-from weft.api import Attachable, Bind, Declined, FusedOp, errors
+from weft.api import Attachable, Bind, Declined, FusedOp, dtypes, errors
 
 from ..epilogue import Epilogue
 
 Head = Callable[[Bind, FusedOp, Epilogue], Attachable]
+FLOAT = ("float32",)  # the element types that the families are for
 LEFT = "by itself it is no faster than NumPy's kernel"
 BindFunction = Callable[[Bind], Attachable | Declined]
 
@@ -43,6 +44,11 @@ def has_elements(*shapes: Sequence[int]) -> None:
     """Raise Unimplemented for shapes without elements: the library has no memory for them."""
     if not all(map(prod, shapes)):
         raise errors.Unimplemented("there are no elements")
+
+
+def is_narrow(b: Bind) -> bool:
+    """Whether elements are of a type that NumPy has no fast functions for."""
+    return b.inputs[0].meta.dtype is not dtypes.float32
 
 
 def left_to_numpy(b: Bind) -> Declined:

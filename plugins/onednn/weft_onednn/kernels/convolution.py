@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from weft.api import Attachable, Bind, FusedOp, Kernels, errors, geometry
 
 from ..attributes import number
@@ -9,7 +11,7 @@ from ..epilogue import Epilogue
 from ..library import library
 from ..memory import dense, rows
 from ..products import Weights, product
-from .binding import alone, has_elements
+from .binding import FLOAT, alone, has_elements
 
 INFERENCE, DIRECT = number("dnnl_forward_inference"), number("dnnl_convolution_direct")
 
@@ -45,13 +47,13 @@ def _convolution(b: Bind, node: FusedOp, after: Epilogue, weights: Weights) -> A
         raise errors.Unimplemented("filters that are not known before the run")
     has_elements(images.meta.dims, filters.meta.dims, node.outputs[0].dims)
     places = geometry.spatial_windows(attrs, images.meta.dims[1:3], filters.meta.dims[:2])
-    source, result = dense(images.meta.dims), dense(node.outputs[0].dims)
+    source, result = dense(images.meta.dims, images.meta.dtype), dense(node.outputs[0].dims, b.outputs[0].dtype)
     create = library().c.dnnl_convolution_forward_primitive_desc_create
     return product(b, node, after, weights, source, result, create, lambda weights, bias, attributes: (
         INFERENCE, DIRECT, source.descriptor, weights, bias, result.descriptor, list(attrs["strides"][1:3]),
         [d - 1 for d in attrs["dilations"][1:3]], [p.before for p in places], [p.after for p in places], attributes))
 
 
-def register(kernels: Kernels) -> None:
-    kernels.kernel("Conv2D", dtypes={"T": "float32"})(alone(conv2d))
-    kernels.kernel("DepthwiseConv2dNative", dtypes={"T": "float32"})(alone(depthwise_conv2d))
+def register(kernels: Kernels, types: Collection[str] = FLOAT) -> None:
+    kernels.kernel("Conv2D", dtypes={"T": types})(alone(conv2d))
+    kernels.kernel("DepthwiseConv2dNative", dtypes={"T": types})(alone(depthwise_conv2d))

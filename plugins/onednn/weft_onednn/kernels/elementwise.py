@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from math import prod
 
 import numpy as np
@@ -15,7 +15,7 @@ from ..gelu import GELU
 from ..library import library
 from ..memory import Layout, Operand, dense, row_major
 from ..primitives import RESULT, SECOND_SOURCE, SOURCE, Primitive, described
-from .binding import LEFT, declining, has_elements, left_to_numpy, node_of
+from .binding import FLOAT, LEFT, BindFunction, declining, has_elements, is_narrow, left_to_numpy, node_of
 
 INFERENCE = number("dnnl_forward_inference")
 LEAST = 1 << 13  # elements from which NumPy's calls are not cheaper
@@ -35,9 +35,15 @@ def unary(b: Bind) -> Attachable:
 def binary(b: Bind) -> Attachable:
     """Where an operand broadcasts: NumPy goes through the other in short rows then."""
     _check(b)
-    if b.inputs[0].meta.dims == b.inputs[1].meta.dims or 1 in (b.inputs[0].size, b.inputs[1].size):
+    is_long = b.inputs[0].meta.dims == b.inputs[1].meta.dims or 1 in (b.inputs[0].size, b.inputs[1].size)
+    if is_long and not is_narrow(b):
         raise errors.Unimplemented(LEFT)
     return _of_two(b, node_of(b), [])
+
+
+def if_narrow(bind: BindFunction) -> BindFunction:
+    """`bind` for such elements, others being left to NumPy."""
+    return lambda b: bind(b) if is_narrow(b) else left_to_numpy(b)
 
 
 def chain(b: Bind) -> Attachable:
@@ -59,10 +65,11 @@ def _check(b: Bind) -> None:
 
 def _of_one(b: Bind, node: FusedOp) -> Primitive:
     step = STEPS[node.op](node.attrs)
-    layout = dense((b.outputs[0].size,))
+    size = (b.outputs[0].size,)
+    source, result = dense(size, b.inputs[node.args[0]].meta.dtype), dense(size, b.outputs[0].dtype)
     description = described(library().c.dnnl_eltwise_forward_primitive_desc_create, INFERENCE, step.algorithm,
-                            layout.descriptor, layout.descriptor, step.alpha, step.beta, attributes())
-    return Primitive(description, {SOURCE: (layout, node.args[0]), RESULT: (layout, len(b.inputs))})
+                            source.descriptor, result.descriptor, step.alpha, step.beta, attributes())
+    return Primitive(description, {SOURCE: (source, node.args[0]), RESULT: (result, len(b.inputs))})
 
 
 def _of_two(b: Bind, node: FusedOp, rest: list[FusedOp]) -> Primitive:
@@ -99,17 +106,18 @@ def _in_rows(b: Bind, shape: tuple[int, ...]) -> Lay:
     def lay(place: int) -> tuple[Layout, Operand]:
         info = b.inputs[place]
         if info.meta.dims == shape:
-            return row_major((rows, places * channels)), place
+            return row_major((rows, places * channels), info.dtype), place
         assert info.value is not None
-        row = np.empty((places, channels), np.float32)
+        row = np.empty((places, channels), info.dtype.numpy)
         row[:] = info.value.reshape(-1)
-        return row_major((1, places * channels)), row
+        return row_major((1, places * channels), info.dtype), row
 
     return lay
 
 
-def register(kernels: Kernels) -> None:
-    alone = dict.fromkeys(IN_PASSES, declining(unary)) | dict.fromkeys(ARITHMETIC, declining(binary))
+def register(kernels: Kernels, types: Collection[str] = FLOAT) -> None:
+    rivals = dict.fromkeys(IN_PASSES, declining(unary)) | dict.fromkeys(ARITHMETIC, declining(binary))
+    narrow = dict.fromkeys(UNARY, if_narrow(declining(unary))) | dict.fromkeys(BINARY, if_narrow(declining(binary)))
     for op in CHAINED:
-        kernels.kernel(op, dtypes={"T": "float32"}, inplace={0: 0})(alone.get(op, left_to_numpy))
+        kernels.kernel(op, dtypes={"T": types}, inplace={0: 0})(rivals.get(op) or narrow.get(op, left_to_numpy))
     kernels.fusion("Chain", ops=(*UNARY, *BINARY, *PARTS))(declining(chain))

@@ -3,13 +3,13 @@ padding, or a factor for each channel."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from weft.api import Attachable, Bind, FusedOp, Kernels, errors
 
 from ..epilogue import OPS, broadcast, epilogue
 from ..memory import dense, row_major
-from .binding import Head, declining, left_to_numpy
+from .binding import FLOAT, Head, declining, left_to_numpy
 from .convolution import conv2d, depthwise_conv2d
 from .einsum import einsum_and
 from .gates import gated
@@ -53,6 +53,6 @@ def _padded(b: Bind, padding: FusedOp, head: FusedOp) -> FusedOp:
     return head._replace(attrs={**head.attrs, **pads}, args=(images, head.args[1]))
 
 
-def register(kernels: Kernels) -> None:
-    kernels.kernel(PADDING, dtypes={"T": "float32"})(left_to_numpy)
+def register(kernels: Kernels, types: Collection[str] = FLOAT) -> None:
+    kernels.kernel(PADDING, dtypes={"T": types})(left_to_numpy)
     kernels.fusion("Product", heads=(*HEADS, EINSUM), ops=OPS, leads=[PADDING, GATE], priority=1)(declining(product))

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from weft.api import Bind, FusedOp, errors
+from weft.api import Bind, DType, FusedOp, errors
 
 from ..attributes import attributes, operands
 from ..epilogue import broadcast, epilogue
 from ..library import library
-from ..memory import PLAIN, Array, Layout, Operand, row_major
+from ..memory import FLOAT, PLAIN, Array, Layout, Operand, row_major
 from ..primitives import BIAS, RESULT, SOURCE, WEIGHTS, Primitive, described
 from .binding import has_elements
 
@@ -53,6 +53,8 @@ def gated(b: Bind, gate: FusedOp, head: FusedOp, rest: Sequence[FusedOp]) -> Gat
     fewer, or the convolution is no product of matrices."""
     images, factors = sorted(gate.args, key=lambda a: b.inputs[a].size, reverse=True)
     batch, height, width, channels = _image_dims(b, images)
+    if b.inputs[images].dtype is not FLOAT:
+        raise errors.Unimplemented("filters of another type take longer to multiply than pixels")
     if b.inputs[factors].meta.dims != (batch, 1, 1, channels) or images == factors:
         raise errors.Unimplemented("a factor that is not one for each image and channel")
     filters = _filters(b, head, channels)
@@ -61,11 +63,11 @@ def gated(b: Bind, gate: FusedOp, head: FusedOp, rest: Sequence[FusedOp]) -> Gat
     if height * width < FEWER * count:
         raise errors.Unimplemented("there are fewer pixels to multiply than filters")
 
-    def pixels(shape: Sequence[int]) -> Layout:
+    def pixels(shape: Sequence[int], dtype: DType = FLOAT) -> Layout:
         first, down, right, last = shape
         if (down, right) not in ((1, 1), (height, width)):
             raise errors.Unimplemented("an operand with a number for each row or column")
-        return row_major((first, down * right, last))
+        return row_major((first, down * right, last), dtype)
 
     after = epilogue(b, head, rest, broadcast(b, 4, pixels))
     source, result = pixels((batch, height, width, channels)), pixels((batch, height, width, count))

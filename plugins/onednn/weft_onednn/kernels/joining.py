@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from weft.api import Bind, Kernels, errors
 
 from ..attributes import attributes
 from ..library import library
 from ..memory import Layout, Operand, row_major
 from ..primitives import RESULT, Primitive, described
-from .binding import declining, has_elements
+from .binding import FLOAT, declining, has_elements
 
 FIRST_OF_MANY = 1024  # operands of a primitive that takes any number are counted from here
 LEAST = 3 << 16  # elements from which NumPy's call is not cheaper
@@ -21,8 +23,8 @@ def concat(b: Bind) -> Primitive:
     has_elements(*(x.meta.dims for x in arrays))
     if b.outputs[0].size < LEAST:
         raise errors.Unimplemented("NumPy's call is cheaper for so few elements")
-    layouts = [row_major(x.meta.dims) for x in arrays]
-    result = row_major(shape)
+    layouts = [row_major(x.meta.dims, x.meta.dtype) for x in arrays]
+    result = row_major(shape, b.outputs[0].dtype)
     description = described(
         library().c.dnnl_concat_primitive_desc_create, result.descriptor, len(arrays),
         int(axis.value.reshape(-1)[0]) % len(shape), [layout.descriptor for layout in layouts], attributes(),
@@ -31,5 +33,5 @@ def concat(b: Bind) -> Primitive:
     return Primitive(description, operands | {RESULT: (result, len(b.inputs))})
 
 
-def register(kernels: Kernels) -> None:
-    kernels.kernel("ConcatV2", dtypes={"T": "float32"})(declining(concat))
+def register(kernels: Kernels, types: Collection[str] = FLOAT) -> None:
+    kernels.kernel("ConcatV2", dtypes={"T": types})(declining(concat))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import prod
 
 from weft.api import Attachable, Bind, FusedOp, Kernels, errors
@@ -10,7 +11,7 @@ from ..epilogue import Epilogue
 from ..library import library
 from ..memory import Layout, row_major, rows
 from ..products import Weights, product
-from .binding import alone, has_elements
+from .binding import FLOAT, alone, has_elements
 
 LEAST = 1 << 16  # multiplications from which NumPy's call is not cheaper
 Matrices = tuple[list[int], list[int]]  # dimensions and strides
@@ -33,7 +34,8 @@ def _product(b: Bind, node: FusedOp, after: Epilogue, turned: tuple[bool, bool])
         raise errors.Unimplemented("NumPy's call is cheaper for so few elements")
     columns = output[-1]
     weights = Weights(*right, (columns, 1) if turned[1] else (columns,), (1,) * (len(output) - 1) + (columns,))
-    source, result = Layout.of(*left), row_major(output)
+    source = Layout.of(*left, b.inputs[node.args[0]].meta.dtype)
+    result = row_major(output, b.outputs[0].dtype)
     return product(b, node, after, weights, source, result, library().c.dnnl_matmul_primitive_desc_create,
                    lambda weights, bias, attributes: (source.descriptor, weights, bias, result.descriptor, attributes))
 
@@ -47,7 +49,7 @@ def _matrices(shape: tuple[int, ...], rank: int, turned: bool) -> Matrices:
     return dims, strides
 
 
-def register(kernels: Kernels) -> None:
-    kernels.kernel("MatMul", dtypes={"T": "float32"})(alone(matmul))
+def register(kernels: Kernels, types: Collection[str] = FLOAT) -> None:
+    kernels.kernel("MatMul", dtypes={"T": types})(alone(matmul))
     for op in ("BatchMatMul", "BatchMatMulV2"):
-        kernels.kernel(op, dtypes={"T": "float32"})(alone(batch_matmul))
+        kernels.kernel(op, dtypes={"T": types})(alone(batch_matmul))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from weft.api import Bind, Kernels, errors, geometry
 
@@ -11,7 +11,7 @@ from ..functions import linear
 from ..library import library
 from ..memory import dense
 from ..primitives import RESULT, SOURCE, Primitive, described
-from .binding import declining, has_elements
+from .binding import FLOAT, declining, has_elements
 
 INFERENCE = number("dnnl_forward_inference")
 LARGEST, MEAN = number("dnnl_pooling_max"), number("dnnl_pooling_avg_exclude_padding")
@@ -28,7 +28,7 @@ def pool(kind: int) -> Callable[[Bind], Primitive]:
         pads = [p.before for p in places], [p.after for p in places]
         if any(pad >= n for pad, n in zip((*pads[0], *pads[1]), (*taps, *taps), strict=True)):
             raise errors.Unimplemented("windows over padding alone")
-        return _pool(kind, shape, b.outputs[0].dims, taps, strides, pads)
+        return _pool(b, kind, b.outputs[0].dims, taps, strides, pads)
 
     return bind
 
@@ -42,24 +42,25 @@ def of_images(scaled: Callable[[int], Sequence[PostOp]]) -> Callable[[Bind], Pri
         if len(shape) != 4 or geometry.reduction_axes(4, [int(axis) for axis in axes.reshape(-1)]) != IMAGE:
             raise errors.Unimplemented("a reduction of other axes than those of images")
         output, area = (shape[0], 1, 1, shape[3]), shape[1] * shape[2]
-        return _pool(MEAN, shape, output, shape[1:3], (1, 1), ([0, 0], [0, 0]), len(b.inputs), scaled(area))
+        return _pool(b, MEAN, output, shape[1:3], (1, 1), ([0, 0], [0, 0]), scaled(area))
 
     return bind
 
 
 def _pool(
-    kind: int, shape: Sequence[int], output: Sequence[int], taps: Sequence[int], strides: Sequence[int],
-    pads: tuple[list[int], list[int]], place: int = 1, after: Sequence[PostOp] = (),
+    b: Bind, kind: int, output: Sequence[int], taps: Sequence[int], strides: Sequence[int],
+    pads: tuple[list[int], list[int]], after: Sequence[PostOp] = (),
 ) -> Primitive:
-    has_elements(shape, output)
-    source, result = dense(shape), dense(output)
+    images = b.inputs[0].meta
+    has_elements(images.dims, output)
+    source, result = dense(images.dims, images.dtype), dense(output, b.outputs[0].dtype)
     description = described(library().c.dnnl_pooling_forward_primitive_desc_create, INFERENCE, kind, source.descriptor,
                             result.descriptor, list(strides), list(taps), [0, 0], *pads, attributes(after))
-    return Primitive(description, {SOURCE: (source, 0), RESULT: (result, place)})
+    return Primitive(description, {SOURCE: (source, 0), RESULT: (result, len(b.inputs))})
 
 
-def register(kernels: Kernels) -> None:
-    kernels.kernel("MaxPool", dtypes={"T": "float32"})(declining(pool(LARGEST)))
-    kernels.kernel("AvgPool", dtypes={"T": "float32"})(declining(pool(MEAN)))
-    kernels.kernel("Mean", dtypes={"T": "float32"})(declining(of_images(lambda _: ())))
-    kernels.kernel("Sum", dtypes={"T": "float32"})(declining(of_images(lambda count: [linear(count, 0.0)])))
+def register(kernels: Kernels, types: Collection[str] = FLOAT) -> None:
+    kernels.kernel("MaxPool", dtypes={"T": types})(declining(pool(LARGEST)))
+    kernels.kernel("AvgPool", dtypes={"T": types})(declining(pool(MEAN)))
+    kernels.kernel("Mean", dtypes={"T": types})(declining(of_images(lambda _: ())))
+    kernels.kernel("Sum", dtypes={"T": types})(declining(of_images(lambda count: [linear(count, 0.0)])))

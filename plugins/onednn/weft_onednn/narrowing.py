@@ -1,0 +1,200 @@
+"""Pass `bfloat16`: products with known weights, and what is between them, in bfloat16 instead of float32.
+
+Nodes that are fed, fetched or run stay float32, and so does what takes or gives something else: Cast is at every rim.
+Where it follows a product, that writes float32 itself. Weights are constants of bfloat16 then, half as large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from weft.api import DType, Graph, Input, Node, PassContext, Resolved, TensorValue, dtypes, errors, topological_order
+
+NARROW, WIDE = dtypes.bfloat16, dtypes.float32
+WEIGHTS = 1  # the input of a product that has them
+
+
+def narrowed_if_fast(graph: Graph, context: PassContext, threads: int) -> Graph:
+    """`narrowed` on a CPU that is fast with bfloat16; the graph itself elsewhere."""
+    from .library import open_library
+
+    try:
+        open_library(threads)
+    except errors.Unavailable:
+        return graph
+    from .precision import has_fast_bfloat16
+
+    return narrowed(graph, context) if has_fast_bfloat16() else graph
+
+
+def narrowed(graph: Graph, context: PassContext) -> Graph:
+    if not any(node.op in PRODUCTS for node in graph):
+        return graph
+    facts = Facts(graph, context)
+    found: set[str] = set()  # the nodes that become narrow
+    for node in topological_order(graph):
+        if _is_product(facts, node) or _follows(facts, found, node):
+            found.add(node.name)
+    return _without_idle(_Rewriting(facts, found).graph(), context) if found else graph
+
+
+class Facts:
+    """What the rules ask of a graph."""
+
+    def __init__(self, graph: Graph, context: PassContext) -> None:
+        self.graph = graph
+        self.kept = context.kept
+        self._context = context
+        self._known = context.infer(graph)
+
+    def entry(self, node: Node) -> Resolved | None:
+        """The node, if it fits its op and computes with float32."""
+        entry: Resolved | None = self._context.resolve(node)
+        return entry if entry is not None and entry.attrs.get("T") is WIDE else None
+
+    def wide(self, node: Node) -> list[int]:
+        """The inputs of the type that a node computes with, all of its inputs that are float32."""
+        entry = self.entry(node)
+        return [] if entry is None else [i for i, tensor in enumerate(entry.input_tensors) if tensor.dtype is WIDE]
+
+    def value(self, source: Input) -> Any:
+        """The elements of a tensor where they are known before the run, else None."""
+        outputs = self._known.get(source.node, ())
+        return outputs[source.index].value if source.index < len(outputs) else None
+
+    def rank(self, source: Input) -> int | None:
+        outputs = self._known.get(source.node, ())
+        return outputs[source.index].rank if source.index < len(outputs) else None
+
+    def is_narrow(self, source: Input, found: set[str]) -> bool:
+        """A kept node is float32, whatever makes it: somebody may feed it."""
+        return source.node in found and source.index == 0 and source.node not in self.kept
+
+
+def _is_product(facts: Facts, node: Node) -> bool:
+    entry = facts.entry(node) if node.op in PRODUCTS else None
+    return entry is not None and facts.value(node.inputs[WEIGHTS]) is not None and PRODUCTS[node.op](facts, entry)
+
+
+def _follows(facts: Facts, found: set[str], node: Node) -> bool:
+    """Whether all that the node takes is narrow, or known."""
+    entry = facts.entry(node) if node.op in BETWEEN else None
+    if entry is None or not BETWEEN[node.op](facts, entry):
+        return False
+    computed = [node.inputs[i] for i in facts.wide(node) if facts.value(node.inputs[i]) is None]
+    return bool(computed) and all(facts.is_narrow(source, found) for source in computed)
+
+
+class _Rewriting:
+    """The graph with the nodes that were found in bfloat16."""
+
+    def __init__(self, facts: Facts, found: set[str]) -> None:
+        self._facts, self._found = facts, found
+        self._named = set(facts.graph.nodes)
+        self._made: list[Node] = []
+        self._rims: dict[Input, Input] = {}  # what stands for a tensor in the other type
+
+    def graph(self) -> Graph:
+        for node in self._facts.graph:
+            if node.name in self._found:
+                self._narrow(node)
+            elif any(self._is_narrow(source) for source in node.inputs):
+                self._made.append(node.replace(
+                    inputs=[self._rim(source) if self._is_narrow(source) else source for source in node.inputs]))
+        return self._facts.graph.replace(nodes=self._made)
+
+    def _is_narrow(self, source: Input) -> bool:
+        return self._facts.is_narrow(source, self._found)
+
+    def _narrow(self, node: Node) -> None:
+        wide = self._facts.wide(node)
+        made = node.replace(attrs={"T": NARROW}, inputs=[
+            self._rim(source) if i in wide and not self._is_narrow(source) else source
+            for i, source in enumerate(node.inputs)])
+        if node.name in self._facts.kept:
+            made = made.replace(name=self._new_name(f"{node.name}/bfloat16"))
+            self._made.append(_cast(node.name, Input(made.name), WIDE, node))
+        self._made.append(made)
+
+    def _rim(self, source: Input) -> Input:
+        """The tensor in the other type."""
+        if source not in self._rims:
+            like, value = self._facts.graph[source.node], self._facts.value(source)
+            target = WIDE if self._is_narrow(source) else NARROW
+            name = self._new_name(f"{source.node}/{target.name}")
+            is_known = value is not None and source.node not in self._facts.kept
+            self._made.append(_const(name, value, like) if is_known else _cast(name, source, target, like))
+            self._rims[source] = Input(name)
+        return self._rims[source]
+
+    def _new_name(self, wanted: str) -> str:
+        name, number = wanted, 0
+        while name in self._named:
+            number += 1
+            name = f"{wanted}_{number}"
+        self._named.add(name)
+        return name
+
+
+def _cast(name: str, source: Input, target: DType, like: Node) -> Node:
+    types = {"SrcT": WIDE if target is NARROW else NARROW, "DstT": target}
+    return Node(name, "Cast", [source], device=like.device, attrs={**types, "Truncate": False, **_place(like)})
+
+
+def _const(name: str, value: Any, like: Node) -> Node:
+    with np.errstate(all="ignore"):
+        narrow = value.astype(NARROW.numpy)
+    narrow.flags.writeable = False  # so that it is not copied
+    value = TensorValue(narrow)
+    return Node(name, "Const", device=like.device, attrs={"dtype": NARROW, "value": value, **_place(like)})
+
+
+def _place(like: Node) -> dict[str, Any]:
+    return {"_class": like.attrs["_class"]} if "_class" in like.attrs else {}
+
+
+def _without_idle(graph: Graph, context: PassContext) -> Graph:
+    """The graph without what nobody needs any more: the constants of float32."""
+    needed, stack = set(context.kept), list(context.kept)
+    while stack:
+        node = graph.nodes[stack.pop()]
+        more = {*(source.node for source in node.inputs), *node.controls} - needed
+        needed |= more
+        stack += more
+    return graph.replace(without=[name for name in graph.nodes if name not in needed])
+
+
+Rule = Callable[[Facts, Resolved], bool]  # whether a node may be narrow
+
+
+def _always(facts: Facts, entry: Resolved) -> bool:
+    return True
+
+
+def _last_channels(facts: Facts, entry: Resolved) -> bool:
+    return bool(entry.attrs["data_format"] == "NHWC")
+
+
+def _depthwise(facts: Facts, entry: Resolved) -> bool:
+    attrs = entry.attrs
+    return attrs["strides"][1] == attrs["strides"][2] and max(attrs["dilations"]) == 1 and _last_channels(facts, entry)
+
+
+def _images(facts: Facts, entry: Resolved) -> bool:
+    """A mean of height and width."""
+    images, axes = entry.node.inputs
+    numbers = facts.value(axes)
+    return numbers is not None and facts.rank(images) == 4 and {int(n) % 4 for n in numbers.reshape(-1)} == {1, 2}
+
+
+PRODUCTS: Mapping[str, Rule] = {
+    "BatchMatMulV2": _always, "Conv2D": _last_channels, "DepthwiseConv2dNative": _depthwise, "MatMul": _always,
+}
+BETWEEN: Mapping[str, Rule] = {
+    **dict.fromkeys(("AddV2", "ConcatV2", "Elu", "ExpandDims", "Identity", "LeakyRelu", "Maximum", "Minimum", "Mul",
+                     "Pad", "Relu", "Relu6", "Reshape", "Sigmoid", "Softplus", "Squeeze", "Sub", "Tanh"), _always),
+    **dict.fromkeys(("AvgPool", "BiasAdd", "MaxPool"), _last_channels),
+    "Mean": _images,
+}
