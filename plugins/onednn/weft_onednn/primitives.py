@@ -125,7 +125,8 @@ def packed(array: Array, given: Layout, chosen: Layout) -> Array:
     """The bytes of an array's elements in another layout."""
     c, engine = library().c, library().engine
     result = aligned(chosen.nbytes)
-    result.fill(0)  # where a layout pads
+    if chosen.nbytes > array.nbytes:
+        result.fill(0)  # where the layout pads
     description = library().make("primitive_desc", c.dnnl_reorder_primitive_desc_create, given.descriptor, engine,
                                  chosen.descriptor, engine, attributes())
     reorder = Primitive(description, {SOURCE: (given, 0), RESULT: (chosen, 1)})
