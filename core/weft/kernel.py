@@ -43,6 +43,12 @@ class Attachable(Protocol):
 
     def attach(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Callable[[], Any]: ...
 
+    # Optional, on a device that works on host memory:
+    #
+    #     reads: Collection[int]
+    #         """The places of the inputs that its calls look at. A constant that nobody looks at, since bind has
+    #         prepared all that is needed of it, is not kept: an array of its shape, with any elements, stands there."""
+
 
 Bound = Callable[..., Any] | Attachable | None
 Alias = Mapping[int, int] | Callable[[Attrs], Mapping[int, int]]  # as a function where it depends on attributes
@@ -71,7 +77,8 @@ class Bind:
     """What bind sees of its node.
 
     `inputs` are ValueInfos: metadata is static, `value` is the array where it is known before the run (a constant;
-    an input that the op's metadata function reads), else None. `outputs` are static metadata, except for kernels
+    an input that the op's metadata function reads), else None. It may have to be made, so `is_known` is the way to ask
+    whether it is there. `outputs` are static metadata, except for kernels
     that are declared `allocates`. `fused`: the ops that a fusion is to do; of one, `node` is the node of the last op,
     `op` the fusion's name, and `attrs` are none of theirs. `function`: the function of the program that the node is in.
     """

@@ -13,17 +13,23 @@ from .epilogue import Epilogue
 from .functions import BINARY
 from .library import library
 from .memory import ANY, Array, Layout, Operand, row_major
-from .primitives import BIAS, RESULT, SOURCE, WEIGHTS, Accumulating, Primitive, described, packed, wanted
+from .primitives import BIAS, RESULT, SOURCE, WEIGHTS, Accumulating, Primitive, described, packed, places, wanted
 
 
 class Weights(NamedTuple):
-    """How the second operand is to be read; the shape in which one number per channel broadcasts against the array, and
-    the dimensions of such a vector as the library has them."""
+    """How the second operand is to be read; the shape in which one number per channel broadcasts against the array, the
+    dimensions of such a vector as the library has them, and those of the operand that are the channels, a bit each."""
 
     dims: Sequence[int]
     strides: Sequence[int]
     channels: Sequence[int]
     bias: Sequence[int]
+    mask: int
+
+
+def stripped(shape: Sequence[int]) -> tuple[int, ...]:
+    """A shape without the ones that it begins with."""
+    return tuple(shape[next((i for i, length in enumerate(shape) if length > 1), len(shape)) :])
 
 
 Describe = Callable[[Any, Any, Any], Sequence[Any]]  # of the descriptors of weights and bias, and the attributes
@@ -35,24 +41,29 @@ def product(
 ) -> Attachable:
     """The primitive of the node and of what comes after it. Weights that are known are laid as it wants them, once for
     all links that want it alike."""
-    given, value = Layout.of(weights.dims, weights.strides), b.inputs[node.args[1]].value
+    given, operand = Layout.of(weights.dims, weights.strides), b.inputs[node.args[1]]
     bias = None if after.bias is None else row_major(weights.bias)
 
     def description(weights: Layout, steps: Sequence[PostOp]) -> Any:
         bias_descriptor = library().ffi.NULL if bias is None else bias.descriptor
         return described(create, *arguments(weights.descriptor, bias_descriptor, attributes(steps)))
 
-    apart = description(given if value is None else Layout.of(weights.dims, ANY), after.steps)
+    apart = description(Layout.of(weights.dims, ANY) if operand.is_known else given, after.steps)
     chosen = wanted(apart, number("dnnl_query_weights_md"))
 
     def pack() -> Array:
-        scaled = value if after.scale is None else value * after.scale.reshape(weights.channels)
-        return packed(np.ascontiguousarray(scaled, np.float32), given, chosen)
+        array, factors = operand.parts()
+        if factors is not None and stripped(factors.shape) != stripped(weights.channels):
+            array, factors = operand.value, None
+        if after.scale is not None:
+            scale = after.scale.reshape(weights.channels)
+            factors = scale if factors is None else factors.reshape(weights.channels) * scale
+        return packed(np.ascontiguousarray(array, np.float32), given, chosen, weights.mask, factors)
 
     key = f"onednn {library().version}/{node.op}{'' if after.scale is None else ' scaled'}/{chosen.name}"
     all_operands: dict[int, tuple[Layout, Operand]] = {
         SOURCE: (source, node.args[0]), RESULT: (result, len(b.inputs)),
-        WEIGHTS: (chosen, node.args[1] if value is None else b.prepared(key, pack)),
+        WEIGHTS: (chosen, b.prepared(key, pack) if operand.is_known else node.args[1]),
     }
     if bias is not None and after.bias is not None:
         all_operands[BIAS] = bias, after.bias.astype(np.float32)
@@ -63,7 +74,8 @@ def product(
     steps = [*after.steps[:number_of_step], Sum(), *after.steps[number_of_step + 1 :]]
     over = description(chosen, steps)
     return Accumulating(lambda: Primitive(apart, all_operands | operands(after.steps)),
-                        lambda: Primitive(over, all_operands | operands(steps)), place)
+                        lambda: Primitive(over, all_operands | operands(steps)), place,
+                        places(all_operands | operands(after.steps)))
 
 
 def _added(b: Bind, node: FusedOp, after: Epilogue, result: Layout) -> tuple[int, int] | None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import weft_cpu.kernels
-from weft.api import Attrs, Bind, Declined, DType, Kernels, dtypes
+from weft.api import Attrs, Bind, Declined, DType, Kernels, ValueInfo, dtypes
 
 from .cost import flops
 from .driver import Kernel
@@ -78,7 +77,7 @@ def _from_memory(b: Bind) -> Bind:
     when something else is there."""
     if b.op in HOST:
         return b
-    inputs = tuple(replace(x, value=None) if x.dtype.kind in "fc" else x for x in b.inputs)
+    inputs = tuple(ValueInfo(x.meta, dims=x.dims, handle=x.handle) if x.dtype.kind in "fc" else x for x in b.inputs)
     return Bind(b.node, b.op, b.attrs, inputs, b.outputs, b.device, b.stream, {}, keep=b.keep)
 
 

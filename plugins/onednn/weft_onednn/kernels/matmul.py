@@ -32,7 +32,8 @@ def _product(b: Bind, node: FusedOp, after: Epilogue, turned: tuple[bool, bool])
     if prod(output) * left[0][-1] < LEAST:
         raise errors.Unimplemented("NumPy's call is cheaper for so few elements")
     columns = output[-1]
-    weights = Weights(*right, (columns, 1) if turned[1] else (columns,), (1,) * (len(output) - 1) + (columns,))
+    weights = Weights(*right, (columns, 1) if turned[1] else (columns,), (1,) * (len(output) - 1) + (columns,),
+                      1 << len(output) - 1)
     source, result = Layout.of(*left), row_major(output)
     return product(b, node, after, weights, source, result, library().c.dnnl_matmul_primitive_desc_create,
                    lambda weights, bias, attributes: (source.descriptor, weights, bias, result.descriptor, attributes))
