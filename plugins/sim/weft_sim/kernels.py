@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,9 @@ class Relay(Kernels):
         self._to = to
         self._ops = config.ops
         self._dtypes = None if config.dtypes is None else frozenset(map(dtypes.named, config.dtypes))
+
+    def later(self, ops: Sequence[str], register: Callable[..., None]) -> None:
+        register(self)
 
     def kernel(
         self, op: str, *, dtypes: Mapping[str, str | Iterable[str]] | None = None,
