@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from .errors import InvalidArgument, PluginError
@@ -80,6 +81,7 @@ class DeviceName(NamedTuple):
     index: int | None = None  # type: ignore[assignment] # not tuple.index
 
     @classmethod
+    @lru_cache(256)
     def parse(cls, text: str) -> DeviceName:
         """Read full, partial and short names; `/cpu:0` is TensorFlow's old form. Raises InvalidArgument."""
         short = _SHORT.fullmatch(text)

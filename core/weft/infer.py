@@ -9,7 +9,8 @@ from .errors import Internal, WeftError
 from .host_program import CONSTANT, COPY, EVENT, Call, Function, meta_of
 from .op import Attrs, MetadataRule, OpDef, OpRegistry, infer, merge_info
 from .resolve import Resolved
-from .tensor import ValueInfo, constant_info, info
+from .tensor import ScaledInfo, ValueInfo, constant_info, info
+from .tensor_proto import TensorValue
 
 
 def infer_call(call: Call, op: OpDef, rule: MetadataRule | None, inputs: Sequence[ValueInfo]) -> tuple[ValueInfo, ...]:
@@ -40,7 +41,7 @@ def infer_registers(
     for call in function.kernels:
         inputs = [known[a] for a in call.args]
         if call.code == CONSTANT:
-            known[call.results[0]] = constant_info(constants[call.attrs["index"]])
+            known[call.results[0]] = of_constant(constants[call.attrs["index"]])
             continue
         if call.code == COPY:
             known[call.results[0]] = inputs[0]
@@ -56,11 +57,21 @@ def infer_registers(
     return known
 
 
+def of_constant(value: Any) -> ValueInfo:
+    """What is known of a constant of a program: an array, or a TensorValue that is to be multiplied."""
+    return ScaledInfo(value) if isinstance(value, TensorValue) else constant_info(value)
+
+
+def elements(value: TensorValue) -> Any:
+    """A node's constant as programs have it."""
+    return value.array() if value.scaling is None else value
+
+
 def infer_node(entry: Resolved, inputs: Sequence[ValueInfo], ops: OpRegistry) -> tuple[ValueInfo, ...]:
     """What is known of a node's outputs; no more than their types where the inputs do not fit its op."""
     try:
         if entry.op.name == "Const":
-            return (constant_info(entry.attrs["value"].array()),)
+            return (of_constant(elements(entry.attrs["value"])),)
         return _infer(entry.node.name, entry.op, ops.metadata(entry.op), entry.attrs, inputs)
     except WeftError:
         return tuple(info(tensor.dtype, None) for tensor in entry.output_tensors)

@@ -43,6 +43,12 @@ class Attachable(Protocol):
 
     def attach(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Callable[[], Any]: ...
 
+    # Optional, on a device that works on host memory:
+    #
+    #     reads: Collection[int]
+    #         """The places of the inputs that its calls look at. A constant that nobody looks at, since bind has
+    #         prepared all that is needed of it, is not kept: an array of its shape, with any elements, stands there."""
+
 
 Bound = Callable[..., Any] | Attachable | None
 Alias = Mapping[int, int] | Callable[[Attrs], Mapping[int, int]]  # as a function where it depends on attributes
@@ -71,7 +77,8 @@ class Bind:
     """What bind sees of its node.
 
     `inputs` are ValueInfos: metadata is static, `value` is the array where it is known before the run (a constant;
-    an input that the op's metadata function reads), else None. `outputs` are static metadata, except for kernels
+    an input that the op's metadata function reads), else None. It may have to be made, so `is_known` is the way to ask
+    whether it is there. `outputs` are static metadata, except for kernels
     that are declared `allocates`. `fused`: the ops that a fusion is to do; of one, `node` is the node of the last op,
     `op` the fusion's name, and `attrs` are none of theirs. `function`: the function of the program that the node is in.
     """
@@ -210,6 +217,12 @@ class Kernels:
         self.added: list[KernelDef] = []
         self.fusions: list[FusionDef] = []
         self.patterns: list[PatternDef] = []
+        self.families: list[tuple[Sequence[str], Callable[..., None]]] = []
+
+    def later(self, ops: Sequence[str], register: Callable[..., None]) -> None:
+        """The kernels for these ops are a family of their own: `register` adds them, and imports what they need, when
+        one of the ops is first asked for."""
+        self.families.append((ops, register))
 
     def kernel(
         self, op: str, *, dtypes: Mapping[str, str | Iterable[str]] | None = None,
@@ -273,6 +286,8 @@ class KernelRegistry:
         self._kernels: dict[tuple[str, str], list[KernelDef]] = {}
         self._fusions: dict[tuple[str, str], list[FusionDef]] = {}  # (device type, pack)
         self._patterns: dict[tuple[str, str], list[PatternDef]] = {}
+        self._families: list[tuple[KernelPack, frozenset[str]]] = []  # with their ops, not registered yet
+        self._awaited: set[tuple[str, str]] = set()  # (op, device type) of these
         self._ready: set[str] = set()  # device types whose packs are all registered
         self._lock = RLock()
         inherited.add(self)
@@ -301,6 +316,8 @@ class KernelRegistry:
         """The kernels that may serve `op` on this device type, best first."""
         if device_type not in self._ready:
             self.load(device_type)
+        if (op, device_type) in self._awaited:
+            self._load_families(op, device_type)
         return self._kernels.get((op, device_type), [])
 
     def fusions(self, device_type: str, pack: str) -> list[FusionDef]:
@@ -322,11 +339,14 @@ class KernelRegistry:
 
     def loaded(self) -> Iterable[KernelDef]:
         """Every kernel of the device types that were asked for."""
+        for op, device_type in sorted(self._awaited):
+            self._load_families(op, device_type)
         return [kernel for rivals in self._kernels.values() for kernel in rivals]
 
     def conflicts(self) -> list[Conflict]:
         """Kernels of equal priority that two plugins bring for one op and device type, by pair of plugins."""
         contested: dict[tuple[str, str, str], set[str]] = {}
+        self.loaded()
         for (op, device_type), rivals in self._kernels.items():
             for winner, loser in combinations(rivals, 2):
                 if op not in self._override and winner.pack != loser.pack and _overlap(winner, loser):
@@ -345,6 +365,23 @@ class KernelRegistry:
         self._kernels = {key: rivals for key, rivals in self._kernels.items() if key[1] in self._ready}
         self._fusions = {key: fusions for key, fusions in self._fusions.items() if key[0] in self._ready}
         self._patterns = {key: patterns for key, patterns in self._patterns.items() if key[0] in self._ready}
+        self._families = [family for family in self._families if family[0].device_type in self._ready]
+
+    def _load_families(self, op: str, device_type: str) -> None:
+        """Register the families that have kernels for an op, and those that share others with them: in their order, by
+        which kernels of equal rank are asked."""
+        with self._lock:
+            ops, count = {op}, 0
+            while count < len(ops):
+                count = len(ops)
+                for pack, theirs in self._families:
+                    if pack.device_type == device_type and not ops.isdisjoint(theirs):
+                        ops |= theirs
+            for pack, theirs in [*self._families]:
+                if pack.device_type == device_type and theirs <= ops:
+                    self._register(pack)
+                    self._families.remove((pack, theirs))
+            self._awaited -= {(each, device_type) for each in ops}
 
     def _register(self, pack: KernelPack) -> None:
         kernels = Kernels(pack)
@@ -357,6 +394,9 @@ class KernelRegistry:
             missing = error.__cause__ if isinstance(error.__cause__, Unavailable) else error
             self.failures[pack.device_type, pack.plugin] = missing
             return
+        for ops, register in kernels.families:
+            self._families.append((pack._replace(register=register), frozenset(ops)))
+            self._awaited.update((op, pack.device_type) for op in ops)
         for kernel in kernels.added:
             rivals = self._kernels.setdefault((kernel.op, pack.device_type), [])
             rivals.append(kernel)

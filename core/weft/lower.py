@@ -14,7 +14,7 @@ from typing import Any
 from .errors import Unimplemented
 from .host_program import CONSTANT, COPY, EVENT, HOST, Call, Function, HostProgram, RegisterType
 from .host_type import CHAIN
-from .infer import infer_registers
+from .infer import elements, infer_registers
 from .op import OpRegistry
 from .place import Placement
 from .prune import Tensor
@@ -122,7 +122,7 @@ def _lower_node(builder: Builder, entry: Resolved, placement: Placement, at: dic
     if op == "NoOp":
         return
     if op == "Const":
-        value = entry.attrs["value"].array()
+        value = elements(entry.attrs["value"])
         register = builder.register(TensorMetadata(entry.attrs["dtype"], value.shape), HOST)
         builder.calls.append(Call(CONSTANT, (), (register,), {"index": len(builder.constants)}, node=node.name))
         builder.constants.append(value)

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from . import graphdef, saved_model
+from .collector import resting
 from .errors import InvalidArgument, NotFound, WeftError, boundary
 from .graph import Graph
 from .place import Placement
@@ -79,6 +80,7 @@ class Model:
 
 
 @boundary
+@resting()
 def load(
     path: str | os.PathLike[str], *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None,
     device: str | None = None, config: Any = None, signature: str | None = None, tags: Collection[str] | None = None,

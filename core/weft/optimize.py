@@ -92,20 +92,64 @@ class NodeFacts:
                 self._known[node] = None
         return self._known[node]
 
-    def infer(self, graph: Graph) -> dict[str, tuple[ValueInfo, ...]]:
-        found: dict[str, tuple[ValueInfo, ...]] = {}
-        for node in topological_order(graph):
-            entry = self.resolve(node)
-            if entry is not None:
-                inputs = [_output(found, source) or info(tensor.dtype, None)
-                          for source, tensor in zip(entry.inputs, entry.input_tensors, strict=True)]
-                outputs = self._fold(entry, inputs, infer_node(entry, inputs, self._ops))
-                found[node.name] = tuple(
-                    ValueInfo(self._fed[node.name, i]) if (node.name, i) in self._fed else output
-                    for i, output in enumerate(outputs))
-        return found
+    def infer(self, graph: Graph) -> Inferred:
+        return Inferred(graph, self.resolve, self._outputs)
+
+    def _outputs(self, entry: Resolved, inputs: Sequence[ValueInfo]) -> tuple[ValueInfo, ...]:
+        outputs = self._fold(entry, inputs, infer_node(entry, inputs, self._ops))
+        return tuple(ValueInfo(self._fed[entry.node.name, i]) if (entry.node.name, i) in self._fed else output
+                     for i, output in enumerate(outputs))
 
 
-def _output(found: Mapping[str, tuple[ValueInfo, ...]], source: Tensor) -> ValueInfo | None:
-    outputs = found.get(source[0], ())
-    return outputs[source[1]] if source[1] < len(outputs) else None
+class Inferred(Mapping[str, tuple[ValueInfo, ...]]):
+    """What is known of the outputs of a graph's nodes, told when it is asked for; `outputs` tells it of one node, given
+    what is known of its inputs."""
+
+    def __init__(
+        self, graph: Graph, resolve: Callable[[Node], Resolved | None],
+        outputs: Callable[[Resolved, Sequence[ValueInfo]], tuple[ValueInfo, ...]],
+    ) -> None:
+        self._resolve = resolve
+        self._outputs = outputs
+        self._nodes = {node.name: node for node in topological_order(graph)}
+        self._number = {name: number for number, name in enumerate(self._nodes)}
+        self._found: dict[str, tuple[ValueInfo, ...] | None] = {}  # None of a node that does not fit its op
+
+    def __getitem__(self, name: str) -> tuple[ValueInfo, ...]:
+        if name not in self._found:
+            for needed in sorted(self._needed(name), key=self._number.__getitem__):
+                self._found[needed] = self._tell(self._nodes[needed])
+        outputs = self._found[name]
+        if outputs is None:
+            raise KeyError(name)
+        return outputs
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, node in self._nodes.items() if self._resolve(node) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _needed(self, name: str) -> set[str]:
+        """The node and those before it that it takes from, at whatever distance, of which nothing is known yet."""
+        needed: set[str] = set()
+        stack = [name] if name in self._nodes else []
+        while stack:
+            taker = stack.pop()
+            needed.add(taker)
+            stack += {source.node for source in self._nodes[taker].inputs
+                      if self._number.get(source.node, len(self._nodes)) < self._number[taker]
+                      and source.node not in self._found} - needed
+        return needed
+
+    def _tell(self, node: Node) -> tuple[ValueInfo, ...] | None:
+        entry = self._resolve(node)
+        if entry is None:
+            return None
+        inputs = [self._output(source) or info(tensor.dtype, None)
+                  for source, tensor in zip(entry.inputs, entry.input_tensors, strict=True)]
+        return self._outputs(entry, inputs)
+
+    def _output(self, source: Tensor) -> ValueInfo | None:
+        outputs = self._found.get(source[0]) or ()
+        return outputs[source[1]] if source[1] < len(outputs) else None

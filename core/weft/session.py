@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from .collector import resting
 from .errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, boundary, unexpected
 from .evaluation import fold
 from .forked import inherited
@@ -175,6 +176,7 @@ class Session:
                 self._prepare((), (), self._initializers[:1])(())
                 self._initializers = self._initializers[1:]
 
+    @resting()
     def _make(self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...]) -> Prepared:
         fed = [tensor(name, self.nodes, "feed") for name in feeds]
         for i, this in enumerate(fed):

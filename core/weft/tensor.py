@@ -11,6 +11,8 @@ from .dtypes import DType
 if TYPE_CHECKING:
     import numpy as np
 
+    from .tensor_proto import TensorValue
+
 Shape = tuple[int | None, ...] | None  # None: the rank is unknown; a None dimension: its length is unknown
 
 
@@ -110,6 +112,16 @@ class ValueInfo:
     def size(self) -> int:
         return self.meta.size
 
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a `value`, which may have to be multiplied when it is asked for."""
+        return self.value is not None
+
+    def parts(self) -> tuple[Any, Any]:
+        """A known value as an array, and factors of its type that it is to be multiplied by, or None: for those who lay
+        the elements out anew."""
+        return self.value, None
+
     def vector(self) -> tuple[int | None, ...] | None:
         """The elements of an integer vector or scalar as far as they are known, else None."""
         if self.value is not None:
@@ -119,6 +131,30 @@ class ValueInfo:
 
 def info(dtype: DType, shape: Shape) -> ValueInfo:
     return ValueInfo(TensorMetadata(dtype, shape))
+
+
+class ScaledInfo(ValueInfo):
+    """Of a TensorValue whose elements are multiplied when they are asked for."""
+
+    __slots__ = ("_constant",)
+
+    def __init__(self, constant: TensorValue) -> None:
+        self.meta = TensorMetadata(constant.dtype, constant.shape)
+        self.dims = self.handle = None
+        self._constant = constant
+
+    @property
+    def value(self) -> np.ndarray[Any, Any]:  # type: ignore[override]
+        return self._constant.array()
+
+    @property
+    def is_known(self) -> bool:
+        return True
+
+    def parts(self) -> tuple[Any, Any]:
+        assert self._constant.scaling is not None
+        value, factors = self._constant.scaling
+        return value.array(), factors
 
 
 def constant_info(value: np.ndarray[Any, Any]) -> ValueInfo:

@@ -94,7 +94,7 @@ class TensorValue:
     Two are equal when type, shape and the bytes they are written as are equal.
     """
 
-    __slots__ = ("_array", "_content", "_listed", "_raw", "dtype", "shape")
+    __slots__ = ("_array", "_content", "_listed", "_raw", "dtype", "scaling", "shape")
 
     dtype: DType
     shape: tuple[int, ...]
@@ -102,6 +102,7 @@ class TensorValue:
     _content: Buffer | None
     _listed: Sequence[Buffer]
     _array: Array | None
+    scaling: tuple[TensorValue, Array] | None  # a value and factors, whose product the elements are
 
     def __init__(self, array: Array) -> None:
         """The value of an array, copied unless it is read-only. Raises InvalidArgument for its type."""
@@ -114,7 +115,16 @@ class TensorValue:
         elif array.flags.writeable or array.dtype != self.dtype.numpy:
             array = np.array(array, self.dtype.numpy)
         array.flags.writeable = False
-        self._raw, self._content, self._listed, self._array = None, None, (), array
+        self._raw, self._content, self._listed, self._array, self.scaling = None, None, (), array, None
+
+    @classmethod
+    def scaled(cls, value: TensorValue, factors: Array) -> TensorValue:
+        """A value times factors of its type, which broadcast against it. They are multiplied whenever the elements are
+        asked for, and the product is not kept: who only lays it out anew can take the parts from `scaling`."""
+        self = cls.__new__(cls)
+        self.dtype, self.shape, self.scaling = value.dtype, value.shape, (value, factors)
+        self._raw, self._content, self._listed, self._array = None, None, (), None
+        return self
 
     @classmethod
     def read(cls, buf: Buffer, start: int, stop: int, known: dict[bytes, Shape] | None = None) -> TensorValue:
@@ -138,6 +148,7 @@ class TensorValue:
             else:
                 lists.append((field, kind, at, end))
         self._raw, self._content, self._array, self._listed = buf[start:stop], content, None, ()
+        self.scaling = None
         self.dtype = dtype = dtypes.numbered(number)
         self.shape = _static_shape(buf, shapes, {} if known is None else known)
         size = prod(self.shape)
@@ -169,8 +180,7 @@ class TensorValue:
     def raw(self) -> Buffer:
         """The bytes of the TensorProto."""
         if self._raw is None:
-            assert self._array is not None
-            self._raw = _encode(self._array, self.dtype)
+            self._raw = _encode(self.array(), self.dtype)
         return self._raw
 
     def array(self) -> Array:
@@ -185,12 +195,22 @@ class TensorValue:
             if self.dtype in (dtypes.resource, dtypes.variant):
                 raise Unimplemented(f"{self!r} is no constant: only a running graph makes what it holds")
             try:
-                array = self._from_content() if self._content is not None else self._from_list()
+                array = self._elements()
             except MemoryError:
                 raise ResourceExhausted(f"no memory for a tensor {self!r}: {self.nbytes} bytes") from None
             array.flags.writeable = False
+            if self.scaling is not None:
+                return array
             self._array = array
         return self._array
+
+    def _elements(self) -> Array:
+        import numpy as np
+
+        if self.scaling is not None:
+            value, factors = self.scaling
+            return np.multiply(value.array(), factors)
+        return self._from_content() if self._content is not None else self._from_list()
 
     def _from_content(self) -> Array:
         import numpy as np

@@ -74,7 +74,7 @@ def _with_scratch(run: Run, sizes: Sequence[int], b: Bind) -> Run:
 
 
 def _reads_constants_only(text: KernelText, b: Bind) -> bool:
-    return not any(a.kind == OUTPUT or (a.kind == INPUT and b.inputs[a.value].value is None) for a in text.arguments)
+    return not any(a.kind == OUTPUT or (a.kind == INPUT and not b.inputs[a.value].is_known) for a in text.arguments)
 
 
 def _made(texts: Sequence[KernelText], plan: Plan, b: Bind) -> Mapping[int, Any]:

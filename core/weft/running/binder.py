@@ -101,7 +101,7 @@ class LazyKernel:
     def __init__(self, binder: Binder, known: Sequence[ValueInfo]) -> None:
         self._binder = binder
         self._known = tuple(known)  # of the inputs: what is the same in every run
-        self._values = tuple(sorted(i for i in binder.value_inputs() if known[i].value is None))
+        self._values = tuple(sorted(i for i in binder.value_inputs() if not known[i].is_known))
         self._bound: dict[Any, Callable[[Step, list[Any]], list[Any]]] = {}
 
     def __call__(self, step: Step, inputs: list[Any]) -> list[Any]:

@@ -38,6 +38,12 @@ class BoundCall:
         return self.kernel is not None and self.lazy is None and self.bound is None
 
     @property
+    def read(self) -> tuple[int, ...]:
+        """The arguments that its calls look at."""
+        places = getattr(self.bound, "reads", None) if self.sees_host else None
+        return self.call.args if places is None else tuple(a for i, a in enumerate(self.call.args) if i in places)
+
+    @property
     def plannable(self) -> bool:
         """True when its results may be buffers of the frame."""
         return self.lazy is None and not self.is_view and not self.returns

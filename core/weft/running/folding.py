@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import WeftError
 from ..kernel import run_of
-from ..tensor import ValueInfo
+from ..tensor import ScaledInfo, ValueInfo
 from .binder import Binder
 from .host_array import solid, view
 
@@ -18,7 +18,7 @@ FOLDED_BYTES = 64 << 10  # a folded value may be this large, or as large as what
 
 def is_worth_folding(inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> bool:
     """Whether all inputs are known, and the outputs, which are not, would not take much more memory than these."""
-    if not outputs or all(o.value is not None for o in outputs) or any(i.value is None for i in inputs):
+    if not outputs or all(o.is_known for o in outputs) or not all(i.is_known for i in inputs):
         return False
     if not all(o.meta.is_static and o.dtype.itemsize for o in outputs):
         return False
@@ -27,6 +27,8 @@ def is_worth_folding(inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) 
 
 def _held(known: ValueInfo) -> int:
     """The bytes that a known value takes: little where it is one element all over."""
+    if isinstance(known, ScaledInfo):
+        return known.meta.nbytes
     value = known.value
     assert value is not None
     return value.itemsize if value.size > 1 and 0 in value.strides else value.nbytes

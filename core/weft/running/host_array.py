@@ -30,6 +30,11 @@ def solid(array: Any) -> Any:
     return np.require(array, requirements=("C", "A"))
 
 
+def stand_in(meta: TensorMetadata) -> Any:
+    """An array of this static type and shape which nobody reads, and which takes no memory."""
+    return np.broadcast_to(np.zeros((), meta.dtype.numpy), meta.dims)
+
+
 def returned(result: Any, metas: Sequence[TensorMetadata], op: str) -> list[Any]:
     """What a kernel returned, as contiguous arrays or AsyncValues that are to come or are none. Raises Internal when
     these are not as many as there are `metas`, or not such."""

@@ -25,7 +25,7 @@ from .device_memory import Owned
 from .executor import Executable
 from .folding import folded, is_worth_folding
 from .fusing import Group, fused_call, fused_ops, groups
-from .host_array import solid
+from .host_array import solid, stand_in
 from .host_binding import bind_host_kernel
 from .patterns import found
 from .resources import Resources
@@ -130,7 +130,7 @@ class Linker:
                 self._frozen.update(call.results)
         known = infer_registers(function, arguments, self._program.constants, self._host.registries.ops, self._fold)
         open_registers = set(range(len(function.arg_names))) | self._after_others()
-        values = {r: info.value for r, info in enumerate(known) if info.value is not None and r not in open_registers}
+        values = {r: info for r, info in enumerate(known) if info.is_known and r not in open_registers}
         self._calls = self._without_other_names(known)
         bound_calls: list[BoundCall] = []
         refusals: list[Refusal] = []
@@ -143,8 +143,10 @@ class Linker:
         metas = [info.meta for info in known]
         bound_calls = self._keep_feeds(bound_calls, metas)
         memory = self._memory()
-        used = {r for bound in bound_calls for r in bound.call.args}.union(function.results)
-        presets = {r: self._preset(r, values[r], memory[r]) for r in used & values.keys()}
+        read = {r for bound in bound_calls for r in bound.read}.union(function.results)
+        presets = {r: self._preset(r, values[r].value, memory[r]) for r in read & values.keys()}
+        unread = {r for bound in bound_calls for r in bound.call.args} & values.keys() - presets.keys()
+        presets |= {r: stand_in(metas[r]) for r in unread}
         devices = dict(zip(self._program.requires, self._devices, strict=True))
         return Executable(function, metas, bound_calls, presets, devices, self._host, self._declined)
 
@@ -307,7 +309,7 @@ class Linker:
             if call.is_host_kernel or call.code in OWN or call.after or not self._visible(call):
                 continue
             binder = self._binder(call)
-            if any(known[call.args[i]].value is None for i in binder.value_inputs()):
+            if not all(known[call.args[i]].is_known for i in binder.value_inputs()):
                 continue
             for result, argument in binder.candidates[0].aliases(call.attrs).items():
                 meta = known[call.results[result]].meta
@@ -422,7 +424,7 @@ class Linker:
             return None
         returns = binder.candidates[0].returns
         ready = all(i.meta.is_static for i in inputs) and (returns or all(o.is_static for o in outputs))
-        if not ready or any(inputs[i].value is None for i in binder.value_inputs()):
+        if not ready or not all(inputs[i].is_known for i in binder.value_inputs()):
             may_alias = {o: i for kernel in binder.candidates for o, i in kernel.aliases(call.attrs).items()}
             return BoundCall(call, binder.device, memory, binder.candidates[0], lazy=LazyKernel(binder, inputs),
                         alias=may_alias, retained=binder.retained(binder.candidates), stateful=binder.op.stateful)
@@ -451,7 +453,7 @@ def _unknown(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[Tens
         return f"{sizeless} values have no fixed size"
     if not all(meta.is_static for meta in (*there, *(i.meta for i in inputs))):
         return "shapes known only while it runs" if binder.rule else "no metadata function tells its shapes"
-    open_value = next((args[i] for i in sorted(binder.value_inputs()) if inputs[i].value is None), None)
+    open_value = next((args[i] for i in sorted(binder.value_inputs()) if not inputs[i].is_known), None)
     return f"elements of '{open_value}' known only while it runs" if open_value is not None else None
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from numpy import ndarray
 
+from ..collector import resting
 from ..errors import Cancelled
 from ..forked import inherited
 from ..host_program import HostProgram
@@ -126,6 +127,7 @@ class Prepared:
     def forked(self) -> None:
         self._lock = threading.Lock()  # what was being linked is not among the variants yet
 
+    @resting()
     def _variant(self, shapes: tuple[tuple[int, ...], ...], feeds: Sequence[Any]) -> Executable:
         for feed, meta, name in zip(feeds, self._metas, self._names, strict=True):
             if not fits(feed.shape, meta):

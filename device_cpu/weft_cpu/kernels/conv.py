@@ -100,10 +100,9 @@ def sliding(b: Bind, shape: tuple[int, ...], kernel: tuple[int, ...]) -> Sliding
 
 def known_weights(b: Bind, key: str, make: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The filter as `make` lays it out: once where it is constant, else with every call."""
-    value = b.inputs[1].value
-    if value is None:
+    if not b.inputs[1].is_known:
         return make
-    made = b.prepared(key, lambda: make(value))
+    made = b.prepared(key, lambda: make(b.inputs[1].value))
     return lambda _: made
 
 

@@ -9,7 +9,7 @@ from .declarations import ffi
 from .library import library
 from .memory import Layout, Operand
 
-ARGUMENTS, SECOND = 32768, 2  # operands of step i are numbered from (i + 1) * ARGUMENTS
+ARGUMENTS, FIRST, SECOND = 32768, 1, 2  # operands of step i are numbered from (i + 1) * ARGUMENTS
 
 
 class Eltwise(NamedTuple):
@@ -40,8 +40,9 @@ def number(name: str) -> int:
     return int(ffi.integer_const(name))
 
 
-def attributes(post_ops: Sequence[PostOp] = ()) -> Any:
-    """Scratch memory is the caller's, and these steps are done in order."""
+def attributes(post_ops: Sequence[PostOp] = (), scaled: int = 0) -> Any:
+    """Scratch memory is the caller's, and these steps are done in order. `scaled`: the dimensions of the source, a bit
+    each, along which it is multiplied by numbers that each call is given."""
     c, make, check = library().c, library().make, library().check
     steps = make("post_ops", c.dnnl_post_ops_create)
     for step in post_ops:
@@ -53,6 +54,8 @@ def attributes(post_ops: Sequence[PostOp] = ()) -> Any:
             check(c.dnnl_post_ops_append_binary(steps, step.algorithm, step.layout.descriptor), "step")
     made = make("primitive_attr", c.dnnl_primitive_attr_create)
     check(c.dnnl_primitive_attr_set_post_ops(made, steps), "steps")
+    if scaled:
+        check(c.dnnl_primitive_attr_set_scales_mask(made, FIRST, scaled), "scales")
     check(c.dnnl_primitive_attr_set_scratchpad_mode(made, c.dnnl_scratchpad_mode_user), "scratch mode")
     return made
 

@@ -40,7 +40,7 @@ Lay = Callable[[int], tuple[Layout, Operand]]  # of the number of an input: how 
 def epilogue(b: Bind, head: FusedOp, rest: Sequence[FusedOp], lay: Lay) -> Epilogue:
     """What the others of the group do to the result of its head, whose second input is the weights. Raises
     Unimplemented where it is more than the library can do."""
-    known = b.inputs[head.args[1]].value is not None
+    known = b.inputs[head.args[1]].is_known
     following = _Following(b, head, lay, ("AddV2", "Mul", "Sub") if known else ("AddV2", "Sub"))
     following.take_all(with_swish(b, rest))
     return following.made
@@ -131,7 +131,7 @@ class _Following:
         """The float64 numbers of an input that is known and has one per channel, or one for all; else None."""
         info = self._b.inputs[value]
         per_channel = info.size == 1 or info.meta.dims[-1] == info.size == self._channels
-        if info.value is None or not per_channel or len(info.meta.dims) > self._rank:
+        if not info.is_known or not per_channel or len(info.meta.dims) > self._rank:
             return None
         vector = np.asarray(info.value, np.float64).reshape(-1)
         return vector if np.isfinite(vector).all() else None

@@ -8,7 +8,8 @@ from weft.api import KernelPackRegistrar, Kernels, PassRegistrar, hookimpl
 WEFT_API = (1, 0)
 BEFORE_NUMPY = 1
 PRECISIONS = ("f32", "bf16", "auto")
-BEFORE = ("constants", "identities", "pads", "batch-norm", "scales", "reshapes", "strides")  # passes that leave fewer nodes
+# Passes that leave fewer nodes, and know float32.
+BEFORE = ("constants", "identities", "pads", "batch-norm", "scales", "reshapes", "strides")
 
 
 @dataclass(frozen=True)

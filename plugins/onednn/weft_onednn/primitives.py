@@ -8,18 +8,20 @@ many as ever were in use at once.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from typing import Any
 
+import numpy as np
 from weft.api import errors
 
 from .attributes import attributes
 from .library import library
-from .memory import Array, Layout, Operand, aligned
+from .memory import Array, Layout, Operand, aligned, row_major
 
 SOURCE, SECOND_SOURCE, RESULT, WEIGHTS, BIAS, SCRATCH = 1, 2, 17, 33, 41, 80  # the numbers of operands
 MEAN, VARIANCE, SCALE, SHIFT = 49, 50, 51, 52
+SCALES = 4096  # with the number of what is scaled
 
 
 class Primitive:
@@ -29,6 +31,7 @@ class Primitive:
         c, ffi = library().c, library().ffi
         self.handle = library().make("primitive", c.dnnl_primitive_create, description)
         self.operands = dict(operands)
+        self.reads = places(operands)
         self.scratch = Layout.like(c.dnnl_primitive_desc_query_md(description, c.dnnl_query_scratchpad_md, 0))
         self._execute, self._point = c.dnnl_primitive_execute, c.dnnl_memory_set_data_handle
         self._from_buffer = ffi.from_buffer
@@ -60,12 +63,20 @@ class Primitive:
             library().check(status, "call")
 
 
+def places(operands: Mapping[int, tuple[Layout, Operand]]) -> set[int]:
+    """Those of a kernel's inputs and outputs that are among these."""
+    return {operand for _, operand in operands.values() if isinstance(operand, int)}
+
+
 class Accumulating:
     """A product whose result may be written over the input at `place`, which it adds: `over` does it like that, `apart`
     into other memory. Each is made when it is first needed."""
 
-    def __init__(self, apart: Callable[[], Primitive], over: Callable[[], Primitive], place: int) -> None:
+    def __init__(
+        self, apart: Callable[[], Primitive], over: Callable[[], Primitive], place: int, reads: Collection[int]
+    ) -> None:
         self.inplace = {0: place}
+        self.reads = reads
         self._apart, self._over, self._place = cache(apart), cache(over), place
 
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
@@ -81,6 +92,7 @@ class InTurn:
 
     def __init__(self, first: Primitive | Accumulating, second: Primitive, place: int) -> None:
         self.inplace: dict[int, int] = getattr(first, "inplace", {})
+        self.reads = first.reads
         self._first, self._second, self._place = first, second, place
 
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
@@ -143,17 +155,20 @@ def wanted(description: Any, what: int) -> Layout:
     return Layout.like(library().c.dnnl_primitive_desc_query_md(description, what, 0))
 
 
-def packed(array: Array, given: Layout, chosen: Layout) -> Array:
-    """The bytes of an array's elements in another layout."""
-    result = aligned(chosen.nbytes)
-    result.fill(0)  # where a layout pads
-    reorder = Primitive(reordered(given, chosen), {SOURCE: (given, 0), RESULT: (chosen, 1)})
-    reorder.run(array, result)
+def packed(array: Array, given: Layout, chosen: Layout, mask: int = 0, factors: Array | None = None) -> Array:
+    """The bytes of an array's elements in another layout, times `factors`, one for each place along the dimensions of
+    `mask`."""
+    result = aligned(chosen.nbytes)  # the library writes zeros where a layout pads
+    operands: dict[int, tuple[Layout, Operand]] = {SOURCE: (given, 0), RESULT: (chosen, 1)}
+    if factors is not None:
+        vector = np.ascontiguousarray(factors.reshape(-1), np.float32)
+        operands[SCALES | SOURCE] = row_major(vector.shape), vector
+    Primitive(reordered(given, chosen, 0 if factors is None else mask), operands).run(array, result)
     return result
 
 
-def reordered(given: Layout, chosen: Layout) -> Any:
-    """The description of the same elements in another layout or of another type."""
+def reordered(given: Layout, chosen: Layout, scaled: int = 0) -> Any:
+    """The description of the same elements in another layout or of another type, `scaled` along these dimensions."""
     engine = library().engine
     return library().make("primitive_desc", library().c.dnnl_reorder_primitive_desc_create, given.descriptor, engine,
-                          chosen.descriptor, engine, attributes())
+                          chosen.descriptor, engine, attributes(scaled=scaled))

@@ -14,7 +14,19 @@ from .epilogue import Epilogue
 from .functions import BINARY
 from .library import library
 from .memory import ANY, FLOAT, Array, Layout, Operand, dense, row_major
-from .primitives import BIAS, RESULT, SOURCE, WEIGHTS, Accumulating, InTurn, Primitive, described, packed, wanted
+from .primitives import (
+    BIAS,
+    RESULT,
+    SOURCE,
+    WEIGHTS,
+    Accumulating,
+    InTurn,
+    Primitive,
+    described,
+    packed,
+    places,
+    wanted,
+)
 
 INFERENCE = number("dnnl_forward_inference")
 LONG = (number("dnnl_eltwise_logistic"), number("dnnl_eltwise_swish"), number("dnnl_eltwise_tanh"))
@@ -23,13 +35,19 @@ BY_CHANNEL = ("DepthwiseConv2dNative",)  # products without sums over channels
 
 
 class Weights(NamedTuple):
-    """How the second operand is to be read; the shape in which one number per channel broadcasts against the array, and
-    the dimensions of such a vector as the library has them."""
+    """How the second operand is to be read; the shape in which one number per channel broadcasts against the array, the
+    dimensions of such a vector as the library has them, and those of the operand that are the channels, a bit each."""
 
     dims: Sequence[int]
     strides: Sequence[int]
     channels: Sequence[int]
     bias: Sequence[int]
+    mask: int
+
+
+def stripped(shape: Sequence[int]) -> tuple[int, ...]:
+    """A shape without the ones that it begins with."""
+    return tuple(shape[next((i for i, length in enumerate(shape) if length > 1), len(shape)) :])
 
 
 Describe = Callable[[Any, Any, Any], Sequence[Any]]  # of the descriptors of weights and bias, and the attributes
@@ -42,25 +60,30 @@ def product(
     """The primitive of the node and of what comes after it. Weights that are known are laid as it wants them, once for
     all links that want it alike."""
     after, last = _apart(b, node, after)
-    value, dtype = b.inputs[node.args[1]].value, b.inputs[node.args[1]].dtype
-    given = Layout.of(weights.dims, weights.strides, dtype if value is None else FLOAT)
+    operand = b.inputs[node.args[1]]
+    given = Layout.of(weights.dims, weights.strides, FLOAT if operand.is_known else operand.dtype)
     bias = None if after.bias is None else row_major(weights.bias, b.outputs[0].dtype)  # what it is quickest with
 
     def description(weights: Layout, steps: Sequence[PostOp]) -> Any:
         bias_descriptor = library().ffi.NULL if bias is None else bias.descriptor
         return described(create, *arguments(weights.descriptor, bias_descriptor, attributes(steps)))
 
-    apart = description(given if value is None else Layout.of(weights.dims, ANY, dtype), after.steps)
+    apart = description(Layout.of(weights.dims, ANY, operand.dtype) if operand.is_known else given, after.steps)
     chosen = wanted(apart, number("dnnl_query_weights_md"))
 
     def pack() -> Array:
-        scaled = value if after.scale is None else value * after.scale.reshape(weights.channels)
-        return packed(np.ascontiguousarray(scaled, np.float32), given, chosen)
+        array, factors = operand.parts()
+        if factors is not None and stripped(factors.shape) != stripped(weights.channels):
+            array, factors = operand.value, None
+        if after.scale is not None:
+            scale = after.scale.reshape(weights.channels)
+            factors = scale if factors is None else factors.reshape(weights.channels) * scale
+        return packed(np.ascontiguousarray(array, np.float32), given, chosen, weights.mask, factors)
 
     key = f"onednn {library().version}/{node.op}{'' if after.scale is None else ' scaled'}/{chosen.name}"
     all_operands: dict[int, tuple[Layout, Operand]] = {
         SOURCE: (source, node.args[0]), RESULT: (result, len(b.inputs)),
-        WEIGHTS: (chosen, node.args[1] if value is None else b.prepared(key, pack)),
+        WEIGHTS: (chosen, b.prepared(key, pack) if operand.is_known else node.args[1]),
     }
     if bias is not None and after.bias is not None:
         all_operands[BIAS] = bias, after.bias.astype(b.outputs[0].dtype.numpy)
@@ -74,7 +97,8 @@ def product(
     number_of_step, place = added
     steps = [*after.steps[:number_of_step], Sum(), *after.steps[number_of_step + 1 :]]
     over = description(chosen, steps)
-    return _then(Accumulating(lambda: made(apart, after.steps), lambda: made(over, steps), place), last, b)
+    reads = places(all_operands | operands(after.steps))
+    return _then(Accumulating(lambda: made(apart, after.steps), lambda: made(over, steps), place, reads), last, b)
 
 
 def _apart(b: Bind, node: FusedOp, after: Epilogue) -> tuple[Epilogue, Eltwise | None]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import weft_cpu.kernels
-from weft.api import Attrs, Bind, Declined, DType, Kernels, dtypes
+from weft.api import Attrs, Bind, Declined, DType, Kernels, ValueInfo, dtypes
 
 from .cost import flops
 from .driver import Kernel
@@ -41,6 +40,9 @@ class Relay(Kernels):
         self._to = to
         self._ops = config.ops
         self._dtypes = None if config.dtypes is None else frozenset(map(dtypes.named, config.dtypes))
+
+    def later(self, ops: Sequence[str], register: Callable[..., None]) -> None:
+        register(self)
 
     def kernel(
         self, op: str, *, dtypes: Mapping[str, str | Iterable[str]] | None = None,
@@ -78,7 +80,7 @@ def _from_memory(b: Bind) -> Bind:
     when something else is there."""
     if b.op in HOST:
         return b
-    inputs = tuple(replace(x, value=None) if x.dtype.kind in "fc" else x for x in b.inputs)
+    inputs = tuple(ValueInfo(x.meta, dims=x.dims, handle=x.handle) if x.dtype.kind in "fc" else x for x in b.inputs)
     return Bind(b.node, b.op, b.attrs, inputs, b.outputs, b.device, b.stream, {}, keep=b.keep)
 
 

@@ -51,7 +51,7 @@ def _settled(view: View) -> dict[str, Node]:
         if not node.inputs or node.controls or node.op in STEERING or view.is_kept(node):
             continue
         needs = all(source.node in settled or view.constant(source) is not None for source in node.inputs)
-        if needs and view.is_known(node):
+        if needs and (node.op in SAME or view.is_known(node)):
             settled[node.name] = node
     return settled
 

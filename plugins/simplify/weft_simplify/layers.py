@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from weft.api import Graph, Input, Node, PassContext, Resolved, dtypes
+from weft.api import Graph, Input, Node, PassContext, Resolved, TensorValue, dtypes
 
 from .affine import Affine, is_of_floats, rounded, together
 from .view import Array, View, asks_for_same_place, colocation, const
@@ -40,7 +40,11 @@ class Layer:
     node: Node
     entry: Resolved
     kind: Kind
-    weights: Array
+    weights: TensorValue
+
+    @property
+    def rank(self) -> int:
+        return len(self.weights.shape)
 
     @property
     def channels(self) -> int:
@@ -63,8 +67,8 @@ class Layer:
     def response(self, shift: Array) -> Array:
         """What a shift of each input channel adds to each output channel where nothing is padded."""
         shape = [length if axis in self.kind.depth else 1 for axis, length in enumerate(self.weights.shape)]
-        others = tuple(axis for axis in range(self.weights.ndim) if axis not in self.kind.filters)
-        found: Array = (self.weights * shift.reshape(shape)).sum(axis=others).reshape(-1)
+        others = tuple(axis for axis in range(self.rank) if axis not in self.kind.filters)
+        found: Array = (self.weights.array() * shift.reshape(shape)).sum(axis=others).reshape(-1)
         return found
 
     def by_channel(self, step: Affine, channels: int) -> Affine | None:
@@ -74,27 +78,34 @@ class Layer:
         return step._replace(factor=parts[0], shift=parts[1]) if fits else None
 
     def _vector(self, values: Array, channels: int) -> Array | None:
-        shape = (1,) * (self.weights.ndim - values.ndim) + values.shape
+        shape = (1,) * (self.rank - values.ndim) + values.shape
         axis = len(shape) + self.axis
-        if len(shape) > self.weights.ndim or axis < 0 or prod(shape) != shape[axis] or shape[axis] not in (1, channels):
+        if len(shape) > self.rank or axis < 0 or prod(shape) != shape[axis] or shape[axis] not in (1, channels):
             return None
         return np.broadcast_to(values.reshape(-1), channels)
 
-    def scaled(self, factor: Array, axes: tuple[int, ...]) -> Array | None:
+    def scaled(self, factor: Array, axes: tuple[int, ...]) -> TensorValue | None:
         """The weights, each times the factor of its channel, `axes` of them together; None where that loses something.
+        They are multiplied when they are packed.
 
         A half may become so small that it loses digits; floats that do are nothing beside the others.
         """
-        dtype = self.entry.attrs["T"]
-        shape = [length if axis in axes else 1 for axis, length in enumerate(self.weights.shape)]
-        is_half = dtype is dtypes.float16
-        try:
-            with np.errstate(over="raise", invalid="raise", under="raise" if is_half else "ignore"):
-                factors = factor.astype(np.float32 if is_half else dtype.numpy).reshape(shape)
-                product: Array = np.multiply(self.weights, factors)
-                return product.astype(dtype.numpy, copy=False) if np.isfinite(factors).all() else None
-        except FloatingPointError:
+        dtype, weights = self.entry.attrs["T"], self.weights
+        shape = [length if axis in axes else 1 for axis, length in enumerate(weights.shape)]
+        if dtype is dtypes.float16:
+            product = rounded(weights.array() * factor.reshape(shape), dtype)
+            return None if product is None else TensorValue(product)
+        with np.errstate(all="ignore"):
+            factors = factor.astype(dtype.numpy).reshape(shape)
+            largest = np.abs(factors).max() * _largest(weights.array())
+        if not np.isfinite(largest):
             return None
+        return TensorValue.scaled(weights, factors)
+
+
+def _largest(array: Array) -> Any:
+    """The largest magnitude: NaN, if there is one."""
+    return np.maximum(array.max(), -array.min())
 
 
 def find(view: View, node: Node) -> Layer | None:
@@ -103,12 +114,13 @@ def find(view: View, node: Node) -> Layer | None:
     if kind is None or entry is None or entry.attrs.get("data_format", "NHWC") not in FORMATS:
         return None
     source = node.inputs[WEIGHTS]
-    weights = view.array(source)
+    weights = view.constant(source)
     if weights is None or not weights.size or view.only_taker(view.graph[source.node]) is None:
         return None
-    if 0 in weights.strides and weights.nbytes > SMALL:  # one value all over: it takes no memory
-        return None
-    if weights.ndim != (2 if node.op == "MatMul" else 4):
+    array = view.array(source) if weights.scaling is None else None
+    if weights.scaling is None and (array is None or (0 in array.strides and array.nbytes > SMALL)):
+        return None  # one value all over takes no memory
+    if len(weights.shape) != (2 if node.op == "MatMul" else 4):
         return None
     turned = node.op == "MatMul" and entry.attrs["transpose_b"]
     layer = Layer(node, entry, Kind(kind.depth, kind.filters) if turned else kind, weights)
@@ -118,7 +130,7 @@ def find(view: View, node: Node) -> Layer | None:
 def _has_groups(view: View, layer: Layer) -> bool:
     """Whether what comes out may have more channels than the weights."""
     shape = view.shape(Input(layer.node.name))
-    return shape is None or len(shape) != layer.weights.ndim or shape[layer.axis] != layer.channels
+    return shape is None or len(shape) != layer.rank or shape[layer.axis] != layer.channels
 
 
 Reader = Callable[[View, Node], Affine | None]

@@ -138,4 +138,4 @@ def _has_channels(view: View, layer: Layer, step: Affine, depth: int) -> bool:
     if all(values is None or values.ndim == 0 for values in (step.factor, step.shift)):
         return True
     shape = view.shape(step.source)
-    return shape is not None and len(shape) == layer.weights.ndim and shape[layer.axis] == depth
+    return shape is not None and len(shape) == layer.rank and shape[layer.axis] == depth

@@ -76,7 +76,7 @@ class View:
     def is_known(self, node: Node) -> bool:
         """Whether the elements of all that the node gives are known before the run."""
         outputs = self._inferred.get(node.name, ())
-        return len(outputs) > 0 and all(output.value is not None for output in outputs)
+        return len(outputs) > 0 and all(output.is_known for output in outputs)
 
     @cached_property
     def _inferred(self) -> Any:

@@ -24,7 +24,7 @@ def conv2d(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
     dims, strides = [filters, depth, height, width], [1, inward, down, right]
     if groups > 1:
         dims, strides = [groups, filters // groups, *dims[1:]], [filters // groups, *strides]
-    return _convolution(b, node, after, Weights(dims, strides, (filters,), (filters,)))
+    return _convolution(b, node, after, Weights(dims, strides, (filters,), (filters,), 0b11 if groups > 1 else 1))
 
 
 def depthwise_conv2d(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
@@ -34,7 +34,7 @@ def depthwise_conv2d(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
     height, width, channels, multiplier = shape = b.inputs[node.args[1]].meta.dims
     down, right, across, _ = rows(shape)
     dims, strides = (channels, multiplier, 1, height, width), (across, 1, 1, down, right)
-    return _convolution(b, node, after, Weights(dims, strides, (channels, multiplier), (channels * multiplier,)))
+    return _convolution(b, node, after, Weights(dims, strides, (channels, multiplier), (channels * multiplier,), 0b11))
 
 
 def _convolution(b: Bind, node: FusedOp, after: Epilogue, weights: Weights) -> Attachable:
@@ -43,7 +43,7 @@ def _convolution(b: Bind, node: FusedOp, after: Epilogue, weights: Weights) -> A
         raise errors.Unimplemented("images with their channels first")
     if {attrs[name][i] for name in ("strides", "dilations") for i in (0, 3)} != {1}:
         raise errors.Unimplemented("strides or dilations of batch or depth")
-    if filters.value is None:
+    if not filters.is_known:
         raise errors.Unimplemented("filters that are not known before the run")
     has_elements(images.meta.dims, filters.meta.dims, node.outputs[0].dims)
     places = geometry.spatial_windows(attrs, images.meta.dims[1:3], filters.meta.dims[:2])

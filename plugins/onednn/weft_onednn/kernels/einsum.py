@@ -28,7 +28,7 @@ def einsum_and(b: Bind, node: FusedOp, rest: Sequence[FusedOp]) -> Attachable:
     if prod(found.result.dims) * found.left.dims[-1] < LEAST:
         raise errors.Unimplemented("NumPy's call is cheaper for so few elements")
     source, result = found.left.layout, found.result.layout
-    weights = Weights(found.right.dims, found.right.strides, (), ())
+    weights = Weights(found.right.dims, found.right.strides, (), (), 0)
     after = Epilogue(steps=steps_after(b, node, rest, _lay(b, found, len(node.outputs[0].dims))))
     ordered = node._replace(args=node.args[::-1]) if found.turned else node
     return product(b, ordered, after, weights, source, result, library().c.dnnl_matmul_primitive_desc_create,

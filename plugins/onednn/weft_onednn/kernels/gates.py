@@ -27,6 +27,7 @@ class Gated:
 
     def __init__(self, product: Primitive, filters: Array, place: int, shape: tuple[int, int, int]) -> None:
         self._product = product
+        self.reads = {*product.reads, place}
         self._filters, self._place, self._shape = filters, place, shape
 
     def run(self, *arrays: Array) -> None:

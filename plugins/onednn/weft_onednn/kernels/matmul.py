@@ -33,7 +33,8 @@ def _product(b: Bind, node: FusedOp, after: Epilogue, turned: tuple[bool, bool])
     if prod(output) * left[0][-1] < LEAST:
         raise errors.Unimplemented("NumPy's call is cheaper for so few elements")
     columns = output[-1]
-    weights = Weights(*right, (columns, 1) if turned[1] else (columns,), (1,) * (len(output) - 1) + (columns,))
+    weights = Weights(*right, (columns, 1) if turned[1] else (columns,), (1,) * (len(output) - 1) + (columns,),
+                      1 << len(output) - 1)
     source = Layout.of(*left, b.inputs[node.args[0]].meta.dtype)
     result = row_major(output, b.outputs[0].dtype)
     return product(b, node, after, weights, source, result, library().c.dnnl_matmul_primitive_desc_create,

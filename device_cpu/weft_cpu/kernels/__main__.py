@@ -1,0 +1,34 @@
+"""Makes families.tsv anew: which modules beside this one are families, and the ops that they have kernels for."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from weft.api import Kernels
+
+from . import TABLE, __path__
+
+
+class Ops(Kernels):
+    """The ops of what is registered."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, None] = {}
+
+    def kernel(self, op, **_):  # type: ignore[no-untyped-def]
+        self.found[op] = None
+        return lambda bind: bind
+
+
+def table() -> str:
+    """A line a family: its module and its ops."""
+    lines = []
+    for name in sorted(module.name for module in iter_modules(__path__) if not module.name.startswith("_")):
+        family, ops = import_module(f".{name}", __package__), Ops()
+        if hasattr(family, "register"):
+            family.register(ops)
+            lines.append(f"{name}\t{' '.join(sorted(ops.found))}\n")
+    return "".join(lines)
+
+
+if __name__ == "__main__":
+    TABLE.write_text(table(), "utf-8")

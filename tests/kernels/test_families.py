@@ -1,0 +1,47 @@
+"""The families of the CPU's kernels: each is imported when one of its ops is asked for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import weft
+from weft_cpu.kernels import TABLE
+from weft_cpu.kernels.__main__ import table
+
+
+def test_the_table_has_the_ops_of_every_family() -> None:
+    assert TABLE.read_text("utf-8") == table(), "make it anew: python -m weft_cpu.kernels"
+
+
+def test_only_the_families_that_a_program_needs_are_imported() -> None:
+    code = """
+import sys, weft
+host = weft.default_host()
+host.registries.kernels.candidates("Conv2D", "CPU")
+print(sorted(name for name in ("conv", "fft", "linalg", "strings") if f"weft_cpu.kernels.{name}" in sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "['conv']"
+
+
+def test_who_lists_kernels_sees_those_that_nobody_has_asked_for() -> None:
+    kernels = weft.default_host().registries.kernels
+    kernels.load("CPU")
+    assert {"FFT", "Cholesky"} <= {kernel.op for kernel in kernels.loaded() if kernel.device_type == "CPU"}
+
+
+def test_kernels_of_one_op_come_in_the_order_of_their_families_whichever_is_needed_first() -> None:
+    code = """
+import sys, weft
+kernels = weft.default_host().registries.kernels
+kernels.candidates(sys.argv[1], "CPU")
+print([sorted(kernel.dtypes) + [kernel.bind.__module__] for kernel in kernels.candidates("ZerosLike", "CPU")])
+"""
+    lines = TABLE.read_text("utf-8").splitlines()
+    sharing = [line.split("\t")[1].split() for line in lines if " ZerosLike" in line.replace("\t", " ")]
+    first = [next(op for op in ops if op != "ZerosLike") for ops in sharing]
+    found = {subprocess.run([sys.executable, "-c", code, op], check=True, capture_output=True, text=True).stdout
+             for op in [*first, "ZerosLike"]}
+    assert len(sharing) > 1
+    assert len(found) == 1
