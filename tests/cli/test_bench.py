@@ -51,9 +51,22 @@ def test_other_runtimes_take_turns_and_their_results_are_compared(command, layer
     found = json.loads(command("bench", layer, "--json", "--batch", "9", "--against", "json", *SHORT).out)
     ours, theirs = found["runtimes"]
     assert (ours["runtime"], theirs["runtime"], ours["runs"]) == ("weft", "json", theirs["runs"])
-    assert theirs["ratio"] > 0
     assert theirs["difference"] > 0.1
-    assert "of weft's time" in command("bench", layer, "--against", "json", *SHORT).out
+    assert "others_difference" not in found
+    told = command("bench", layer, "--against", "json", *SHORT).out
+    assert "below 1 of weft / theirs weft is faster" in told
+
+
+def test_how_far_the_others_are_from_each_other_tells_what_rounding_counts_for(command, layer, monkeypatch):
+    def times(factor):
+        return lambda args, model, feeds: lambda: [factor * np.maximum(feeds["x"] @ np.ones((8, 4), np.float32), 0)]
+
+    monkeypatch.setattr(peers, "OPENERS", {"json": times(1.0), "ast": times(1.5)})
+    found = json.loads(command("bench", layer, "--json", "--batch", "9", "--against", "json,ast", *SHORT).out)
+    _, same, half = found["runtimes"]
+    assert same["difference"] < 1e-5
+    assert found["others_difference"] == pytest.approx(half["difference"], rel=1e-3)
+    assert "from each other" in command("bench", layer, "--batch", "9", "--against", "json,ast", *SHORT).out
 
 
 @pytest.mark.parametrize(("name", "message"), [
