@@ -50,7 +50,7 @@ def lasting(seconds: float, least: int, what: str) -> Iterator[int]:
     from tqdm import tqdm
 
     start = monotonic()
-    with tqdm(total=1.0, desc=what, delay=DELAY, leave=False, disable=None,
+    with tqdm(total=1.0, desc=what, delay=DELAY, leave=False, disable=None, file=sys.stderr,
               bar_format="{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}") as bar:
         for number in count():
             done = min(1.0, number / least, (monotonic() - start) / seconds if seconds > 0 else 1.0)
