@@ -1,4 +1,4 @@
-"""Networks of keras.applications: made with TensorFlow, run with weft, checked on their logits, timed against both.
+"""Networks of keras.applications and of sequences: run, checked on their logits, timed against TensorFlow.
 
     python benchmarks/networks.py [--folder DIR] [--device DEVICE[,DEVICE ...]] [NAME ...]
 
@@ -6,7 +6,7 @@ Making and timing need the package tensorflow-cpu (in an environment of its own:
 the folder has already are checked without it. Other devices than CPU:0 are timed against that. Of several devices each
 layer gets the next one in turn: what is split between them is checked, and shows what that costs. Untrained networks
 give nearly the same output for every input, so that comparing outputs would prove nothing: the batch normalisations
-get the statistics of real activations first.
+get the statistics of real activations first, those of sequences larger weights.
 A frozen GraphDef and NAME.npz (x0, x1: inputs; y0, y1: TensorFlow's logits) are kept for each.
 """
 
@@ -17,20 +17,17 @@ import importlib.util
 import os
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import sequences
 import weft
 from tabulate import tabulate
 from timing import paired, seconds
 from weft.saved_model import Place
 
-NETWORKS = {
-    "mobilenetv2": ("MobileNetV2", 224), "resnet50": ("ResNet50", 224), "efficientnetb0": ("EfficientNetB0", 224),
-    "densenet121": ("DenseNet121", 224), "inceptionv3": ("InceptionV3", 299),
-}
 SEED = 11
 TOLERANCE = 1e-4  # of the logits' standard deviation
 
@@ -61,6 +58,36 @@ def calibrate(model: Any, batch: np.ndarray, rng: np.random.Generator) -> None:
         layer.set_weights(weights)
 
 
+class Network(NamedTuple):
+    """How a Keras model and a batch of one for it are made, and what is done to its weights, which are untrained."""
+
+    model: Callable[[], Any]
+    batch: Callable[[np.random.Generator], np.ndarray]
+    varied: Callable[[Any, np.random.Generator], None]
+
+
+def of_images(name: str, size: int, scale: float = 1.0) -> Network:
+    """The network of this name of keras.applications, for images of values up to `scale`."""
+    def model() -> Any:
+        import keras
+
+        return getattr(keras.applications, name)(weights=None, classifier_activation=None, input_shape=(size, size, 3))
+
+    return Network(model, lambda rng: smooth_images(rng, 1, size, scale),
+                   lambda model, rng: calibrate(model, smooth_images(rng, 8, size, scale), rng))
+
+
+NETWORKS = {
+    "mobilenetv2": of_images("MobileNetV2", 224),
+    "resnet50": of_images("ResNet50", 224),
+    "efficientnetb0": of_images("EfficientNetB0", 224, 255.0),
+    "densenet121": of_images("DenseNet121", 224),
+    "inceptionv3": of_images("InceptionV3", 299),
+    "encoder": Network(sequences.encoder, sequences.texts, sequences.vary),
+    "lstm": Network(sequences.lstm, sequences.signals, sequences.vary),
+}
+
+
 def make(name: str, folder: Path) -> None:
     """Write NAME.pb and NAME.npz."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -68,17 +95,16 @@ def make(name: str, folder: Path) -> None:
     import tensorflow as tf
     from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-    factory, size = NETWORKS[name]
+    network = NETWORKS[name]
     keras.backend.clear_session()
     keras.utils.set_random_seed(SEED)
     rng = np.random.default_rng(SEED)
-    scale = 255.0 if name.startswith("efficientnet") else 1.0
-    model = getattr(keras.applications, factory)(weights=None, classifier_activation=None, input_shape=(size, size, 3))
-    calibrate(model, smooth_images(rng, 8, size, scale), rng)
-    signature = tf.TensorSpec((None, size, size, 3), tf.float32, name="x")
+    model = network.model()
+    network.varied(model, rng)
+    inputs = {f"x{i}": network.batch(rng) for i in range(2)}
+    signature = tf.TensorSpec((None, *inputs["x0"].shape[1:]), inputs["x0"].dtype, name="x")
     frozen = convert_variables_to_constants_v2(
         tf.function(lambda x: model(x, training=False)).get_concrete_function(signature))
-    inputs = {f"x{i}": smooth_images(rng, 1, size, scale) for i in range(2)}
     logits = {f"y{i}": frozen(tf.constant(inputs[f"x{i}"]))[0].numpy() for i in range(2)}
     np.savez(folder / f"{name}.npz", **inputs, **logits)
     (folder / f"{name}.pb").write_bytes(frozen.graph.as_graph_def().SerializeToString())

@@ -1,0 +1,52 @@
+"""Networks of sequences, of Keras layers as users write them: an encoder of texts like BERT, and an LSTM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+LENGTH, WORDS, WIDTH, HEADS, INNER, LAYERS = 128, 30522, 512, 8, 2048, 4  # of the encoder
+STEPS, FEATURES, UNITS = 64, 128, 256  # of the LSTM
+CLASSES = 64
+SPREAD = 0.06  # of the weights of attention: standard deviation, at which it tells the places of a text apart
+
+
+def encoder() -> Any:
+    """From [batch, 128] int32, tokens, to logits by the first token's place: layers normalised after each addition."""
+    from keras import Input, Model, initializers, layers, ops
+
+    def normalised(x: Any) -> Any:
+        return layers.LayerNormalization(epsilon=1e-12)(x)
+
+    tokens = Input((LENGTH,), dtype="int32")
+    x = normalised(layers.Embedding(WORDS, WIDTH)(tokens) + layers.Embedding(LENGTH, WIDTH)(ops.arange(LENGTH)))
+    for _ in range(LAYERS):
+        weights = initializers.RandomNormal(stddev=SPREAD)
+        x = normalised(x + layers.MultiHeadAttention(HEADS, WIDTH // HEADS, kernel_initializer=weights)(x, x))
+        x = normalised(x + layers.Dense(WIDTH)(layers.Dense(INNER, activation="gelu")(x)))
+    pooled = layers.Dense(WIDTH, activation="tanh")(x[:, 0])
+    return Model(tokens, layers.Dense(CLASSES)(pooled))
+
+
+def texts(rng: np.random.Generator) -> np.ndarray:
+    return rng.integers(0, WORDS, (1, LENGTH), np.int32)
+
+
+def lstm() -> Any:
+    """From [batch, 64, 128] to logits by the last state; its steps written out, since weft runs no While."""
+    from keras import Input, Model, layers
+
+    signal = Input((STEPS, FEATURES))
+    return Model(signal, layers.Dense(CLASSES)(layers.LSTM(UNITS, unroll=True)(signal)))
+
+
+def signals(rng: np.random.Generator) -> np.ndarray:
+    return rng.standard_normal((1, STEPS, FEATURES), np.float32)
+
+
+def vary(model: Any, rng: np.random.Generator) -> None:
+    """Vectors, which begin as zeros and ones, get some spread."""
+    for weights in model.weights:
+        if len(weights.shape) == 1:
+            weights.assign_add(rng.normal(0, 0.1, weights.shape))
