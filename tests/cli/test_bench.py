@@ -50,7 +50,8 @@ def test_other_runtimes_take_turns_and_their_results_are_compared(command, layer
     monkeypatch.setattr(peers, "OPENERS", {"json": twice})  # a package that is there
     found = json.loads(command("bench", layer, "--json", "--batch", "9", "--against", "json", *SHORT).out)
     ours, theirs = found["runtimes"]
-    assert (ours["runtime"], theirs["runtime"], ours["runs"]) == ("weft", "json", theirs["runs"])
+    assert (ours["runtime"], theirs["runtime"]) == ("weft", "json")
+    assert theirs["ratio"] > 0
     assert theirs["difference"] > 0.1
     assert "others_difference" not in found
     told = command("bench", layer, "--against", "json", *SHORT).out

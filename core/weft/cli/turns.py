@@ -10,8 +10,9 @@ from typing import Any
 from .progress import lasting
 
 PAUSE = 0.03  # seconds before a turn: threads of the runtime before, which spin for a while, sleep by then
-UNTIMED, TIMED = 2, 6  # runs of a turn: the first find the caches full of what the others needed
-LONGEST = 0.5  # seconds that the timed runs of a turn take, about, where one run takes long
+UNTIMED, WAKING = 2, 0.005  # runs and seconds, at least: caches are full of what others needed, own threads sleep
+TIMED, SHORTEST = 6, 0.01  # runs and seconds of a turn, at least
+LONGEST = 0.5  # seconds of a turn, about: where runs take long it has fewer
 LEAST = 5  # turns
 
 Run = Callable[[], Any]
@@ -24,15 +25,14 @@ def in_turn(runs: Sequence[Run], seconds: float, what: str) -> list[list[Turn]]:
     One that is alone is not disturbed: all its runs are timed, without a pause.
     """
     alone = len(runs) == 1
-    count = max(1, min(TIMED, int(LONGEST / max(map(_seconds, runs)))))
+    fit = max(1, int(LONGEST / max(_repeated(run, 1, 0.0)[0] for run in runs)))
     turns: list[list[Turn]] = [[] for _ in runs]
     for _ in lasting(seconds * len(runs), LEAST, what):
         for run, found in zip(runs, turns, strict=True):
             if not alone:
                 sleep(PAUSE)
-                for _ in range(min(UNTIMED, count)):
-                    run()
-            found.append([_seconds(run) for _ in range(count)])
+                _repeated(run, min(UNTIMED, fit), WAKING)
+            found.append(_repeated(run, min(TIMED, fit), SHORTEST))
     return turns
 
 
@@ -41,7 +41,13 @@ def ratio(ours: Sequence[Turn], theirs: Sequence[Turn]) -> float:
     return median(median(a) / median(b) for a, b in zip(ours, theirs, strict=True))
 
 
-def _seconds(run: Run) -> float:
-    started = perf_counter()
-    run()
-    return perf_counter() - started
+def _repeated(run: Run, least: int, seconds: float) -> Turn:
+    """The seconds of each run, of so many at least and for so long at least."""
+    times: Turn = []
+    start = last = perf_counter()
+    while len(times) < least or last - start < seconds:
+        run()
+        now = perf_counter()
+        times.append(now - last)
+        last = now
+    return times
