@@ -9,8 +9,8 @@ from tabulate import tabulate
 
 TITLES = {
     "mobilenetv2": "MobileNetV2", "resnet50": "ResNet50", "efficientnetb0": "EfficientNetB0",
-    "densenet121": "DenseNet121", "inceptionv3": "InceptionV3", "encoder": "encoder like BERT, 128 tokens",
-    "lstm": "LSTM, 64 steps", "digits": "digits, 8x8 pixels",
+    "densenet121": "DenseNet121", "inceptionv3": "InceptionV3", "encoder": "BERT-like encoder",
+    "lstm": "LSTM", "digits": "digits (8x8 pixels)",
 }
 RUNTIMES = {"weft": "weft", "tensorflow": "TensorFlow", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
 BEGIN, END = "<!-- inference: made by benchmarks/inference.py -->", "<!-- end of inference -->"
@@ -90,17 +90,17 @@ medians of those in the same turn; below 1 weft is faster. [All numbers](docs/in
 def page(results: Results) -> str:
     """Everything, a table for each batch and number of threads."""
     parts = ["# How fast networks run", f"Measured on {machine(results)}; {results['system']}, {versions(results)}.",
-             WORDS.format(repeats=_count(results["repeats"], "repeat"), seconds=f"{results['seconds']:g}")]
+             WORDS.format(repeats=_count(results["repeats"], "time"), seconds=f"{results['seconds']:g}")]
     for batch, threads in dict.fromkeys((row["batch"], row["threads"]) for row in results["results"]):
         parts += [f"## Batch {batch}, {_count(threads, 'thread')}", _markdown(*long(chosen(results, batch, threads)))]
     return "\n\n".join(parts) + "\n"
 
 
 WORDS = """\
-Made by `benchmarks/inference.py`: frozen graphs with an unknown batch, float32, real-looking inputs. The runtimes take
-turns in one process, each after a pause and runs that are not timed; measured for {seconds} s each, in {repeats},
-which are processes of their own. Times are medians over the repeats (min: the least of all). `weft / theirs` is
-the median over turns of the ratio of median times, then over the repeats: below 1 weft is faster.
+Made by `benchmarks/inference.py`: frozen graphs with an unknown batch, float32. The runtimes take turns in one process,
+each after a pause in which the others' threads go to sleep and after runs that are not timed, {seconds} s for each of
+them. That was done {repeats}, in processes of their own; times are medians of these, min is the least of all.
+`weft / theirs` is the median over turns of the ratio of the medians in a turn: below 1 weft is faster.
 
 `difference` is the largest one, in standard deviations of the logits: weft's from what TensorFlow gave when the
 network was made, the others' from weft's. All of them round: some 1e-5 is what float32 leaves after so many layers.
