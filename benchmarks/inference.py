@@ -10,8 +10,9 @@ is `weft bench --against`, where the runtimes take turns. All combinations are m
 that what else the machine does for a while is in one repeat only; what is told are medians over the repeats.
 weft's logits are checked against those that TensorFlow gave when the network was made (networks.py).
 
-Writes inference.json, inference.md, inference.svg and inference-dark.svg; without --output into docs/, and the README's
-section is made anew. --results takes a JSON of before and only makes the rest from it.
+Writes inference.json (after each process, so that little is lost), inference.md, inference.svg and inference-dark.svg;
+without --output into docs/, and the README's section is made anew. --results takes a JSON of before and only makes the
+rest from it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -86,8 +87,9 @@ def batch_of(known: Mapping[str, Any], letter: str, batch: int) -> np.ndarray:
     return np.concatenate([known[f"{letter}{i % 2}"] for i in range(batch)])
 
 
-def accuracy(path: Path, known: Mapping[str, Any], batch: int) -> float:
+def accuracy(path: Path, batch: int) -> float:
     """The largest difference from TensorFlow's logits, in standard deviations of these."""
+    known = np.load(path.with_suffix(".npz"))
     theirs = batch_of(known, "y", batch)
     return float(np.abs(weft.load(path)(batch_of(known, "x", batch)) - theirs).max() / theirs.std())
 
@@ -121,23 +123,29 @@ def summary(found: Sequence[Result]) -> dict[str, Result]:
     return merged
 
 
-def measure(options: argparse.Namespace, names: Sequence[str], peers: Sequence[str], work: Path) -> list[Result]:
-    """A result for each combination that could be measured."""
-    known = {name: np.load(options.folder / f"{name}.npz") for name in names}
+def measure(
+    options: argparse.Namespace, names: Sequence[str], peers: Sequence[str], work: Path
+) -> Iterator[list[Result]]:
+    """After each process what is known until then: a result for each combination that could be measured."""
+    off = {(name, batch): accuracy(options.folder / f"{name}.pb", batch)
+           for name in names for batch in options.batches}
     found: dict[tuple[str, int, int], list[Result]] = {
         (name, batch, threads): [] for threads in options.threads for batch in options.batches for name in names}
-    order = [key for _ in range(options.repeats) for key in found]
-    with tqdm(order, disable=None) as bar:
+    with tqdm([key for _ in range(options.repeats) for key in found], disable=None) as bar:
         for name, batch, threads in bar:
             bar.set_description(f"{name}, batch {batch}, {threads} threads")
             repeat = bench(options.folder / f"{name}.pb", batch, threads, options.seconds, peers, work)
-            found[name, batch, threads] += [] if repeat is None else [repeat]
-    off = {(name, batch): accuracy(options.folder / f"{name}.pb", known[name], batch)
-           for name in names for batch in options.batches}
-    return [{"network": name, "batch": batch, "threads": threads, "difference": off[name, batch],
-             "others_difference": max(r.get("others_difference", 0.0) for r in repeats),
-             "repeats": len(repeats), "runtimes": summary(repeats)}
-            for (name, batch, threads), repeats in found.items() if repeats]
+            if repeat is not None:
+                found[name, batch, threads].append(repeat)
+            yield [result(key, off[key[:2]], repeats) for key, repeats in found.items() if repeats]
+
+
+def result(key: tuple[str, int, int], off: float, repeats: Sequence[Result]) -> Result:
+    """What the JSON says of a network, batch and number of threads."""
+    name, batch, threads = key
+    return {"network": name, "batch": batch, "threads": threads, "difference": off,
+            "others_difference": max(repeat.get("others_difference", 0.0) for repeat in repeats),
+            "repeats": len(repeats), "runtimes": summary(repeats)}
 
 
 def machine() -> Result:
@@ -212,10 +220,13 @@ def main() -> int:
     options.folder.mkdir(parents=True, exist_ok=True)
     peers = [name for name in OPENERS if find_spec(name) is not None]
     names = [name for name in options.networks if prepare(name, options.folder, peers)]
+    results = {**machine(), "seconds": options.seconds, "repeats": options.repeats, "results": []}
     with TemporaryDirectory() as work:
-        found = measure(options, names, peers, Path(work))
-    results = {**machine(), "seconds": options.seconds, "repeats": options.repeats, "results": found}
-    (folder / "inference.json").write_text(json.dumps(results, indent=1) + "\n")
+        for results["results"] in measure(options, names, peers, Path(work)):
+            (folder / "inference.json").write_text(json.dumps(results, indent=1) + "\n")
+    found = results["results"]
+    if not found:
+        return 1
     write(results, folder, readme)
     print(inference_table.text(results))
     wrong = [row for row in found if row["difference"] > TOLERANCE]

@@ -1,6 +1,7 @@
 """weft bench: what it tells, without a word on how fast anything is."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -68,6 +69,14 @@ def test_how_far_the_others_are_from_each_other_tells_what_rounding_counts_for(c
     assert same["difference"] < 1e-5
     assert found["others_difference"] == pytest.approx(half["difference"], rel=1e-3)
     assert "from each other" in command("bench", layer, "--batch", "9", "--against", "json,ast", *SHORT).out
+
+
+def test_threads_are_those_of_the_libraries_and_of_weft_itself(command, layer, monkeypatch):
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "WEFT_WORK_QUEUE__THREADS"):
+        monkeypatch.setenv(name, "7")  # so that they are put back
+    command("bench", layer, "--threads", "3", *SHORT)
+    assert os.environ["OMP_NUM_THREADS"] == "3"
+    assert ["work_queue.threads", "3"] in command("config", "show").words
 
 
 @pytest.mark.parametrize(("name", "message"), [
