@@ -44,10 +44,9 @@ def ratio(ours: Sequence[Turn], theirs: Sequence[Turn]) -> float:
 def _repeated(run: Run, least: int, seconds: float) -> Turn:
     """The seconds of each run, of so many at least and for so long at least."""
     times: Turn = []
-    start = last = perf_counter()
-    while len(times) < least or last - start < seconds:
+    end = perf_counter() + seconds
+    while len(times) < least or perf_counter() < end:
+        started = perf_counter()
         run()
-        now = perf_counter()
-        times.append(now - last)
-        last = now
+        times.append(perf_counter() - started)
     return times
