@@ -82,7 +82,7 @@ def _mark(axes: Any, found: Mapping[str, Any], height: float, runtime: str, dark
 def _dress(axes: Any, rows: Sequence[Any], name: str) -> None:
     """Axes, names, and the line of weft's own time."""
     times = [1 / ratio for row in rows for found in row["runtimes"].values() for ratio in found.get("ratios", ())]
-    least, most = min(*times, 0.9) / 1.4, max(*times, 1.1) * 1.4
+    least, most = min(*times, 0.9) / 1.5, max(*times, 1.1) * 1.5
     marks = [mark for mark in MARKS if least <= mark <= most]
     axes.set_xscale("log")
     axes.set_xlim(least, most)

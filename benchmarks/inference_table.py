@@ -82,15 +82,15 @@ def section(results: Results) -> str:
 
 {_markdown(*short(rows))}
 
-Batch {batch}, {_count(threads, 'thread')}, float32: {machine(results)}. Ratios are medians over \
-{_count(results['repeats'], 'run')} of
-medians of those in the same turn; below 1 weft is faster. [All numbers](docs/inference.md)."""
+Batch {batch}, {_count(threads, 'thread')}, float32: {machine(results)}.
+Measured {_times(results['repeats'])}; ratios are medians over turns of all runtimes, below 1 weft is faster. \
+[All numbers](docs/inference.md)."""
 
 
 def page(results: Results) -> str:
     """Everything, a table for each batch and number of threads."""
     parts = ["# How fast networks run", f"Measured on {machine(results)}; {results['system']}, {versions(results)}.",
-             WORDS.format(repeats=_count(results["repeats"], "time"), seconds=f"{results['seconds']:g}")]
+             WORDS.format(times=_times(results["repeats"]), seconds=f"{results['seconds']:g}")]
     for batch, threads in dict.fromkeys((row["batch"], row["threads"]) for row in results["results"]):
         parts += [f"## Batch {batch}, {_count(threads, 'thread')}", _markdown(*long(chosen(results, batch, threads)))]
     return "\n\n".join(parts) + "\n"
@@ -99,7 +99,7 @@ def page(results: Results) -> str:
 WORDS = """\
 Made by `benchmarks/inference.py`: frozen graphs with an unknown batch, float32. The runtimes take turns in one process,
 each after a pause in which the others' threads go to sleep and after runs that are not timed, {seconds} s for each of
-them. That was done {repeats}, in processes of their own; times are medians of these, min is the least of all.
+them. All was measured {times}, in processes of their own; times are medians over these, min is the least of all.
 `weft / theirs` is the median over turns of the ratio of the medians in a turn: below 1 weft is faster.
 
 `difference` is the largest one, in standard deviations of the logits: weft's from what TensorFlow gave when the
@@ -152,3 +152,7 @@ def _ratio(row: Any, name: str) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _times(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number, f"{number} times")
