@@ -142,7 +142,7 @@ def _align(head: list[str]) -> list[str]:
 
 def _ms(row: Any, name: str) -> str:
     found = row["runtimes"].get(name)
-    return "" if found is None else f"{found['median']:.3g}"
+    return "" if found is None else f"{found['median']:{'.0f' if found['median'] >= 100 else '.3g'}}"
 
 
 def _ratio(row: Any, name: str) -> str:
