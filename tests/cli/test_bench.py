@@ -1,6 +1,7 @@
 """weft bench: what it tells, without a word on how fast anything is."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -50,10 +51,32 @@ def test_other_runtimes_take_turns_and_their_results_are_compared(command, layer
     monkeypatch.setattr(peers, "OPENERS", {"json": twice})  # a package that is there
     found = json.loads(command("bench", layer, "--json", "--batch", "9", "--against", "json", *SHORT).out)
     ours, theirs = found["runtimes"]
-    assert (ours["runtime"], theirs["runtime"], ours["runs"]) == ("weft", "json", theirs["runs"])
+    assert (ours["runtime"], theirs["runtime"]) == ("weft", "json")
     assert theirs["ratio"] > 0
     assert theirs["difference"] > 0.1
-    assert "of weft's time" in command("bench", layer, "--against", "json", *SHORT).out
+    assert "others_difference" not in found
+    told = command("bench", layer, "--against", "json", *SHORT).out
+    assert "below 1 of weft / theirs weft is faster" in told
+
+
+def test_how_far_the_others_are_from_each_other_tells_what_rounding_counts_for(command, layer, monkeypatch):
+    def times(factor):
+        return lambda args, model, feeds: lambda: [factor * np.maximum(feeds["x"] @ np.ones((8, 4), np.float32), 0)]
+
+    monkeypatch.setattr(peers, "OPENERS", {"json": times(1.0), "ast": times(1.5)})
+    found = json.loads(command("bench", layer, "--json", "--batch", "9", "--against", "json,ast", *SHORT).out)
+    _, same, half = found["runtimes"]
+    assert same["difference"] < 1e-5
+    assert found["others_difference"] == pytest.approx(half["difference"], rel=1e-3)
+    assert "from each other" in command("bench", layer, "--batch", "9", "--against", "json,ast", *SHORT).out
+
+
+def test_threads_are_those_of_the_libraries_and_of_weft_itself(command, layer, monkeypatch):
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "WEFT_WORK_QUEUE__THREADS"):
+        monkeypatch.setenv(name, "7")  # so that they are put back
+    command("bench", layer, "--threads", "3", *SHORT)
+    assert os.environ["OMP_NUM_THREADS"] == "3"
+    assert ["work_queue.threads", "3"] in command("config", "show").words
 
 
 @pytest.mark.parametrize(("name", "message"), [

@@ -2,9 +2,11 @@
 
 import io
 import threading
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
+import tqdm
 from weft.cli import progress
 
 
@@ -74,3 +76,17 @@ def test_without_a_terminal_there_is_no_thread_and_no_bar(monkeypatch):
 @pytest.mark.usefixtures("terminal")
 def test_counting_counts():
     assert list(progress.counted(3, "work")) == [0, 1, 2]
+
+
+def test_work_for_a_time_shows_how_much_of_it_is_gone_and_left(terminal, monkeypatch):
+    now = iter(range(100))
+    monkeypatch.setattr(progress, "monotonic", lambda: next(now))
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+    monkeypatch.setattr(tqdm, "tqdm", partial(tqdm.tqdm, mininterval=0))
+    assert list(progress.lasting(8.0, 2, "timing")) == [0, 1, 2, 3, 4, 5, 6]
+    assert "timing:  50%" in terminal.getvalue()
+    assert "00:00<00:00" in terminal.getvalue()
+
+
+def test_work_for_no_time_is_done_as_often_as_it_must():
+    assert list(progress.lasting(0.0, 3, "timing")) == [0, 1, 2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +13,18 @@ from .progress import ticking
 if TYPE_CHECKING:
     from ..model import Model
     from .peers import Peer
+    from .turns import Turn
 
 FEW = 20  # rows of the table of nodes without --all
-LEAST_ROUNDS = 5
-TURN = 3  # timed runs
 EPILOG = """\
 Inputs that are not given are made up: random numbers, unknown lengths are 1, the
-first of them --batch. With --against the runtimes take turns in one process, and the
-ratios are medians of those in the same turn: above 1 the other is slower. They belong
-into an environment of their own: weft never needs them."""
+first of them --batch. With --against the runtimes take turns in one process, each after
+a pause in which the others' threads go to sleep and after runs that are not timed. The
+ratio is weft's time over theirs, below 1 weft is faster: the median over turns of the
+medians in each. They belong into an environment of their own: weft never needs them.
+
+Numbers made up may be none that a network was made for (0..1 where pixels are 0..255):
+rounding can count for more then. How far the others are from each other tells."""
 
 
 def add(commands: Any) -> None:
@@ -48,6 +51,7 @@ def _names(text: str) -> tuple[str, ...]:
 def bench(args: Namespace) -> int:
     _set_threads(args.threads)
     from .peers import check, peers
+    from .turns import in_turn
 
     check(args.against)
     register_plugins(args)
@@ -62,12 +66,12 @@ def bench(args: Namespace) -> int:
         step(*values)
     first, after = perf_counter(), _peak()
     others = peers(args.against, args, model, feeds)
-    with ticking(f"timing {', '.join(['weft', *(peer.name for peer in others)])}"):
-        times = _in_turn([lambda: step(*values), *(peer.run for peer in others)], args.seconds)
+    turns = in_turn([lambda: step(*values), *(peer.run for peer in others)], args.seconds,
+                    f"timing {', '.join(['weft', *(peer.name for peer in others)])}")
     found: dict[str, Any] = {
         "model": args.model, "batch": args.batch, "load_ms": (loaded - started) * 1e3,
         "first_run_ms": (first - begun) * 1e3, "peak_memory": after, "memory_before": before,
-        "runtimes": _rows(times, step(*values), others, args.batch),
+        **_compared(turns, step(*values), others, args.batch),
     }
     if args.nodes:
         from .node_times import node_times
@@ -87,7 +91,7 @@ def _set_threads(count: int | None) -> None:
     import os
 
     if count is not None:
-        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "WEFT_WORK_QUEUE__THREADS"):
             os.environ[name] = str(count)
 
 
@@ -125,44 +129,32 @@ def _peak() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def _in_turn(runs: Sequence[Callable[[], Any]], seconds: float) -> list[list[float]]:
-    """Seconds of each run of each, taking turns for so long all together for each.
+def _compared(
+    turns: Sequence[Sequence[Turn]], results: Sequence[Any], others: Sequence[Peer], batch: int
+) -> dict[str, Any]:
+    """Under `runtimes` a row each: milliseconds of a run, and what they are to weft; and how far the others' outputs
+    are from each other's, in standard deviations."""
+    from itertools import combinations
 
-    Where there are several, the first run of a turn is not timed: the caches are full of what the others needed, and
-    some of their threads still spin.
-    """
-    times: list[list[float]] = [[] for _ in runs]
-    end = perf_counter() + seconds * len(runs)
-    while perf_counter() < end or len(times[0]) < LEAST_ROUNDS:
-        for run, found in zip(runs, times, strict=True):
-            if len(runs) > 1:
-                run()
-            for _ in range(TURN):
-                started = perf_counter()
-                run()
-                found.append(perf_counter() - started)
-    return times
+    from .peers import difference
+    from .turns import ratio
+
+    rows = [_row("weft", turns[0], batch)]
+    outputs = [peer.run() for peer in others]
+    for peer, theirs, found in zip(others, outputs, turns[1:], strict=True):
+        rows.append(_row(peer.name, found, batch) | {
+            "ratio": ratio(turns[0], found), "first_ms": peer.first_ms, "difference": difference(results, theirs)})
+    apart = [difference(a, b) for a, b in combinations(outputs, 2)]
+    return {"runtimes": rows, **({"others_difference": max(apart)} if apart else {})}
 
 
-def _rows(
-    times: Sequence[Sequence[float]], results: Sequence[Any], others: Sequence[Peer], batch: int
-) -> list[dict[str, Any]]:
-    """A row a runtime: milliseconds of a run, and how many times weft's its time is."""
+def _row(runtime: str, turns: Sequence[Turn], batch: int) -> dict[str, Any]:
     from statistics import median, quantiles
 
-    rows = []
-    for found, peer in zip(times, [None, *others], strict=True):
-        percent = quantiles(found, n=100, method="inclusive")
-        row: dict[str, Any] = {
-            "runtime": "weft" if peer is None else peer.name, "runs": len(found), "min": 1e3 * min(found),
-            "median": 1e3 * median(found), "p90": 1e3 * percent[89], "p99": 1e3 * percent[98],
-            "per_second": batch / median(found),
-        }
-        if peer is not None:
-            row |= {"ratio": median(b / a for a, b in zip(times[0], found, strict=True)),
-                    "first_ms": peer.first_ms, "difference": peer.difference(results)}
-        rows.append(row)
-    return rows
+    times = [seconds for turn in turns for seconds in turn]
+    percent = quantiles(times, n=100, method="inclusive")
+    return {"runtime": runtime, "runs": len(times), "min": 1e3 * min(times), "median": 1e3 * median(times),
+            "p90": 1e3 * percent[89], "p99": 1e3 * percent[98], "per_second": batch / median(times)}
 
 
 def _tell(args: Namespace, found: Mapping[str, Any]) -> None:
@@ -175,11 +167,14 @@ def _tell(args: Namespace, found: Mapping[str, Any]) -> None:
              f"{value:,.1f}" if key in ("per_second", "first_ms") else
              f"{value:.3f}" if isinstance(value, float) else value for key, value in row.items()}
             for row in found["runtimes"]]
-    print(f"\nmilliseconds a run, batch {found['batch']}")
-    show([row | {"per second": row["per_second"], "of weft's time": row.get("ratio"), "first ms": row.get("first_ms"),
+    below = "; below 1 of weft / theirs weft is faster" if len(rows) > 1 else ""
+    print(f"\nmilliseconds a run, batch {found['batch']}{below}")
+    show([row | {"per second": row["per_second"], "weft / theirs": row.get("ratio"), "first ms": row.get("first_ms"),
                  "difference / std": row.get("difference")} for row in rows],
-         ("runtime", "runs", "min", "median", "p90", "p99", "per second", "of weft's time", "first ms",
+         ("runtime", "runs", "min", "median", "p90", "p99", "per second", "weft / theirs", "first ms",
           "difference / std"))
+    if "others_difference" in found:
+        print(f"the others differ by up to {found['others_difference']:.2e} from each other")
     if "nodes" in found:
         from .node_times import tell
 

@@ -28,13 +28,6 @@ class Peer:
     run: Run
     first_ms: float
 
-    def difference(self, results: Sequence[Any]) -> float:
-        """The largest difference between its outputs and these, in standard deviations of its own."""
-        import numpy as np
-
-        return max(float(np.abs(np.asarray(theirs, np.float64) - ours).max() / (np.std(theirs) or 1.0))
-                   for theirs, ours in zip(self.run(), results, strict=True))
-
 
 def check(names: Sequence[str]) -> None:
     """Raise InvalidArgument for a name that is no runtime's, Unavailable for one that is not installed."""
@@ -57,11 +50,20 @@ def peers(names: Sequence[str], args: Namespace, model: Model, feeds: Mapping[st
     return opened
 
 
+def difference(ours: Sequence[Any], theirs: Sequence[Any]) -> float:
+    """The largest difference between outputs of two runtimes, in standard deviations of the second one's."""
+    import numpy as np
+
+    return max(float(np.abs(np.asarray(b, np.float64) - a).max() / (np.std(b) or 1.0))
+               for a, b in zip(ours, theirs, strict=True))
+
+
 def _tensorflow(args: Namespace, model: Model, feeds: Mapping[str, Any]) -> Run:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(args.threads or 0)
+    tf.config.threading.set_inter_op_parallelism_threads(args.threads or 0)
     if Path(args.model).is_dir():
         loaded = tf.saved_model.load(args.model, tags=args.tags)
         function = loaded.signatures[args.signature or "serving_default"]
@@ -73,7 +75,7 @@ def _tensorflow(args: Namespace, model: Model, feeds: Mapping[str, Any]) -> Run:
 
         return run
     session = tf.compat.v1.Session(graph=_imported(tf, args.model), config=tf.compat.v1.ConfigProto(
-        intra_op_parallelism_threads=args.threads or 0))
+        intra_op_parallelism_threads=args.threads or 0, inter_op_parallelism_threads=args.threads or 0))
     step = session.make_callable([_port(t) for t in model.fetched.values()], [_port(t) for t in model.fed.values()])
     values = [feeds[name] for name in model.fed]
     return lambda: list(step(*values))

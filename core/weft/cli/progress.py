@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from time import monotonic
 from typing import TextIO
 
@@ -35,13 +36,28 @@ def ticking(what: str) -> Iterator[None]:
         ticker.join()
 
 
-def counted(count: int, what: str) -> Iterable[int]:
-    """range(count) with a bar."""
+def counted(number: int, what: str) -> Iterable[int]:
+    """range(number) with a bar."""
     if not sys.stderr.isatty():
-        return range(count)
+        return range(number)
     from tqdm import tqdm
 
-    return tqdm(range(count), desc=what, delay=DELAY, leave=False)
+    return tqdm(range(number), desc=what, delay=DELAY, leave=False)
+
+
+def lasting(seconds: float, least: int, what: str) -> Iterator[int]:
+    """0, 1, ... for so long, and at least so many numbers, with a bar: the time gone, and what is left of it."""
+    from tqdm import tqdm
+
+    start = monotonic()
+    with tqdm(total=1.0, desc=what, delay=DELAY, leave=False, disable=None, file=sys.stderr,
+              bar_format="{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}") as bar:
+        for number in count():
+            done = min(1.0, number / least, (monotonic() - start) / seconds if seconds > 0 else 1.0)
+            bar.update(done - bar.n)
+            if done == 1.0:
+                return
+            yield number
 
 
 def _tick(what: str, done: threading.Event, stream: TextIO) -> None:

@@ -1,0 +1,266 @@
+"""Networks as people run them, timed against TensorFlow, ONNX Runtime and OpenVINO: the numbers that the README shows.
+
+    python benchmarks/inference.py [--networks NAME ...] [--batches N ...] [--threads N ...] [--repeats N] [--seconds S]
+                                   [--folder DIR] [--output DIR] [--results FILE]
+
+In an environment of its own, which weft never needs: tensorflow-cpu and tf2onnx make the networks and run them,
+onnxruntime and openvino run them, matplotlib draws; what is not installed is left out. Each combination of network,
+batch and threads is a process of its own, since libraries read how many threads they may have when they are loaded: it
+is `weft bench --against`, where the runtimes take turns. All combinations are measured before they are repeated, so
+that what else the machine does for a while is in one repeat only; what is told are medians over the repeats.
+weft's logits are checked against those that TensorFlow gave when the network was made (networks.py).
+
+Writes inference.json (after each process, so that little is lost), inference.md, inference.svg and inference-dark.svg;
+without --output into docs/, and the README's section is made anew. --results takes a JSON of before and only makes the
+rest from it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import inference_plot
+import inference_table
+import numpy as np
+import weft
+from networks import NETWORKS, TOLERANCE
+from tqdm import tqdm
+from weft.api import Graph, Node, TensorValue
+from weft.cli.peers import OPENERS
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+DIGITS = ROOT / "examples" / "digits"
+NAMES = (*NETWORKS, "digits")
+TIMES = ("min", "median", "p90", "p99")  # milliseconds
+DISTRIBUTIONS = ("weft-core", "weft-onednn", "weft-simplify", "numpy", "tensorflow-cpu", "tensorflow", "onnxruntime",
+                 "openvino")
+INSTRUCTIONS = {"avx512f": "AVX-512", "amx_tile": "AMX"}  # that some CPUs have, by what Linux calls them
+
+Result = dict[str, Any]
+
+
+def prepare(name: str, folder: Path, peers: Sequence[str]) -> bool:
+    """Have NAME.pb and NAME.npz in the folder, and NAME.onnx where a peer wants that. False if that cannot be."""
+    path = folder / f"{name}.pb"
+    if not (path.exists() and path.with_suffix(".npz").exists()):
+        if name == "digits":
+            make_digits(path)
+        elif find_spec("tensorflow") is None or not _ran(str(HERE / "networks.py"), "--folder", str(folder), name):
+            tell(f"{name} is not in {folder} and cannot be made: that needs tensorflow (pip install tensorflow-cpu)")
+            return False
+    onnx = path.with_suffix(".onnx")
+    if "onnxruntime" in peers and not onnx.exists():
+        convert(path, onnx)
+    return True
+
+
+def convert(path: Path, onnx: Path) -> None:
+    """Make the network's ONNX file with tf2onnx, if that can."""
+    model = weft.load(path)
+    with TemporaryDirectory() as folder:
+        sayable = Path(folder) / path.name
+        weft.graphdef.dump(without_erfc(weft.graphdef.load(path)), sayable)
+        _ran("-m", "tf2onnx.convert", "--graphdef", str(sayable), "--output", str(onnx), "--opset", "17",
+             "--inputs", ",".join(f"{t}:0" for t in model.fed.values()),
+             "--outputs", ",".join(f"{t}:0" for t in model.fetched.values()))
+
+
+def without_erfc(graph: Graph) -> Graph:
+    """ONNX has no Erfc. Keras' Gelu has it of -x * c: that is 1 + Erf(x / (1 / c)), in which ONNX Runtime finds Gelu."""
+    made = []
+    for node in graph:
+        if node.op == "Erfc":
+            scaled = graph[node.inputs[0].node]
+            negative, factor = (graph[each.node] for each in scaled.inputs)
+            by = 1 / factor.attrs["value"].array()
+            of = {"T": node.attrs["T"]}
+            made += [Node(f"{node.name}/{name}", "Const", attrs={"dtype": node.attrs["T"], "value": TensorValue(value)})
+                     for name, value in (("by", by), ("one", np.ones_like(by)))]
+            made += [Node(f"{node.name}/scaled", "RealDiv", [negative.inputs[0], f"{node.name}/by"], attrs=of),
+                     Node(f"{node.name}/erf", "Erf", [f"{node.name}/scaled"], attrs=of),
+                     Node(node.name, "AddV2", [f"{node.name}/erf", f"{node.name}/one"], attrs=of)]
+    return graph.replace(nodes=made)
+
+
+def make_digits(path: Path) -> None:
+    """The network of examples/digits up to its logits, with two images and what TensorFlow gave for them."""
+    graph = weft.graphdef.load(DIGITS / "frozen.pb")
+    needed = ["logits"]
+    for name in needed:
+        needed += [i.node for i in graph[name].inputs if i.node not in needed]
+    weft.graphdef.dump(graph.replace(without=graph.nodes.keys() - set(needed)), path)
+    test = np.load(DIGITS / "test.npz")
+    np.savez(path.with_suffix(".npz"), **{f"x{i}": test["image"][i : i + 1] for i in range(2)},
+             **{f"y{i}": test["logits"][i : i + 1] for i in range(2)})
+
+
+def batch_of(known: Mapping[str, Any], letter: str, batch: int) -> np.ndarray:
+    """What is known of the two examples, in turn."""
+    return np.concatenate([known[f"{letter}{i % 2}"] for i in range(batch)])
+
+
+def accuracy(path: Path, batch: int) -> float:
+    """The largest difference from TensorFlow's logits, in standard deviations of these."""
+    known = np.load(path.with_suffix(".npz"))
+    theirs = batch_of(known, "y", batch)
+    return float(np.abs(weft.load(path)(batch_of(known, "x", batch)) - theirs).max() / theirs.std())
+
+
+def bench(path: Path, batch: int, threads: int, seconds: float, peers: Sequence[str], folder: Path) -> Result | None:
+    """What `weft bench` tells in a process of its own; None if it fails, which it says on stderr."""
+    fed = folder / "x.npy"
+    np.save(fed, batch_of(np.load(path.with_suffix(".npz")), "x", batch))
+    there = [peer for peer in peers if peer != "onnxruntime" or path.with_suffix(".onnx").exists()]
+    against = ["--against", ",".join(there)] if there else []
+    done = subprocess.run(
+        [sys.executable, "-m", "weft", "bench", str(path), "--input", str(fed), "--batch", str(batch), "--threads",
+         str(threads), "--seconds", str(seconds), "--json", *against], check=False, capture_output=True, text=True)
+    if done.returncode:
+        tell(f"{path.stem}, batch {batch}, {threads} threads: {done.stderr.strip()}")
+        return None
+    return json.loads(done.stdout)
+
+
+def summary(found: Sequence[Result]) -> dict[str, Result]:
+    """By runtime, medians over the repeats, the least time of all, and the least and largest ratio."""
+    rows = [{row["runtime"]: row for row in repeat["runtimes"]} for repeat in found]
+    merged = {}
+    for runtime in rows[0]:
+        mine = [row[runtime] for row in rows]
+        merged[runtime] = {key: median(row[key] for row in mine) for key in TIMES} | {
+            "min": min(row["min"] for row in mine)}
+        if "ratio" in mine[0]:
+            ratios = sorted(row["ratio"] for row in mine)
+            merged[runtime] |= {"ratio": median(ratios), "ratios": ratios, "difference": mine[0]["difference"]}
+    return merged
+
+
+def measure(
+    options: argparse.Namespace, names: Sequence[str], peers: Sequence[str], work: Path
+) -> Iterator[list[Result]]:
+    """After each process what is known until then: a result for each combination that could be measured."""
+    off = {(name, batch): accuracy(options.folder / f"{name}.pb", batch)
+           for name in names for batch in options.batches}
+    found: dict[tuple[str, int, int], list[Result]] = {
+        (name, batch, threads): [] for threads in options.threads for batch in options.batches for name in names}
+    with tqdm([key for _ in range(options.repeats) for key in found], disable=None) as bar:
+        for name, batch, threads in bar:
+            bar.set_description(f"{name}, batch {batch}, {threads} threads")
+            repeat = bench(options.folder / f"{name}.pb", batch, threads, options.seconds, peers, work)
+            if repeat is not None:
+                found[name, batch, threads].append(repeat)
+            yield [result(key, off[key[:2]], repeats) for key, repeats in found.items() if repeats]
+
+
+def result(key: tuple[str, int, int], off: float, repeats: Sequence[Result]) -> Result:
+    """What the JSON says of a network, batch and number of threads."""
+    name, batch, threads = key
+    return {"network": name, "batch": batch, "threads": threads, "difference": off,
+            "others_difference": max(repeat.get("others_difference", 0.0) for repeat in repeats),
+            "repeats": len(repeats), "runtimes": summary(repeats)}
+
+
+def machine() -> Result:
+    """What these numbers are of: day, CPU, versions."""
+    cpu, flags = platform.processor(), ""
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        lines = dict(line.split(":", 1) for line in info.read_text().splitlines() if ":" in line)
+        entries = {key.strip(): value.strip() for key, value in lines.items()}
+        cpu, flags = entries.get("model name", cpu), entries.get("flags", "")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {"date": datetime.date.today().isoformat(), "cpu": cpu, "cores": cores, "system": platform.system(),
+            "instructions": [name for flag, name in INSTRUCTIONS.items() if flag in flags.split()],
+            "python": platform.python_version(), "versions": _versions()}
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in DISTRIBUTIONS:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def tell(message: str) -> None:
+    tqdm.write(message, file=sys.stderr)
+
+
+def _ran(*arguments: str) -> bool:
+    """Whether python with these arguments succeeds, told only if it does not."""
+    done = subprocess.run([sys.executable, *arguments], check=False, capture_output=True, text=True)
+    if done.returncode:
+        tell(f"{' '.join(arguments[:3])}: {done.stderr.strip()[-1000:]}")
+    return not done.returncode
+
+
+def write(results: Result, folder: Path, readme: Path | None) -> None:
+    """The tables, the plots, and the README's section where there is one to renew."""
+    (folder / "inference.md").write_text(inference_table.page(results))
+    if find_spec("matplotlib") is None:
+        tell("no plot: that needs matplotlib (pip install matplotlib)")
+    else:
+        inference_plot.draw(results, folder)
+    if readme is not None:
+        readme.write_text(inference_table.renewed(readme.read_text(), results))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--networks", nargs="+", choices=NAMES, default=NAMES, metavar="NAME",
+                        help=f"of {', '.join(NAMES)}; all by default")
+    parser.add_argument("--batches", nargs="+", type=int, default=[1, 16], metavar="N", help="1 16")
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], metavar="N", help="1 2")
+    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="3")
+    parser.add_argument("--seconds", type=float, default=5.0, metavar="S", help="for each runtime in a repeat: 5")
+    parser.add_argument("--folder", type=Path, default=HERE / "networks", metavar="DIR",
+                        help="where the networks are, or are made")
+    parser.add_argument("--output", type=Path, metavar="DIR", help="docs, and the README is renewed")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="measure nothing: show what is in this JSON")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = _options()
+    folder, readme = (ROOT / "docs", ROOT / "README.md") if options.output is None else (options.output, None)
+    folder.mkdir(parents=True, exist_ok=True)
+    if options.results is not None:
+        write(json.loads(options.results.read_text()), folder, readme)
+        return 0
+    options.folder.mkdir(parents=True, exist_ok=True)
+    peers = [name for name in OPENERS if find_spec(name) is not None]
+    names = [name for name in options.networks if prepare(name, options.folder, peers)]
+    results = {**machine(), "seconds": options.seconds, "repeats": options.repeats, "results": []}
+    with TemporaryDirectory() as work:
+        for results["results"] in measure(options, names, peers, Path(work)):
+            (folder / "inference.json").write_text(json.dumps(results, indent=1) + "\n")
+    found = results["results"]
+    if not found:
+        return 1
+    write(results, folder, readme)
+    print(inference_table.text(results))
+    wrong = [row for row in found if row["difference"] > TOLERANCE]
+    for row in wrong:
+        tell(f"{row['network']}, batch {row['batch']}: {row['difference']:.1e} standard deviations from TensorFlow")
+    whole = len(found) == len(options.networks) * len(options.batches) * len(options.threads)
+    return int(bool(wrong) or not whole)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

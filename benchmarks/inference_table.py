@@ -1,0 +1,158 @@
+"""What inference.py has measured, in words and tables: a page of all, and the README's section of the usual case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tabulate import tabulate
+
+TITLES = {
+    "mobilenetv2": "MobileNetV2", "resnet50": "ResNet50", "efficientnetb0": "EfficientNetB0",
+    "densenet121": "DenseNet121", "inceptionv3": "InceptionV3", "encoder": "BERT-like encoder",
+    "lstm": "LSTM", "digits": "digits (8x8 pixels)",
+}
+RUNTIMES = {"weft": "weft", "tensorflow": "TensorFlow", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
+BEGIN, END = "<!-- inference: made by benchmarks/inference.py -->", "<!-- end of inference -->"
+MACHINE = {"weft-core": "weft", "tensorflow-cpu": "TensorFlow", "tensorflow": "TensorFlow",
+           "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}  # whose versions are told
+
+Results = Mapping[str, Any]
+
+
+def headline(results: Results) -> tuple[int, int]:
+    """Batch and threads of what is shown first: the least batch, the most threads."""
+    rows = results["results"]
+    return min(row["batch"] for row in rows), max(row["threads"] for row in rows)
+
+
+def chosen(results: Results, batch: int, threads: int) -> list[Any]:
+    return [row for row in results["results"] if (row["batch"], row["threads"]) == (batch, threads)]
+
+
+def runtimes(rows: Sequence[Any]) -> list[str]:
+    """Those that ran any of these, in the order of RUNTIMES."""
+    return [name for name in RUNTIMES if any(name in row["runtimes"] for row in rows)]
+
+
+def machine(results: Results) -> str:
+    """`2026-01-31, Some CPU (AVX-512), 2 cores`."""
+    instructions = f" ({', '.join(results['instructions'])})" if results["instructions"] else ""
+    return f"{results['date']}, {results['cpu']}{instructions}, {_count(results['cores'], 'core')}"
+
+
+def versions(results: Results) -> str:
+    told = {MACHINE[name]: version for name, version in results["versions"].items() if name in MACHINE}
+    return ", ".join([f"Python {results['python']}", *(f"{name} {version}" for name, version in told.items())])
+
+
+def short(rows: Sequence[Any]) -> tuple[list[str], list[list[str]]]:
+    """Headings and cells: median milliseconds of each runtime, and weft's part of each other's."""
+    there = runtimes(rows)
+    head = ["median ms", *(RUNTIMES[name] for name in there), *(f"weft / {RUNTIMES[name]}" for name in there[1:])]
+    return head, [
+        [TITLES[row["network"]], *(_ms(row, name) for name in there), *(_ratio(row, name) for name in there[1:])]
+        for row in rows]
+
+
+def long(rows: Sequence[Any]) -> tuple[list[str], list[list[str]]]:
+    """Headings and cells: a row for each network and runtime, with the spread of its times."""
+    head = ["network", "runtime", "min ms", "median ms", "p90 ms", "p99 ms", "weft / theirs", "in each repeat",
+            "difference"]
+    cells = []
+    for row in rows:
+        for name in runtimes([row]):
+            found = row["runtimes"][name]
+            off = row["difference"] if name == "weft" else found["difference"]
+            cells.append([TITLES[row["network"]] if name == "weft" else "", RUNTIMES[name],
+                          *(f"{found[key]:.3f}" for key in ("min", "median", "p90", "p99")), _ratio(row, name),
+                          " ".join(f"{ratio:.2f}" for ratio in found.get("ratios", ())), f"{off:.0e}"])
+    return head, cells
+
+
+def section(results: Results) -> str:
+    """Of the README: plot and short table."""
+    batch, threads = headline(results)
+    rows = chosen(results, batch, threads)
+    return f"""\
+<picture>
+  <source media="(prefers-color-scheme: dark)" srcset="docs/inference-dark.svg">
+  <img alt="{_alt(rows, batch, threads)}" src="docs/inference.svg">
+</picture>
+
+{_markdown(*short(rows))}
+
+Batch {batch}, {_count(threads, 'thread')}, float32: {machine(results)}.
+Measured {_times(results['repeats'])}; ratios are medians over turns of all runtimes, below 1 weft is faster. \
+[All numbers](docs/inference.md)."""
+
+
+def page(results: Results) -> str:
+    """Everything, a table for each batch and number of threads."""
+    parts = ["# How fast networks run", f"Measured on {machine(results)}; {results['system']}, {versions(results)}.",
+             WORDS.format(times=_times(results["repeats"]), seconds=f"{results['seconds']:g}")]
+    for batch, threads in dict.fromkeys((row["batch"], row["threads"]) for row in results["results"]):
+        parts += [f"## Batch {batch}, {_count(threads, 'thread')}", _markdown(*long(chosen(results, batch, threads)))]
+    return "\n\n".join(parts) + "\n"
+
+
+WORDS = """\
+Made by `benchmarks/inference.py`: frozen graphs with an unknown batch, float32. The runtimes take turns in one process,
+each after a pause in which the others' threads go to sleep and after runs that are not timed, {seconds} s for each of
+them. All was measured {times}, in processes of their own; times are medians over these, min is the least of all.
+`weft / theirs` is the median over turns of the ratio of the medians in a turn: below 1 weft is faster.
+
+`difference` is the largest one, in standard deviations of the logits: weft's from what TensorFlow gave when the
+network was made, the others' from weft's. All of them round: some 1e-5 is what float32 leaves after so many layers.
+The networks are untrained, but normalisations have the statistics of real activations, so that logits depend on the
+input."""
+
+
+def text(results: Results) -> str:
+    """The short tables, for a terminal."""
+    parts = [machine(results)]
+    for batch, threads in dict.fromkeys((row["batch"], row["threads"]) for row in results["results"]):
+        head, cells = short(chosen(results, batch, threads))
+        head[0] = f"batch {batch}, {_count(threads, 'thread')}: median ms"
+        parts.append(tabulate(cells, head, disable_numparse=True, colalign=_align(head)))
+    return "\n\n".join(parts)
+
+
+def renewed(readme: str, results: Results) -> str:
+    """This text with the section between the two marks made anew. Raises ValueError where they are missing."""
+    before, begin, rest = readme.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"the README lacks {BEGIN} or {END}")
+    return f"{before}{begin}\n{section(results)}\n{end}{after}"
+
+
+def _alt(rows: Sequence[Any], batch: int, threads: int) -> str:
+    return (f"Time of a run of {len(rows)} networks with {', '.join(RUNTIMES[name] for name in runtimes(rows)[1:])}, "
+            f"relative to weft's: batch {batch}, {_count(threads, 'thread')}")
+
+
+def _markdown(head: list[str], cells: list[list[str]]) -> str:
+    return tabulate(cells, head, tablefmt="pipe", disable_numparse=True, colalign=_align(head))
+
+
+def _align(head: list[str]) -> list[str]:
+    return ["left" if name in ("network", "runtime") or not i else "right" for i, name in enumerate(head)]
+
+
+def _ms(row: Any, name: str) -> str:
+    found = row["runtimes"].get(name)
+    return "" if found is None else f"{found['median']:{'.0f' if found['median'] >= 100 else '.3g'}}"
+
+
+def _ratio(row: Any, name: str) -> str:
+    found = row["runtimes"].get(name, {})
+    return f"{found['ratio']:.2f}" if "ratio" in found else ""
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _times(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number, f"{number} times")
