@@ -80,20 +80,21 @@ def convert(path: Path, onnx: Path) -> None:
 
 
 def without_erfc(graph: Graph) -> Graph:
-    """ONNX has no Erfc. Keras' Gelu has it of -x * c: that is 1 + Erf(x / (1 / c)), in which ONNX Runtime finds Gelu."""
-    made = []
+    """ONNX has no Erfc. Keras' Gelu has it of -x * c, which is 1 + Erf(x / (1 / c)): there ONNX Runtime finds Gelu."""
+    made, gone = [], []
     for node in graph:
         if node.op == "Erfc":
             scaled = graph[node.inputs[0].node]
             negative, factor = (graph[each.node] for each in scaled.inputs)
-            by = 1 / factor.attrs["value"].array()
+            gone += [scaled.name, negative.name]
+            by = np.asarray(1 / factor.attrs["value"].array(), np.float32)
             of = {"T": node.attrs["T"]}
             made += [Node(f"{node.name}/{name}", "Const", attrs={"dtype": node.attrs["T"], "value": TensorValue(value)})
                      for name, value in (("by", by), ("one", np.ones_like(by)))]
             made += [Node(f"{node.name}/scaled", "RealDiv", [negative.inputs[0], f"{node.name}/by"], attrs=of),
                      Node(f"{node.name}/erf", "Erf", [f"{node.name}/scaled"], attrs=of),
                      Node(node.name, "AddV2", [f"{node.name}/erf", f"{node.name}/one"], attrs=of)]
-    return graph.replace(nodes=made)
+    return graph.replace(nodes=made, without=gone)
 
 
 def make_digits(path: Path) -> None:
