@@ -19,7 +19,7 @@ from weft.errors import InvalidArgument
 from weft.graph import Node, TensorValue
 from weft.tensor_proto import put_shape
 
-PASSES = ("constants", "identities", "pads", "batch-norm", "scales", "reshapes", "strides")
+PASSES = ("constants", "identities", "pads", "batch-norm", "scales", "reshapes", "pools", "strides")
 INT = dtypes.int32
 BATCH_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 
@@ -508,6 +508,41 @@ def test_one_factor_for_all_images_suits_groups_and_shapes_that_are_not_known():
 # all of them
 
 
+# pools
+
+
+def branch(padding="SAME", stride=1, filters=2, taps=1, op="BiasAdd", values=None, turned=False, x=(2, 5, 6, 4)):
+    """The mean of images before a convolution."""
+    shift = [const("v", numbers(filters) if values is None else values)]
+    inputs = ("v", "c") if turned else ("c", "v")
+    return [placeholder("x", x), node("p", "AvgPool", "x", ksize=[1, 3, 3, 1], strides=[1, stride, stride, 1],
+                                      padding=padding, data_format="NHWC"),
+            const("w", numbers(taps, taps, x[-1], filters)), conv("c", "p", "w"), *shift, node("s", op, *inputs),
+            node("y", "Relu", "s")]
+
+
+@pytest.mark.parametrize("change", [
+    {}, {"padding": "VALID"}, {"op": "AddV2", "turned": True}, {"op": "AddV2", "values": 2.0},
+])
+def test_the_mean_of_windows_is_taken_of_fewer_channels(change):
+    found = compared(branch(**change), "pools", fetches=("y", "s"))
+    assert (found["s"].op, found["c"].inputs[0].node) == ("AvgPool", "x")
+
+
+@pytest.mark.parametrize("change", [
+    {"stride": 2}, {"filters": 4}, {"taps": 2}, {"op": "Mul"}, {"op": "AddV2", "values": np.ones((3, 2))},
+])
+def test_the_mean_of_windows_stays_where_nothing_is_gained(change):
+    if "values" in change:
+        change = change | {"x": (2, 5, 3, 4)}
+    assert compared(branch(**change), "pools")["s"].op != "AvgPool"
+
+
+@pytest.mark.parametrize("fetches", [("y", "p"), ("y", "c")])
+def test_the_mean_of_windows_stays_where_somebody_knows_it(fetches):
+    assert compared(branch(), "pools", fetches=fetches)["s"].op == "BiasAdd"
+
+
 # strides
 
 
@@ -645,7 +680,7 @@ def test_errors_name_nodes_that_the_graph_has():
 def test_a_graph_that_cannot_be_simplified_stays_the_same_object():
     nodes = [placeholder("x", (2,)), node("y", "Neg", "x")]
     (_, before), *rest = session(nodes, *PASSES).optimized(["y"], ["x"])
-    in_order = ["constants", "identities", "batch-norm", "pads", "scales", "reshapes", "strides"]
+    in_order = ["constants", "identities", "batch-norm", "pads", "scales", "pools", "reshapes", "strides"]
     assert [name for name, _ in rest] == in_order
     assert all(found is before for _, found in rest)
 
