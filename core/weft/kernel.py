@@ -48,6 +48,8 @@ class Attachable(Protocol):
     #     reads: Collection[int]
     #         """The places of the inputs that its calls look at. A constant that nobody looks at, since bind has
     #         prepared all that is needed of it, is not kept: an array of its shape, with any elements, stands there."""
+    #     fills_cores: bool
+    #         """Whether a call has threads of its own for all cores: running others beside it gains nothing."""
 
 
 Bound = Callable[..., Any] | Attachable | None

@@ -8,12 +8,15 @@ import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import weft
 from build import const, graph, node, placeholder
 from onednn_pair import conv, numbers
+from weft.running import piecewise
+from weft_onednn import primitives
 
 TESTS = Path(__file__).parents[1]
 
@@ -140,3 +143,19 @@ def test_the_plugins_light_module_opens_nothing() -> None:
     assert told.strip() == "[]"
 
 
+
+
+@pytest.mark.parametrize("fills_cores", [True, False])
+def test_calls_that_use_all_cores_are_not_run_beside_each_other(
+    fills_cores: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(primitives.Parallel, "fills_cores", fills_cores)
+    monkeypatch.setattr(piecewise, "divide", lambda needs, costs, threads: asked.append(costs))
+    made = [placeholder("x"), *(const(f"w{i}", numbers(3, 3, 32, 32)) for i in range(2)),
+            *(conv(f"y{i}", "x", f"w{i}") for i in range(2)), node("z", "AddV2", "y0", "y1")]
+    x = numbers(4, 64, 64, 32)
+    with weft.Session(graph(*made)) as session:
+        for _ in range(8):  # until it is known which way the program runs fastest
+            session.run("z", {"x": x})
+    assert bool(asked) is not fills_cores

@@ -44,6 +44,11 @@ class BoundCall:
         return self.call.args if places is None else tuple(a for i, a in enumerate(self.call.args) if i in places)
 
     @property
+    def fills_cores(self) -> bool:
+        """True when nothing is gained by running other calls beside it."""
+        return bool(getattr(self.bound, "fills_cores", False))
+
+    @property
     def plannable(self) -> bool:
         """True when its results may be buffers of the frame."""
         return self.lazy is None and not self.is_view and not self.returns

@@ -30,7 +30,7 @@ REMEDY = "pip install 'onednn-cpu-gomp>=2023.2,<2024'"
 
 
 class Library:
-    """`c` are the functions, `engine` is the CPU: several threads may use them at once."""
+    """`c` are the functions, `engine` is the CPU: several threads may use them at once, each with `threads`."""
 
     def __init__(self, ffi: Any, path: str) -> None:
         self.ffi = ffi
@@ -40,6 +40,7 @@ class Library:
         if (found.major, found.minor) < OLDEST:
             needed = ".".join(map(str, OLDEST))
             raise errors.Unavailable(f"{path} is oneDNN {self.version}, {needed} is needed", hint=REMEDY)
+        self.threads: int = self.c.omp_get_max_threads()
         self.engine = self.make("engine", self.c.dnnl_engine_create, self.c.dnnl_cpu, 0)
         pause = self.c.omp_pause_resource_all  # the threads of whoever forks are not there in the child
         os.register_at_fork(before=lambda: pause(PAUSE_HARD))

@@ -24,7 +24,15 @@ MEAN, VARIANCE, SCALE, SHIFT = 49, 50, 51, 52
 SCALES = 4096  # with the number of what is scaled
 
 
-class Primitive:
+class Parallel:
+    """What calls the library."""
+
+    @property
+    def fills_cores(self) -> bool:
+        return library().threads > 1
+
+
+class Primitive(Parallel):
     """`description` of what is to be done; `operands` by the number that the library knows them by."""
 
     def __init__(self, description: Any, operands: Mapping[int, tuple[Layout, Operand]]) -> None:
@@ -68,7 +76,7 @@ def places(operands: Mapping[int, tuple[Layout, Operand]]) -> set[int]:
     return {operand for _, operand in operands.values() if isinstance(operand, int)}
 
 
-class Accumulating:
+class Accumulating(Parallel):
     """A product whose result may be written over the input at `place`, which it adds: `over` does it like that, `apart`
     into other memory. Each is made when it is first needed."""
 
@@ -87,7 +95,7 @@ class Accumulating:
         self._apart().run(*arrays)
 
 
-class InTurn:
+class InTurn(Parallel):
     """What a primitive does, and then another to the result, in place: the array of this number."""
 
     def __init__(self, first: Primitive | Accumulating, second: Primitive, place: int) -> None:

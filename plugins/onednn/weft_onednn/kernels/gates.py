@@ -16,13 +16,13 @@ from ..attributes import attributes, operands
 from ..epilogue import broadcast, epilogue
 from ..library import library
 from ..memory import FLOAT, PLAIN, Array, Layout, Operand, row_major
-from ..primitives import BIAS, RESULT, SOURCE, WEIGHTS, Primitive, described
+from ..primitives import BIAS, RESULT, SOURCE, WEIGHTS, Parallel, Primitive, described
 from .binding import has_elements
 
 FEWER = 8  # pixels for each filter from which less is multiplied, packing of the filters counted in
 
 
-class Gated:
+class Gated(Parallel):
     """`product` of images and filters that are made with every run: from `filters` [C, F] and the array at `place`."""
 
     def __init__(self, product: Primitive, filters: Array, place: int, shape: tuple[int, int, int]) -> None:

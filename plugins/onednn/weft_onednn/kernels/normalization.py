@@ -12,7 +12,7 @@ from ..attributes import attributes, number
 from ..epilogue import NORMALISATIONS
 from ..library import library
 from ..memory import Array, Layout, Operand, dense
-from ..primitives import MEAN, RESULT, SCALE, SHIFT, SOURCE, VARIANCE, Primitive, described
+from ..primitives import MEAN, RESULT, SCALE, SHIFT, SOURCE, VARIANCE, Parallel, Primitive, described
 from .binding import declining, has_elements
 
 INFERENCE = number("dnnl_forward_inference")
@@ -20,7 +20,7 @@ FLAGS = number("dnnl_use_global_stats") | number("dnnl_use_scale") | number("dnn
 STATISTICS = (3, 4)  # the inputs that the outputs beside the first repeat
 
 
-class Normalization:
+class Normalization(Parallel):
     """The primitive, and what TensorFlow gives beside its result: mean and variance, twice, and a zero."""
 
     def __init__(self, primitive: Primitive) -> None:

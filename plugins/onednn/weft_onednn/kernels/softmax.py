@@ -11,13 +11,13 @@ from weft.api import Attachable, Bind, Kernels
 from ..attributes import attributes, number
 from ..library import library
 from ..memory import Array, dense
-from ..primitives import RESULT, SOURCE, Primitive, described
+from ..primitives import RESULT, SOURCE, Parallel, Primitive, described
 from .binding import declining, has_elements
 
 INFERENCE, ACCURATE = number("dnnl_forward_inference"), number("dnnl_softmax_accurate")
 
 
-class Softmax:
+class Softmax(Parallel):
     """The primitive, which leaves out of a row's sum what is NaN: here the whole row is NaN then."""
 
     def __init__(self, primitive: Primitive) -> None:
