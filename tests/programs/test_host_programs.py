@@ -419,12 +419,13 @@ def test_ten_thousand_executions_of_which_many_fail_or_are_cancelled_leave_nothi
     def footprint():
         gc.collect()
         kinds = Counter(f"{type(thing).__module__}.{type(thing).__name__}" for thing in gc.get_objects())
-        return {kind: n for kind, n in kinds.items() if kind.startswith("weft.")}, threading.active_count()
+        return {kind: n for kind, n in kinds.items() if kind.startswith("weft.")}
 
     execute(200)
-    before = footprint()
+    before, threads = footprint(), set(threading.enumerate())
     execute(10_000)
     assert footprint() == before
+    assert set(threading.enumerate()) <= threads
     host.close()
 
 
