@@ -126,3 +126,43 @@ def test_concatenation(axis: int) -> None:
             node("z", "ConcatV2", "x", "y", "axis", N=2, Tidx=dtypes.int32)]
     feeds = {"x": numbers(60, 60, 64), "y": numbers(60, 60, 64)}
     assert compare(made, feeds, "z").kernels == ["onednn.ConcatV2"]
+
+
+@pytest.mark.parametrize("op", ["MaxPool3D", "AvgPool3D"])
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_pooling_of_volumes(op: str, padding: str) -> None:
+    attrs = {"ksize": [1, 2, 3, 1, 1], "strides": [1, 1, 2, 2, 1], "padding": padding, "data_format": "NDHWC"}
+    made = [placeholder("x"), node("y", op, "x", **attrs)]
+    assert compare(made, {"x": numbers(2, 5, 7, 6, 8)}, "y").kernels == [f"onednn.{op}"]
+
+
+sides = st.integers(1, 9)
+
+
+def resized(op: str, x: Any, size: Any, **attrs: Any) -> Any:
+    centers = {"align_corners": False, "half_pixel_centers": False} | attrs
+    return compare([placeholder("x"), const("size", size, np.int32), node("y", op, "x", "size", **centers)], {"x": x},
+                   "y")
+
+
+@given(before=st.tuples(sides, sides), after=st.tuples(sides, sides), channels=st.sampled_from([1, 3, 16]))
+@FAST
+def test_images_are_resized_by_lines_between_centers(before: Any, after: Any, channels: int) -> None:
+    done = resized("ResizeBilinear", numbers(2, *before, channels), after, half_pixel_centers=True)
+    assert done.kernels == ["onednn.ResizeBilinear"]
+
+
+@given(before=st.tuples(sides, sides), times=st.tuples(st.integers(1, 5), st.integers(1, 5)), centers=st.booleans())
+@FAST
+def test_pixels_become_some_whole_pixels(before: Any, times: Any, centers: bool) -> None:
+    after = [n * k for n, k in zip(before, times, strict=True)]
+    done = resized("ResizeNearestNeighbor", numbers(1, *before, 5), after, half_pixel_centers=centers)
+    assert done.kernels == ["onednn.ResizeNearestNeighbor"]
+
+
+def test_pixels_that_the_library_has_elsewhere_are_left_to_numpy() -> None:
+    x = numbers(1, 4, 6, 3)
+    assert resized("ResizeBilinear", x, (8, 12)).kernels == ["cpu.ResizeBilinear"]
+    assert resized("ResizeBilinear", x, (8, 12), align_corners=True).kernels == ["cpu.ResizeBilinear"]
+    assert resized("ResizeNearestNeighbor", x, (8, 12), align_corners=True).kernels == ["cpu.ResizeNearestNeighbor"]
+    assert resized("ResizeNearestNeighbor", x, (6, 9)).kernels == ["cpu.ResizeNearestNeighbor"]

@@ -11,6 +11,7 @@ from build import const, graph, node, placeholder
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from onednn_pair import ALONE, NORM, STATISTICS, compare, conv, numbers, statistics, windows
+from weft.api import dtypes
 from weft.graph import Node
 from weft_onednn import primitives
 
@@ -48,6 +49,57 @@ def test_depthwise_convolutions(window: Any, taps: Any, stride: int, channels: i
                     conv("y", "x", "w", op="DepthwiseConv2dNative", **attrs)],
                    {"x": numbers(1, *size, channels)}, "y")
     assert done.kernels == ["onednn.DepthwiseConv2dNative"]
+
+
+@given(windows(), st.tuples(small, small), st.tuples(st.integers(1, 3), st.integers(1, 3)), st.integers(1, 2),
+       st.sampled_from([1, 3, 8]), st.sampled_from([1, 5, 16]), st.sampled_from([1, 1, 2]))
+@FAST
+def test_transposed_convolutions(window: Any, taps: Any, strides: Any, dilation: int, depth: int, channels: int,
+                                 groups: int) -> None:
+    size = window.pop("height"), window.pop("width")
+    attrs = window | {"strides": [1, *strides, 1], "dilations": [1, dilation, dilation, 1]}
+    pads = attrs["explicit_paddings"][2:6] or [0] * 4
+    reach = [(t - 1) * dilation + 1 for t in taps]
+    room = [n + a + b - r for n, a, b, r in zip(size, pads[::2], pads[1::2], reach, strict=True)]
+    assume(attrs["padding"] == "SAME" or min(room) >= 0)
+    places = ([-(-n // s) for n, s in zip(size, strides, strict=True)] if attrs["padding"] == "SAME" else
+              [n // s + 1 for n, s in zip(room, strides, strict=True)])
+    made = [placeholder("x"), const("sizes", [2, *size, depth * groups], np.int32),
+            const("w", numbers(*taps, depth, channels * groups)),
+            conv("y", "sizes", "w", "x", op="Conv2DBackpropInput", use_cudnn_on_gpu=True, **attrs)]
+    done = compare(made, {"x": numbers(2, *places, channels * groups)}, "y")
+    assert done.kernels == [f"{'onednn' if groups == 1 else 'cpu'}.Conv2DBackpropInput"]
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_what_follows_a_transposed_convolution_of_any_batch(batch: int) -> None:
+    made = [placeholder("x"), node("shape", "Shape", "x", out_type=dtypes.int32),
+            *(const(name, [i], np.int32) for i, name in enumerate(("from", "to"))),
+            node("batch", "StridedSlice", "shape", "from", "to", "to", T=dtypes.int32, Index=dtypes.int32, begin_mask=0,
+                 end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=1),
+            *(const(name, n, np.int32) for name, n in (("side", 14), ("filters", 8))),
+            node("sizes", "Pack", "batch", "side", "side", "filters", N=4, axis=0, T=dtypes.int32),
+            const("w", numbers(3, 3, 8, 16)), const("b", numbers(8)),
+            conv("up", "sizes", "w", "x", op="Conv2DBackpropInput", use_cudnn_on_gpu=True, strides=[1, 2, 2, 1]),
+            node("a", "BiasAdd", "up", "b", data_format="NHWC"), node("y", "Relu", "a")]
+    assert "onednn.Product" in compare(made, {"x": numbers(batch, 7, 7, 16)}, "y").kernels
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize("steps", [(1, 1), (2, 1), (1, 2)])  # strides and dilations
+def test_convolutions_of_volumes(padding: str, steps: tuple[int, int]) -> None:
+    stride, dilation = ([1, n, n, n, 1] for n in steps)
+    attrs = {"strides": stride, "dilations": dilation, "padding": padding, "data_format": "NDHWC"}
+    made = [placeholder("x"), const("w", numbers(2, 3, 3, 4, 8)), const("b", numbers(8)),
+            node("c", "Conv3D", "x", "w", **attrs), node("a", "BiasAdd", "c", "b", data_format="NHWC"),
+            node("y", "Relu", "a")]
+    assert compare(made, {"x": numbers(2, 6, 9, 8, 4)}, "y").kernels == ["onednn.Product"]
+    made[3:] = [const("sizes", [2, 6, 9, 8, 4], np.int32),
+                node("y", "Conv3DBackpropInputV2", "sizes", "w", "x", Tshape=dtypes.int32, **attrs)]
+    lengths = {"SAME": lambda n, taps: -(-n // steps[0]),
+               "VALID": lambda n, taps: (n - (taps - 1) * steps[1] - 1) // steps[0] + 1}[padding]
+    x = numbers(2, *(lengths(n, taps) for n, taps in zip((6, 9, 8), (2, 3, 3), strict=True)), 8)
+    assert compare(made, {"x": x}, "y").kernels == ["onednn.Conv3DBackpropInputV2"]
 
 
 @pytest.mark.parametrize("constant", [True, False])

@@ -15,12 +15,13 @@ from . import (
     matmul,
     normalization,
     pooling,
+    resize,
     softmax,
 )
 from .binding import FLOAT
 
 FAMILIES = (einsum, layer_norm, normalization, softmax)
-TYPED = (casting, convolution, elementwise, fused, joining, matmul, pooling)
+TYPED = (casting, convolution, elementwise, fused, joining, matmul, pooling, resize)
 
 
 def register(kernels: Kernels, types: Collection[str] = FLOAT) -> None:

@@ -1,8 +1,9 @@
-"""Convolutions of images with channels last. Filters are laid anew when they are bound, as the library wants them."""
+"""Convolutions of images and volumes with channels last. Filters are laid anew when they are bound, as the library
+wants them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from weft.api import Attachable, Bind, FusedOp, Kernels, errors, geometry
 
@@ -13,15 +14,16 @@ from ..memory import dense, rows
 from ..products import Weights, product
 from .binding import FLOAT, alone, has_elements
 
-INFERENCE, DIRECT = number("dnnl_forward_inference"), number("dnnl_convolution_direct")
+INFERENCE = number("dnnl_forward_inference")
+DIRECT, TRANSPOSED = number("dnnl_convolution_direct"), number("dnnl_deconvolution_direct")
 
 
-def conv2d(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
-    """Filter HWIO; the images' channels may be several groups of the filter's."""
-    images, (height, width, depth, filters) = (b.inputs[a].meta.dims for a in node.args)
-    groups = images[3] // max(depth, 1)
-    down, right, inward, _ = rows((height, width, depth, filters))
-    dims, strides = [filters, depth, height, width], [1, inward, down, right]
+def conv(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
+    """Filter HWIO, of volumes DHWIO; the images' channels may be several groups of the filter's."""
+    images, (*taps, depth, filters) = (b.inputs[a].meta.dims for a in node.args)
+    groups = images[-1] // max(depth, 1)
+    *steps, inward, _ = rows((*taps, depth, filters))
+    dims, strides = [filters, depth, *taps], [1, inward, *steps]
     if groups > 1:
         dims, strides = [groups, filters // groups, *dims[1:]], [filters // groups, *strides]
     return _convolution(b, node, after, Weights(dims, strides, (filters,), (filters,), 0b11 if groups > 1 else 1))
@@ -38,22 +40,57 @@ def depthwise_conv2d(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
 
 
 def _convolution(b: Bind, node: FusedOp, after: Epilogue, weights: Weights) -> Attachable:
-    attrs, (images, filters) = node.attrs, (b.inputs[a] for a in node.args)
-    if attrs["data_format"] != "NHWC":
-        raise errors.Unimplemented("images with their channels first")
-    if {attrs[name][i] for name in ("strides", "dilations") for i in (0, 3)} != {1}:
-        raise errors.Unimplemented("strides or dilations of batch or depth")
-    if not filters.is_known:
-        raise errors.Unimplemented("filters that are not known before the run")
-    has_elements(images.meta.dims, filters.meta.dims, node.outputs[0].dims)
-    places = geometry.spatial_windows(attrs, images.meta.dims[1:3], filters.meta.dims[:2])
-    source, result = dense(images.meta.dims, images.meta.dtype), dense(node.outputs[0].dims, b.outputs[0].dtype)
+    attrs, (images, filters) = node.attrs, (b.inputs[a].meta for a in node.args)
+    _check(b, node, node.args[1], images.dims, filters.dims)
+    places = geometry.spatial_windows(attrs, images.dims[1:-1], filters.dims[:-2])
+    source, result = dense(images.dims, images.dtype), dense(node.outputs[0].dims, b.outputs[0].dtype)
     create = library().c.dnnl_convolution_forward_primitive_desc_create
     return product(b, node, after, weights, source, result, create, lambda weights, bias, attributes: (
-        INFERENCE, DIRECT, source.descriptor, weights, bias, result.descriptor, list(attrs["strides"][1:3]),
-        [d - 1 for d in attrs["dilations"][1:3]], [p.before for p in places], [p.after for p in places], attributes))
+        INFERENCE, DIRECT, source.descriptor, weights, bias, result.descriptor, list(attrs["strides"][1:-1]),
+        [d - 1 for d in attrs["dilations"][1:-1]], [p.before for p in places], [p.after for p in places], attributes))
+
+
+def conv_input_gradient(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
+    """A transposed convolution. Filter HWIO, of volumes DHWIO, whose inputs are the result's channels."""
+    _, at_filters, at_images = node.args
+    attrs, images, (*taps, depth, channels) = node.attrs, b.inputs[at_images].meta, b.inputs[at_filters].meta.dims
+    shape = node.outputs[0].dims
+    _check(b, node, at_filters, images.dims, shape, taps)
+    if shape[-1] != depth:
+        raise errors.Unimplemented("groups of channels")
+    *steps, outward, _ = rows((*taps, depth, channels))
+    weights = Weights([depth, channels, *taps], [outward, 1, *steps], (depth, 1), (depth,), 1)
+    strides, dilations = attrs["strides"][1:-1], attrs["dilations"][1:-1]
+    before = [place.before for place in geometry.spatial_windows(attrs, shape[1:-1], taps)]
+    reached = [(n - 1) * stride + (k - 1) * dilation + 1
+               for n, stride, k, dilation in zip(images.dims[1:-1], strides, taps, dilations, strict=True)]
+    behind = [total - first - n for total, first, n in zip(reached, before, shape[1:-1], strict=True)]
+    source, result = dense(images.dims, images.dtype), dense(shape, b.outputs[0].dtype)
+    create = library().c.dnnl_deconvolution_forward_primitive_desc_create
+    turned = node._replace(args=(at_images, at_filters))
+    return product(b, turned, after, weights, source, result, create, lambda weights, bias, attributes: (
+        INFERENCE, TRANSPOSED, source.descriptor, weights, bias, result.descriptor, list(strides),
+        [d - 1 for d in dilations], before, behind, attributes))
+
+
+def _check(b: Bind, node: FusedOp, filters: int, *shapes: Sequence[int]) -> None:
+    """Raise Unimplemented for what no convolution here takes."""
+    attrs = node.attrs
+    if attrs["data_format"] not in ("NHWC", "NDHWC"):
+        raise errors.Unimplemented("images with their channels first")
+    if {attrs[name][i] for name in ("strides", "dilations") for i in (0, -1)} != {1}:
+        raise errors.Unimplemented("strides or dilations of batch or depth")
+    if not b.inputs[filters].is_known:
+        raise errors.Unimplemented("filters that are not known before the run")
+    has_elements(*shapes, node.outputs[0].dims)
+
+
+CONVOLUTIONS = {
+    "Conv2D": conv, "Conv2DBackpropInput": conv_input_gradient, "Conv3D": conv,
+    "Conv3DBackpropInputV2": conv_input_gradient, "DepthwiseConv2dNative": depthwise_conv2d,
+}
 
 
 def register(kernels: Kernels, types: Collection[str] = FLOAT) -> None:
-    kernels.kernel("Conv2D", dtypes={"T": types})(alone(conv2d))
-    kernels.kernel("DepthwiseConv2dNative", dtypes={"T": types})(alone(depthwise_conv2d))
+    for op, head in CONVOLUTIONS.items():
+        kernels.kernel(op, dtypes={"T": types})(alone(head))

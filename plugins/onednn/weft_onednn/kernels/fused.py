@@ -10,19 +10,13 @@ from weft.api import Attachable, Bind, FusedOp, Kernels, errors
 from ..epilogue import OPS, broadcast, epilogue
 from ..memory import dense, row_major
 from .binding import FLOAT, Head, declining, left_to_numpy
-from .convolution import conv2d, depthwise_conv2d
+from .convolution import CONVOLUTIONS
 from .einsum import einsum_and
 from .gates import gated
 from .matmul import batch_matmul, matmul
 
 PADDING, GATE, EINSUM = "Pad", "Mul", "Einsum"
-IMAGES = ("Conv2D", "DepthwiseConv2dNative")  # heads whose axes the library has in an order of its own
-HEADS: Mapping[str, Head] = {
-    "BatchMatMulV2": batch_matmul,
-    "Conv2D": conv2d,
-    "DepthwiseConv2dNative": depthwise_conv2d,
-    "MatMul": matmul,
-}
+HEADS: Mapping[str, Head] = {**CONVOLUTIONS, "BatchMatMulV2": batch_matmul, "MatMul": matmul}
 
 
 def product(b: Bind) -> Attachable:
@@ -36,7 +30,7 @@ def product(b: Bind) -> Attachable:
         return gated(b, lead, head, rest)
     if head.op == EINSUM:
         return einsum_and(b, head, rest)
-    lay = broadcast(b, len(head.outputs[0].dims), dense if head.op in IMAGES else row_major)
+    lay = broadcast(b, len(head.outputs[0].dims), dense if head.op in CONVOLUTIONS else row_major)
     after = epilogue(b, head, rest, lay)
     return HEADS[head.op](b, head if lead is None else _padded(b, lead, head), after)
 

@@ -1,4 +1,4 @@
-"""Windows over images with channels last: the largest, the mean; and means of whole images."""
+"""Windows over images and volumes with channels last: the largest, the mean; and means of whole images."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ IMAGE = (1, 2)  # the axes of one channel of an image
 def pool(kind: int) -> Callable[[Bind], Primitive]:
     def bind(b: Bind) -> Primitive:
         attrs, shape = b.attrs, b.inputs[0].meta.dims
-        if attrs["data_format"] != "NHWC" or {attrs[name][i] for name in ("ksize", "strides") for i in (0, 3)} != {1}:
+        is_last = attrs["data_format"] in ("NHWC", "NDHWC")
+        if not is_last or {attrs[name][i] for name in ("ksize", "strides") for i in (0, -1)} != {1}:
             raise errors.Unimplemented("channels that are not last, or windows over batch or depth")
-        taps, strides = attrs["ksize"][1:3], attrs["strides"][1:3]
-        places = geometry.spatial_windows(attrs, shape[1:3], taps)
+        taps, strides = attrs["ksize"][1:-1], attrs["strides"][1:-1]
+        places = geometry.spatial_windows(attrs, shape[1:-1], taps)
         pads = [p.before for p in places], [p.after for p in places]
         if any(pad >= n for pad, n in zip((*pads[0], *pads[1]), (*taps, *taps), strict=True)):
             raise errors.Unimplemented("windows over padding alone")
@@ -55,12 +56,13 @@ def _pool(
     has_elements(images.dims, output)
     source, result = dense(images.dims, images.dtype), dense(output, b.outputs[0].dtype)
     description = described(library().c.dnnl_pooling_forward_primitive_desc_create, INFERENCE, kind, source.descriptor,
-                            result.descriptor, list(strides), list(taps), [0, 0], *pads, attributes(after))
+                            result.descriptor, list(strides), list(taps), [0] * len(taps), *pads, attributes(after))
     return Primitive(description, {SOURCE: (source, 0), RESULT: (result, len(b.inputs))})
 
 
 def register(kernels: Kernels, types: Collection[str] = FLOAT) -> None:
-    kernels.kernel("MaxPool", dtypes={"T": types})(declining(pool(LARGEST)))
-    kernels.kernel("AvgPool", dtypes={"T": types})(declining(pool(MEAN)))
+    for kind, ops in ((LARGEST, ("MaxPool", "MaxPool3D")), (MEAN, ("AvgPool", "AvgPool3D"))):
+        for op in ops:
+            kernels.kernel(op, dtypes={"T": types})(declining(pool(kind)))
     kernels.kernel("Mean", dtypes={"T": types})(declining(of_images(lambda _: ())))
     kernels.kernel("Sum", dtypes={"T": types})(declining(of_images(lambda count: [linear(count, 0.0)])))
