@@ -38,7 +38,7 @@ import numpy as np
 import weft
 from networks import NETWORKS, TOLERANCE
 from tqdm import tqdm
-from weft.api import Graph, Node, TensorValue
+from weft.api import Graph, Node, constant, pruned
 from weft.cli.peers import OPENERS
 
 HERE = Path(__file__).parent
@@ -89,8 +89,7 @@ def without_erfc(graph: Graph) -> Graph:
             gone += [scaled.name, negative.name]
             by = np.asarray(1 / factor.attrs["value"].array(), np.float32)
             of = {"T": node.attrs["T"]}
-            made += [Node(f"{node.name}/{name}", "Const", attrs={"dtype": node.attrs["T"], "value": TensorValue(value)})
-                     for name, value in (("by", by), ("one", np.ones_like(by)))]
+            made += [constant(f"{node.name}/by", by), constant(f"{node.name}/one", np.ones_like(by))]
             made += [Node(f"{node.name}/scaled", "RealDiv", [negative.inputs[0], f"{node.name}/by"], attrs=of),
                      Node(f"{node.name}/erf", "Erf", [f"{node.name}/scaled"], attrs=of),
                      Node(node.name, "AddV2", [f"{node.name}/erf", f"{node.name}/one"], attrs=of)]
@@ -100,10 +99,7 @@ def without_erfc(graph: Graph) -> Graph:
 def make_digits(path: Path) -> None:
     """The network of examples/digits up to its logits, with two images and what TensorFlow gave for them."""
     graph = weft.graphdef.load(DIGITS / "frozen.pb")
-    needed = ["logits"]
-    for name in needed:
-        needed += [i.node for i in graph[name].inputs if i.node not in needed]
-    weft.graphdef.dump(graph.replace(without=graph.nodes.keys() - set(needed)), path)
+    weft.graphdef.dump(pruned(graph, ["logits"]), path)
     test = np.load(DIGITS / "test.npz")
     np.savez(path.with_suffix(".npz"), **{f"x{i}": test["image"][i : i + 1] for i in range(2)},
              **{f"y{i}": test["logits"][i : i + 1] for i in range(2)})

@@ -17,6 +17,7 @@ from .kernel import Attachable, Bind, Declined, FusedOp, Kernels
 from .op import Attrs
 from .op_spec import OpSpec
 from .resolve import Resolved
+from .rewriting import constant, new_name, placed_like, pruned, without_idle_controls
 from .running.step import Step
 from .tensor import Shape, TensorMetadata, ValueInfo, info, merge_shapes, shape_text
 from .tensor_proto import TensorValue
@@ -72,6 +73,7 @@ __all__ = [
     "ValueInfo",
     "WorkQueueConfig",
     "available",
+    "constant",
     "dtypes",
     "errors",
     "failed",
@@ -80,7 +82,11 @@ __all__ = [
     "info",
     "inherited",
     "merge_shapes",
+    "new_name",
+    "placed_like",
+    "pruned",
     "shape_text",
     "topological_order",
     "wire",
+    "without_idle_controls",
 ]

@@ -12,10 +12,10 @@ from typing import Any
 from . import graphdef, vocabulary
 from .dtypes import DType
 from .errors import InvalidArgument
-from .freeze import constant
 from .graph import Graph, Input, Node, TensorValue
 from .op import OpRegistry
 from .resolve import attributes
+from .rewriting import constant
 
 READS = "InitializeTableFromTextFileV2"
 

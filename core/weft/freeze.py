@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from . import dtypes
 from .captures import Captures
 from .errors import WeftError
-from .graph import Graph, Node, TensorValue, topological_order
+from .graph import Graph, Node, TensorValue
 from .op import Attrs, OpRegistry
 from .resolve import attributes
+from .rewriting import constant, without_idle_controls
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,18 +56,6 @@ def _users(graph: Graph, names: Collection[str]) -> dict[str, list[tuple[Node, i
     return users
 
 
-def without_idle_controls(graph: Graph, idle: Iterable[str]) -> Graph:
-    """The graph without control edges from these nodes, and from NoOps that wait for nothing then."""
-    idle, nodes = set(idle), []
-    for node in topological_order(graph):
-        controls = [name for name in node.controls if name not in idle]
-        if node.op == "NoOp" and not controls and not node.inputs:
-            idle.add(node.name)
-        if len(controls) < len(node.controls):
-            nodes.append(node.replace(controls=controls))
-    return graph.replace(nodes=nodes)
-
-
 def _only_reads(variable: Node, node: Node, index: int, ops: OpRegistry) -> bool:
     try:
         op = ops.get(node.op)
@@ -74,10 +63,6 @@ def _only_reads(variable: Node, node: Node, index: int, ops: OpRegistry) -> bool
     except WeftError:
         return False
     return not any(arg.is_ref for arg in op.inputs) if variable.op in REFERENCES else node.op in _READS and index == 0
-
-
-def constant(name: str, value: TensorValue, device: str = "") -> Node:
-    return Node(name, "Const", device=device, attrs={"dtype": value.dtype, "value": value})
 
 
 def _reading(node: Node, op: str, inputs: Iterable[Any], **attrs: Any) -> Node:
@@ -91,7 +76,7 @@ def _read(node: Node, attrs: Attrs, _: TensorValue) -> tuple[Node, ...]:
 def _gather(node: Node, attrs: Attrs, _: TensorValue) -> tuple[Node, ...]:
     import numpy as np
 
-    axis = constant(f"{node.name}/axis", TensorValue(np.array(attrs["batch_dims"] % 2**31, np.int32)))
+    axis = constant(f"{node.name}/axis", np.array(attrs["batch_dims"] % 2**31, np.int32))
     return axis, _reading(node, "GatherV2", (*node.inputs, axis.name), Tparams=attrs["dtype"], Taxis=dtypes.int32,
                           Tindices=attrs["Tindices"], batch_dims=attrs["batch_dims"])
 
@@ -103,13 +88,13 @@ def _gather_nd(node: Node, attrs: Attrs, _: TensorValue) -> tuple[Node, ...]:
 def _shape(node: Node, attrs: Attrs, value: TensorValue) -> tuple[Node, ...]:
     import numpy as np
 
-    return (constant(node.name, TensorValue(np.array(value.shape, attrs["out_type"].numpy)), node.device),)
+    return (constant(node.name, np.array(value.shape, attrs["out_type"].numpy), node.device),)
 
 
 def _is_initialized(node: Node, _: Attrs, __: TensorValue) -> tuple[Node, ...]:
     import numpy as np
 
-    return (constant(node.name, TensorValue(np.array(True)), node.device),)
+    return (constant(node.name, np.array(True), node.device),)
 
 
 def _nothing(node: Node, _: Attrs, __: TensorValue) -> tuple[Node, ...]:

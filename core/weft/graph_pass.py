@@ -1,4 +1,7 @@
-"""Passes: functions from graph to graph that plugins bring under a name, each saying when it wants to run."""
+"""Passes: functions from graph to graph that plugins bring under a name, each saying when it wants to run.
+
+What they make new nodes with is in `rewriting`.
+"""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from .errors import InvalidArgument, ResourceExhausted, WeftError
 from .function import Function
 from .graph import Graph, Input, Node
 from .op import REQUIRED, OpRegistry
+from .rewriting import new_name
 
 CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 # a small file may stand for ever more: functions that call others twice each, long names in front of many
@@ -85,17 +86,12 @@ class _Body:
     def __post_init__(self) -> None:
         arguments = (arg.name for arg in self.function.inputs)
         self.arguments = dict(zip(arguments, self.call.inputs, strict=True))
-        self.names = {name: self._free(f"{self.call.name}/{name}") for name in self.function.nodes}
+        self.names = {name: new_name(f"{self.call.name}/{name}", self.graph.taken) for name in self.function.nodes}
         self.waits, self.before = self.call.controls, []
         if len(self.waits) > 1:  # one edge to each of the first nodes
-            gate = Node(self._free(f"{self.call.name}/called"), "NoOp", controls=self.waits, device=self.call.device)
+            name = new_name(f"{self.call.name}/called", self.graph.taken)
+            gate = Node(name, "NoOp", controls=self.waits, device=self.call.device)
             self.waits, self.before = (gate.name,), [gate]
-
-    def _free(self, name: str) -> str:
-        while name in self.graph.taken:
-            name += "_"
-        self.graph.taken.add(name)
-        return name
 
     def outputs(self) -> list[Input]:
         return [self.tensor(self.function.ret[output.name]) for output in self.function.outputs]

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from . import dtypes
 from .asset_tables import with_constants
 from .attr_value import Func
 from .errors import NotFound, Unimplemented
-from .freeze import constant, freeze
+from .freeze import freeze
 from .graph import Function, Graph, Input, Node, TensorValue
 from .graph_order import ancestors
 from .graph_verifier import did_you_mean
 from .inline import inline
 from .node import parse_input
 from .op import OpRegistry
+from .rewriting import constant
 from .saved_model import Place, SavedModel, Signature
 
 TABLES = frozenset({"AnonymousHashTable", "HashTable", "HashTableV2", "MutableHashTableOfTensorsV2",
@@ -98,7 +98,7 @@ def _assets(saved: SavedModel, needed: Iterable[str]) -> Iterator[Node]:
     paths = saved.assets()
     for name in paths.keys() & set(needed):
         path = np.array(paths[name].encode(), object)
-        yield Node(name, "Const", attrs={"dtype": dtypes.string, "value": TensorValue(path)})
+        yield constant(name, path)
 
 
 def _located(places: Mapping[str, Place], given: Mapping[Input, Input]) -> dict[str, Place]:

@@ -10,7 +10,21 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from weft.api import DType, Graph, Input, Node, PassContext, Resolved, TensorValue, dtypes, errors, topological_order
+from weft.api import (
+    DType,
+    Graph,
+    Input,
+    Node,
+    PassContext,
+    Resolved,
+    constant,
+    dtypes,
+    errors,
+    new_name,
+    placed_like,
+    pruned,
+    topological_order,
+)
 
 NARROW, WIDE = dtypes.bfloat16, dtypes.float32
 WEIGHTS = 1  # the input of a product that has them
@@ -37,7 +51,7 @@ def narrowed(graph: Graph, context: PassContext) -> Graph:
     for node in topological_order(graph):
         if _is_product(facts, node) or _follows(facts, found, node):
             found.add(node.name)
-    return _without_idle(_Rewriting(facts, found).graph(), context) if found else graph
+    return pruned(_Rewriting(facts, found).graph(), context.kept) if found else graph
 
 
 class Facts:
@@ -114,7 +128,7 @@ class _Rewriting:
             self._rim(source) if i in wide and not self._is_narrow(source) else source
             for i, source in enumerate(node.inputs)])
         if node.name in self._facts.kept:
-            made = made.replace(name=self._new_name(f"{node.name}/bfloat16"))
+            made = made.replace(name=new_name(f"{node.name}/bfloat16", self._named))
             self._made.append(_cast(node.name, Input(made.name), WIDE, node))
         self._made.append(made)
 
@@ -123,47 +137,21 @@ class _Rewriting:
         if source not in self._rims:
             like, value = self._facts.graph[source.node], self._facts.value(source)
             target = WIDE if self._is_narrow(source) else NARROW
-            name = self._new_name(f"{source.node}/{target.name}")
+            name = new_name(f"{source.node}/{target.name}", self._named)
             is_known = value is not None and source.node not in self._facts.kept
             self._made.append(_const(name, value, like) if is_known else _cast(name, source, target, like))
             self._rims[source] = Input(name)
         return self._rims[source]
 
-    def _new_name(self, wanted: str) -> str:
-        name, number = wanted, 0
-        while name in self._named:
-            number += 1
-            name = f"{wanted}_{number}"
-        self._named.add(name)
-        return name
-
 
 def _cast(name: str, source: Input, target: DType, like: Node) -> Node:
     types = {"SrcT": WIDE if target is NARROW else NARROW, "DstT": target}
-    return Node(name, "Cast", [source], device=like.device, attrs={**types, "Truncate": False, **_place(like)})
+    return placed_like(Node(name, "Cast", [source], attrs={**types, "Truncate": False}), like)
 
 
 def _const(name: str, value: Any, like: Node) -> Node:
     with np.errstate(all="ignore"):
-        narrow = value.astype(NARROW.numpy)
-    narrow.flags.writeable = False  # so that it is not copied
-    value = TensorValue(narrow)
-    return Node(name, "Const", device=like.device, attrs={"dtype": NARROW, "value": value, **_place(like)})
-
-
-def _place(like: Node) -> dict[str, Any]:
-    return {"_class": like.attrs["_class"]} if "_class" in like.attrs else {}
-
-
-def _without_idle(graph: Graph, context: PassContext) -> Graph:
-    """The graph without what nobody needs any more: the constants of float32."""
-    needed, stack = set(context.kept), list(context.kept)
-    while stack:
-        node = graph.nodes[stack.pop()]
-        more = {*(source.node for source in node.inputs), *node.controls} - needed
-        needed |= more
-        stack += more
-    return graph.replace(without=[name for name in graph.nodes if name not in needed])
+        return placed_like(constant(name, value.astype(NARROW.numpy)), like)
 
 
 Rule = Callable[[Facts, Resolved], bool]  # whether a node may be narrow

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from weft.api import DType, Input, Node, dtypes
+from weft.api import DType, Input, Node, constant, dtypes, placed_like
 
-from .view import Array, View, colocation, const
+from .view import Array, View
 
 MOST = 1 << 14  # elements of a constant that counts as a factor or a shift
 FLOATS = (dtypes.float16, dtypes.float32, dtypes.float64)
@@ -105,8 +105,8 @@ def written(view: View, source: Input, parts: Parts, last: Node, inner: str) -> 
         if numbers is None:
             return None
         name = last.name if number == len(ops) else inner
-        constant = const(view.new_name(f"{name}/by"), numbers, last)
-        nodes += [constant, Node(name, op, [source, constant.name], device=last.device,
-                                 attrs={"T": entry.attrs["T"]} | colocation(last))]
+        by = constant(view.new_name(f"{name}/by"), numbers)
+        done = Node(name, op, [source, by.name], attrs={"T": entry.attrs["T"]})
+        nodes += [placed_like(by, last), placed_like(done, last)]
         source = Input(name)
     return nodes

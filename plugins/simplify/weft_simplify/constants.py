@@ -6,16 +6,26 @@ nothing, so those control edges go. What cannot be computed stays as it is, and 
 
 from __future__ import annotations
 
-from weft.api import Graph, Input, Node, PassContext, topological_order
+from weft.api import (
+    Graph,
+    Input,
+    Node,
+    PassContext,
+    constant,
+    placed_like,
+    pruned,
+    topological_order,
+    without_idle_controls,
+)
 
-from .view import View, const
+from .view import View
 
 STEERING = frozenset({"Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch"})  # what they give may be dead
 SAME = frozenset({"Identity", "PreventGradient", "Snapshot", "StopGradient"})  # they give what they take
 
 
 def evaluated(graph: Graph, context: PassContext) -> Graph:
-    view = View(_without_idle_controls(graph, context), context)
+    view = View(_freed(graph, context), context)
     settled = _settled(view)
     found: dict[Input, Node] = {}
     changed: list[Node] = []
@@ -26,22 +36,13 @@ def evaluated(graph: Graph, context: PassContext) -> Graph:
         controls = [name for name in node.controls if name not in settled]
         if tuple(inputs) != node.inputs or len(controls) < len(node.controls):
             changed.append(node.replace(inputs=inputs, controls=controls))
-    return _without_idle_controls(view.edited([*found.values(), *changed]), context)
+    return _freed(view.edited([*found.values(), *changed]), context)
 
 
-def _without_idle_controls(graph: Graph, context: PassContext) -> Graph:
-    """The graph without control edges from constants, and from NoOps that wait for nothing then."""
-    if not any(node.controls for node in graph):
-        return graph
-    idle: set[str] = set()
-    changed: list[Node] = []
-    for node in topological_order(graph):
-        controls = [name for name in node.controls if name not in idle]
-        if len(controls) < len(node.controls):
-            changed.append(node.replace(controls=controls))
-        if node.op in ("Const", "NoOp") and not controls and not node.inputs:
-            idle.add(node.name)
-    return View(graph, context).edited(changed)
+def _freed(graph: Graph, context: PassContext) -> Graph:
+    """The graph without control edges from what waits for nothing, and without what nobody needs then."""
+    freed = without_idle_controls(graph)
+    return graph if freed is graph else pruned(freed, context.kept)
 
 
 def _settled(view: View) -> dict[str, Node]:
@@ -65,5 +66,5 @@ def _constant(view: View, settled: dict[str, Node], source: Input, found: dict[I
     if source not in found:
         node = settled[source.node]
         name = view.new_name(f"{node.name}/{source.index}") if source.index else node.name
-        found[source] = const(name, view.value(source), like=node)
+        found[source] = placed_like(constant(name, view.value(source)), node)
     return Input(found[source].name)

@@ -11,7 +11,7 @@ from math import prod
 
 from weft.api import Graph, Input, Node, PassContext, topological_order
 
-from .view import View, colocation
+from .view import View
 
 Dims = Sequence[int | None]
 
@@ -35,7 +35,7 @@ def removed(graph: Graph, context: PassContext) -> Graph:
 def _may_go(view: View, node: Node) -> bool:
     """Nodes that ask for another place than what they take are copies that somebody wants."""
     source = view.graph[node.inputs[0].node]
-    return (view.is_free(node) and not colocation(node) and node.device in ("", source.device)
+    return (view.is_free(node) and "_class" not in node.attrs and node.device in ("", source.device)
             and view.resolve(node) is not None)
 
 

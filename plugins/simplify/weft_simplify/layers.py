@@ -8,10 +8,10 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from weft.api import Graph, Input, Node, PassContext, Resolved, TensorValue, dtypes
+from weft.api import Graph, Input, Node, PassContext, Resolved, TensorValue, constant, dtypes, placed_like
 
 from .affine import Affine, is_of_floats, rounded, together
-from .view import Array, View, asks_for_same_place, colocation, const
+from .view import Array, View, asks_for_same_place
 
 WEIGHTS = 1  # the input that has them
 SMALL = 64 << 10  # bytes
@@ -186,7 +186,7 @@ def _taken_in(view: View, layer: Layer, chain: list[Affine]) -> list[Node]:
         weights = layer.scaled(factor, layer.kind.filters)
         if weights is None:
             return []
-        made.append(const(layer.weights_name, weights, view.graph[layer.weights_name]))
+        made.append(placed_like(constant(layer.weights_name, weights), view.graph[layer.weights_name]))
     if shift is None:
         return [*made, node.replace(name=last.name)]
     numbers = rounded(shift, layer.entry.attrs["T"])
@@ -194,7 +194,7 @@ def _taken_in(view: View, layer: Layer, chain: list[Affine]) -> list[Node]:
         return []
     name = next((source.node for step in reversed(chain) if step.shift is not None for source in step.constants[-1:]
                  if view.only_taker(view.graph[source.node]) is not None), None)
-    bias = const(name or view.new_name(f"{last.name}/bias"), numbers, node)
-    return [*made, node, bias, Node(
-        last.name, "BiasAdd", [node.name, bias.name], device=node.device,
-        attrs={"T": layer.entry.attrs["T"], "data_format": layer.data_format} | colocation(node))]
+    bias = constant(name or view.new_name(f"{last.name}/bias"), numbers)
+    added = Node(last.name, "BiasAdd", [node.name, bias.name],
+                 attrs={"T": layer.entry.attrs["T"], "data_format": layer.data_format})
+    return [*made, node, placed_like(bias, node), placed_like(added, node)]

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from weft.api import Graph, Input, Node, PassContext
+from weft.api import Graph, Input, Node, PassContext, constant, placed_like
 
 from .affine import is_of_floats
 from .identities import is_sure
-from .view import Array, View, asks_for_same_place, colocation, const
+from .view import Array, View, asks_for_same_place
 
 SCALINGS = {"Add": (0, 1), "AddV2": (0, 1), "Div": (1,), "Mul": (0, 1), "RealDiv": (1,), "Sub": (0, 1)}
 Dims = Sequence[int | None]
@@ -46,8 +46,9 @@ def _product(view: View, last: Node) -> Node | None:
         return None
     if not (_gives_rows(view, first, source, len(before)) and _takes_apart(view, last, source, apart)):
         return None
-    return Node(last.name, "BatchMatMulV2", [source, product.inputs[1]], controls=last.controls, device=last.device,
-                attrs={"T": entry.attrs["T"], "adj_x": False, "adj_y": entry.attrs["transpose_b"]} | colocation(last))
+    attrs = {"T": entry.attrs["T"], "adj_x": False, "adj_y": entry.attrs["transpose_b"]}
+    made = Node(last.name, "BatchMatMulV2", [source, product.inputs[1]], controls=last.controls, attrs=attrs)
+    return placed_like(made, last)
 
 
 def _before(view: View, node: Node, op: str, wanted: str, *, only: bool = True) -> Node | None:
@@ -122,11 +123,11 @@ def _in_front(view: View, node: Node) -> list[Node]:
                 and not node.controls and asks_for_same_place(reshape, node) and is_of_floats(view, node))
         flat = _flat(view, reshape, values) if fits and values is not None else None
         if flat is not None:
-            constant = const(view.new_name(f"{node.name}/by"), flat, node)
+            by = placed_like(constant(view.new_name(f"{node.name}/by"), flat), node)
             inner = view.new_name(f"{node.name}/whole")
-            inputs = [Input(constant.name)] * 2
+            inputs = [Input(by.name)] * 2
             inputs[1 - number] = reshape.inputs[0]
-            return [constant, node.replace(name=inner, inputs=inputs),
+            return [by, node.replace(name=inner, inputs=inputs),
                     reshape.replace(name=node.name, inputs=[inner, reshape.inputs[1]])]
     return []
 

@@ -6,12 +6,12 @@ it; others that follow each other become one Mul and one AddV2.
 
 from __future__ import annotations
 
-from weft.api import Graph, Node, PassContext
+from weft.api import Graph, Node, PassContext, constant, placed_like
 
 from . import layers
 from .affine import Affine, bias, rounded, scaling, together, written
 from .layers import Layer
-from .view import Array, View, asks_for_same_place, const
+from .view import Array, View, asks_for_same_place
 
 
 def folded(graph: Graph, context: PassContext) -> Graph:
@@ -92,7 +92,7 @@ def _taken_in(view: View, layer: Layer) -> list[Node]:
         weights = layer.scaled(factor, layer.kind.depth)
         if weights is None:
             return []
-        made.append(const(layer.weights_name, weights, view.graph[layer.weights_name]))
+        made.append(placed_like(constant(layer.weights_name, weights), view.graph[layer.weights_name]))
     if shift is not None:
         assert added is not None
         assert added.shift is not None
@@ -112,8 +112,8 @@ def _bias_behind(view: View, layer: Layer) -> Affine | None:
 def _with_bias(view: View, added: Affine, numbers: Array) -> list[Node]:
     name = added.node.inputs[1].node
     if view.only_taker(view.graph[name]) is not None:
-        return [const(name, numbers, view.graph[name])]
-    new = const(view.new_name(f"{added.node.name}/bias"), numbers, added.node)
+        return [placed_like(constant(name, numbers), view.graph[name])]
+    new = placed_like(constant(view.new_name(f"{added.node.name}/bias"), numbers), added.node)
     return [new, added.node.replace(inputs=[added.node.inputs[0], new.name])]
 
 

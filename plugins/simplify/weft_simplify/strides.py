@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from weft.api import Graph, Input, Node, PassContext, dtypes
+from weft.api import Graph, Input, Node, PassContext, dtypes, placed_like
 
-from .view import View, colocation
+from .view import View
 
 CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
 POINTWISE = ("Add", "AddV2", "BiasAdd", "Elu", "Identity", "LeakyRelu", "Maximum", "Minimum", "Mul", "Relu", "Relu6",
@@ -149,7 +149,7 @@ class _Thinning:
         node = self._view.graph[source.node]
         name = self._view.new_name(f"{node.name}/thinned")
         taker = next(iter(self._known.values()))
-        self.edits[name] = Node(name, "AvgPool", [source], device=node.device, attrs={
+        self.edits[name] = placed_like(Node(name, "AvgPool", [source], attrs={
             "T": taker.attrs["T"], "ksize": [1, 1, 1, 1], "strides": [1, *strides, 1], "padding": b"VALID",
-            "data_format": b"NHWC"} | colocation(node))
+            "data_format": b"NHWC"}), node)
         return Input(name)

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from weft.api import Graph, Input, Node, PassContext, Resolved, TensorValue, errors
+from weft.api import Graph, Input, Node, PassContext, Resolved, TensorValue, errors, new_name, pruned
 
 Array = np.ndarray[Any, Any]
 
@@ -84,39 +84,15 @@ class View:
 
     def new_name(self, wanted: str) -> str:
         """A name that no node has, and that is not given again."""
-        name, number = wanted, 0
-        while name in self._named:
-            number += 1
-            name = f"{wanted}_{number}"
-        self._named.add(name)
-        return name
+        return new_name(wanted, self._named)
 
     def edited(self, nodes: Iterable[Node], without: Iterable[str] = ()) -> Graph:
         """The graph with these nodes new or changed, and without those and all that nobody needs then."""
         nodes, without = tuple(nodes), tuple(without)
         if not nodes and not without:
             return self.graph
-        graph = self.graph.replace(nodes=nodes, without=without)
-        needed, stack = set(self._context.kept), list(self._context.kept)
-        while stack:
-            node = graph.nodes[stack.pop()]
-            more = {*(source.node for source in node.inputs), *node.controls} - needed
-            needed |= more
-            stack += more
-        return graph.replace(without=[name for name in graph.nodes if name not in needed])
-
-
-def const(name: str, value: Array | TensorValue, like: Node) -> Node:
-    """A constant that is placed as another node asks."""
-    if not isinstance(value, TensorValue):
-        value.flags.writeable = False  # so that it is not copied
-        value = TensorValue(value)
-    return Node(name, "Const", device=like.device, attrs={"dtype": value.dtype, "value": value} | colocation(like))
-
-
-def colocation(node: Node) -> dict[str, Any]:
-    return {"_class": node.attrs["_class"]} if "_class" in node.attrs else {}
+        return pruned(self.graph.replace(nodes=nodes, without=without), self._context.kept)
 
 
 def asks_for_same_place(a: Node, b: Node) -> bool:
-    return a.device == b.device and colocation(a) == colocation(b)
+    return a.device == b.device and a.attrs.get("_class") == b.attrs.get("_class")
