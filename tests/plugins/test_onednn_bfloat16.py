@@ -14,7 +14,7 @@ import pytest
 import weft
 from build import const, graph, node, placeholder
 from onednn_pair import ALONE, AS_WRITTEN, NUMPY_ALONE, conv, numbers
-from weft.graph import Node
+from weft.graph import Node, TensorValue
 from weft_onednn import plugin, precision
 
 TESTS = Path(__file__).parents[1]
@@ -134,6 +134,31 @@ def test_weights_that_are_not_known_stay_float32() -> None:
     nodes = [placeholder("x"), placeholder("w"), node("y", "MatMul", "x", "w", transpose_a=False, transpose_b=False)]
     feeds = {"x": numbers(64, 64), "w": numbers(64, 64)}
     assert (run(nodes, feeds, "y", AS_WRITTEN | BF16)[0] == run(nodes, feeds, "y", AS_WRITTEN)[0]).all()
+
+
+@fast
+def test_weights_in_parts_are_multiplied_once_where_they_become_narrow_and_nowhere_else(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    multiplied: list[tuple[int, ...]] = []
+    elements = TensorValue._elements
+
+    def counted(self: TensorValue) -> Any:
+        multiplied.extend([self.shape] if self.scaling is not None else [])
+        return elements(self)
+
+    def weights(name: str, *shape: int) -> Node:
+        value = TensorValue.scaled(TensorValue(numbers(*shape)), numbers(shape[-1]))
+        return Node(name, "Const", attrs={"dtype": weft.api.dtypes.float32, "value": value})
+
+    monkeypatch.setattr(TensorValue, "_elements", counted)
+    given = graph(placeholder("x", (1, 8, 8, 8)), weights("w", 3, 3, 8, 16), weights("v", 1, 1, 16, 4),
+                  weights("f", 3, 3, 8, 2), conv("y", "x", "w"), node("r", "Relu", "y"), conv("z", "r", "v"),
+                  conv("first", "x", "f", data_format="NCHW"))
+    with weft.Session(given, AS_WRITTEN | BF16) as session:
+        *_, (name, after) = session.optimized(["z", "first"], ["x"])
+    assert (name, after["z/bfloat16"].inputs[1].node) == ("bfloat16", "v/bfloat16")
+    assert multiplied == [(3, 3, 8, 16), (1, 1, 16, 4)]
 
 
 @fast

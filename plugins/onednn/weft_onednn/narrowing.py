@@ -7,7 +7,7 @@ Where it follows a product, that writes float32 itself. Weights are constants of
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from weft.api import (
@@ -17,6 +17,7 @@ from weft.api import (
     Node,
     PassContext,
     Resolved,
+    ValueInfo,
     constant,
     dtypes,
     errors,
@@ -25,6 +26,9 @@ from weft.api import (
     pruned,
     topological_order,
 )
+
+if TYPE_CHECKING:
+    from .memory import Array
 
 NARROW, WIDE = dtypes.bfloat16, dtypes.float32
 WEIGHTS = 1  # the input of a product that has them
@@ -73,23 +77,32 @@ class Facts:
         entry = self.entry(node)
         return [] if entry is None else [i for i, tensor in enumerate(entry.input_tensors) if tensor.dtype is WIDE]
 
-    def value(self, source: Input) -> Any:
-        """The elements of a tensor where they are known before the run, else None."""
-        outputs = self._known.get(source.node, ())
-        return outputs[source.index].value if source.index < len(outputs) else None
+    def is_known(self, source: Input) -> bool:
+        """Whether the elements of a tensor are known before the run."""
+        told = self._told(source)
+        return told is not None and told.is_known
+
+    def value(self, source: Input) -> Array | None:
+        """The elements of a tensor where they are known before the run; they may have to be multiplied for that."""
+        told = self._told(source)
+        return None if told is None else told.value
 
     def rank(self, source: Input) -> int | None:
-        outputs = self._known.get(source.node, ())
-        return outputs[source.index].rank if source.index < len(outputs) else None
+        told = self._told(source)
+        return None if told is None else told.rank
 
     def is_narrow(self, source: Input, found: set[str]) -> bool:
         """A kept node is float32, whatever makes it: somebody may feed it."""
         return source.node in found and source.index == 0 and source.node not in self.kept
 
+    def _told(self, source: Input) -> ValueInfo | None:
+        outputs = self._known.get(source.node, ())
+        return outputs[source.index] if source.index < len(outputs) else None
+
 
 def _is_product(facts: Facts, node: Node) -> bool:
     entry = facts.entry(node) if node.op in PRODUCTS else None
-    return entry is not None and facts.value(node.inputs[WEIGHTS]) is not None and PRODUCTS[node.op](facts, entry)
+    return entry is not None and facts.is_known(node.inputs[WEIGHTS]) and PRODUCTS[node.op](facts, entry)
 
 
 def _follows(facts: Facts, found: set[str], node: Node) -> bool:
@@ -97,7 +110,7 @@ def _follows(facts: Facts, found: set[str], node: Node) -> bool:
     entry = facts.entry(node) if node.op in BETWEEN else None
     if entry is None or not BETWEEN[node.op](facts, entry):
         return False
-    computed = [node.inputs[i] for i in facts.wide(node) if facts.value(node.inputs[i]) is None]
+    computed = [node.inputs[i] for i in facts.wide(node) if not facts.is_known(node.inputs[i])]
     return bool(computed) and all(facts.is_narrow(source, found) for source in computed)
 
 
@@ -129,29 +142,29 @@ class _Rewriting:
             for i, source in enumerate(node.inputs)])
         if node.name in self._facts.kept:
             made = made.replace(name=new_name(f"{node.name}/bfloat16", self._named))
-            self._made.append(_cast(node.name, Input(made.name), WIDE, node))
+            self._made.append(placed_like(_cast(node.name, Input(made.name), WIDE), node))
         self._made.append(made)
 
     def _rim(self, source: Input) -> Input:
         """The tensor in the other type."""
         if source not in self._rims:
-            like, value = self._facts.graph[source.node], self._facts.value(source)
             target = WIDE if self._is_narrow(source) else NARROW
             name = new_name(f"{source.node}/{target.name}", self._named)
-            is_known = value is not None and source.node not in self._facts.kept
-            self._made.append(_const(name, value, like) if is_known else _cast(name, source, target, like))
+            value = None if source.node in self._facts.kept else self._facts.value(source)
+            made = _cast(name, source, target) if value is None else constant(name, _rounded(value))
+            self._made.append(placed_like(made, self._facts.graph[source.node]))
             self._rims[source] = Input(name)
         return self._rims[source]
 
 
-def _cast(name: str, source: Input, target: DType, like: Node) -> Node:
-    types = {"SrcT": WIDE if target is NARROW else NARROW, "DstT": target}
-    return placed_like(Node(name, "Cast", [source], attrs={**types, "Truncate": False}), like)
+def _cast(name: str, source: Input, target: DType) -> Node:
+    given = WIDE if target is NARROW else NARROW
+    return Node(name, "Cast", [source], attrs={"SrcT": given, "DstT": target, "Truncate": False})
 
 
-def _const(name: str, value: Any, like: Node) -> Node:
+def _rounded(value: Array) -> Array:
     with np.errstate(all="ignore"):
-        return placed_like(constant(name, value.astype(NARROW.numpy)), like)
+        return value.astype(NARROW.numpy)
 
 
 Rule = Callable[[Facts, Resolved], bool]  # whether a node may be narrow
