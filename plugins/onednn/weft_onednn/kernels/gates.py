@@ -7,13 +7,13 @@ The filters are multiplied instead, anew with every run, since they are fewer: y
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
 
 import numpy as np
 from weft.api import Bind, DType, FusedOp, errors
 
 from ..attributes import attributes, operands
-from ..epilogue import broadcast, epilogue
+from ..epilogue import Epilogue, broadcast, epilogue
 from ..library import library
 from ..memory import FLOAT, PLAIN, Array, Layout, Operand, row_major
 from ..primitives import BIAS, RESULT, SOURCE, WEIGHTS, Parallel, Primitive, described
@@ -52,53 +52,63 @@ class Gated(Parallel):
 def gated(b: Bind, gate: FusedOp, head: FusedOp, rest: Sequence[FusedOp]) -> Gated:
     """The convolution of what the gate gives, and what comes after it. Raises Unimplemented where the filters are not
     fewer, or the convolution is no product of matrices."""
-    images, factors = sorted(gate.args, key=lambda a: b.inputs[a].size, reverse=True)
-    batch, height, width, channels = _image_dims(b, images)
-    if b.inputs[images].dtype is not FLOAT:
-        raise errors.Unimplemented("filters of another type take longer to multiply than pixels")
-    if b.inputs[factors].meta.dims != (batch, 1, 1, channels) or images == factors:
-        raise errors.Unimplemented("a factor that is not one for each image and channel")
+    images, factors = _operands(b, gate)
+    batch, height, width, channels = dims = b.inputs[images].meta.dims
     filters = _filters(b, head, channels)
-    has_elements(b.inputs[images].meta.dims, filters.shape)
     count = filters.shape[1]
+    has_elements(dims, filters.shape)
     if height * width < FEWER * count:
         raise errors.Unimplemented("there are fewer pixels to multiply than filters")
-
-    def pixels(shape: Sequence[int], dtype: DType = FLOAT) -> Layout:
-        first, down, right, last = shape
-        if (down, right) not in ((1, 1), (height, width)):
-            raise errors.Unimplemented("an operand with a number for each row or column")
-        return row_major((first, down * right, last), dtype)
-
-    after = epilogue(b, head, rest, broadcast(b, 4, pixels))
-    source, result = pixels((batch, height, width, channels)), pixels((batch, height, width, count))
-    weights, bias = row_major((batch, channels, count)), row_major((1, 1, count))
-    description = described(
-        library().c.dnnl_matmul_primitive_desc_create, source.descriptor, weights.descriptor,
-        library().ffi.NULL if after.bias is None else bias.descriptor, result.descriptor, attributes(after.steps))
-    places: dict[int, tuple[Layout, Operand]] = {
-        SOURCE: (source, images), RESULT: (result, len(b.inputs)), WEIGHTS: (weights, len(b.inputs) + 1),
-        **operands(after.steps)}
-    if after.bias is not None:
-        places[BIAS] = bias, after.bias.astype(np.float32)
+    lay = partial(_pixels, (height, width))
+    after = epilogue(b, head, rest, broadcast(b, 4, lay))
     scaled = filters if after.scale is None else (filters * after.scale).astype(np.float32)
-    return Gated(Primitive(description, places), scaled, factors, (batch, channels, count))
+    product = _product(b, after, (lay(dims), images), lay((batch, height, width, count)), (batch, channels, count))
+    return Gated(product, scaled, factors, (batch, channels, count))
 
 
-def _image_dims(b: Bind, images: int) -> tuple[int, ...]:
+def _operands(b: Bind, gate: FusedOp) -> tuple[int, int]:
+    """The places of images and of what they are multiplied by. Raises Unimplemented."""
+    images, factors = sorted(gate.args, key=lambda a: b.inputs[a].size, reverse=True)
     dims = b.inputs[images].meta.dims
     if len(dims) != 4:
         raise errors.Unimplemented("a factor of what is no image")
-    return dims
+    if b.inputs[images].dtype is not FLOAT:
+        raise errors.Unimplemented("filters of another type take longer to multiply than pixels")
+    if b.inputs[factors].meta.dims != (dims[0], 1, 1, dims[3]) or images == factors:
+        raise errors.Unimplemented("a factor that is not one for each image and channel")
+    return images, factors
 
 
 def _filters(b: Bind, head: FusedOp, channels: int) -> Array:
     """[C, F]. Raises Unimplemented."""
-    value: Any = b.inputs[head.args[1]].value
-    attrs = head.attrs
-    if head.op != "Conv2D" or value is None or value.shape[:3] != (1, 1, channels):
+    info, attrs = b.inputs[head.args[1]], head.attrs
+    if head.op != "Conv2D" or not info.is_known or info.meta.dims[:3] != (1, 1, channels):
         raise errors.Unimplemented("a gate before something else than a convolution of single pixels, which is known")
     if attrs["data_format"] != "NHWC" or set(attrs["strides"]) != {1} or any(attrs["explicit_paddings"]):
         raise errors.Unimplemented("a gate before a convolution that pads or steps over pixels")
-    filters: Array = value[0, 0]
+    filters: Array = info.value[0, 0]  # type: ignore[index]
     return filters
+
+
+def _pixels(size: tuple[int, int], shape: Sequence[int], dtype: DType = FLOAT) -> Layout:
+    """Images of this size as matrices, a row for each pixel, or what broadcasts against them. Raises Unimplemented."""
+    batch, height, width, channels = shape
+    if (height, width) not in ((1, 1), size):
+        raise errors.Unimplemented("an operand with a number for each row or column")
+    return row_major((batch, height * width, channels), dtype)
+
+
+def _product(
+    b: Bind, after: Epilogue, source: tuple[Layout, int], result: Layout, filters: tuple[int, int, int]
+) -> Primitive:
+    """Of images and filters, which are the array after the result."""
+    weights, bias = row_major(filters), row_major((1, 1, filters[-1]))
+    description = described(
+        library().c.dnnl_matmul_primitive_desc_create, source[0].descriptor, weights.descriptor,
+        library().ffi.NULL if after.bias is None else bias.descriptor, result.descriptor, attributes(after.steps))
+    places: dict[int, tuple[Layout, Operand]] = {
+        SOURCE: source, RESULT: (result, len(b.inputs)), WEIGHTS: (weights, len(b.inputs) + 1),
+        **operands(after.steps)}
+    if after.bias is not None:
+        places[BIAS] = bias, after.bias.astype(np.float32)
+    return Primitive(description, places)
