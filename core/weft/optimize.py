@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from .device import load_callable
 from .errors import InvalidArgument, WeftError
@@ -43,27 +43,35 @@ def is_of(graph: Graph, node: Node) -> bool:
     return own is not None and own.op == node.op and own.device == node.device and own.attrs is node.attrs
 
 
-def placed_alike(graph: Graph, placement: Placement, order: Sequence[Resolved], anew: Placement) -> Placement | None:
+def placed_alike(graph: Graph, placement: Placement, order: Sequence[Resolved], anew: Placement) -> Placement | str:
     """A placement of what passes made of a graph: the graph's own nodes stay where `placement` has them, new ones are
-    where `anew` has them. None where one of these, among those to be run, is refused where it asks to be or, when it
-    asks for no place, goes to a device that the graph does not use."""
+    where `anew` has them. The reason, where one of these, among those to be run, cannot be: it is refused where it asks
+    to be or, when it asks for no place, goes to a device that the graph does not use."""
     used = {row.device for row in placement.values()}
     for entry in order:
-        row = anew[entry.node.name]
-        if entry.op.name in HOST_OPS or is_of(graph, entry.node):
-            continue
-        own = placement.get(row.node)
-        is_refused = row.error is not None or (_refused_elsewhere(row) and not (own is not None and own.refused))
-        if is_refused or (not row.requested and row.device not in used):
-            return None
+        if entry.op.name not in HOST_OPS and not is_of(graph, entry.node):
+            why = _why_not(anew[entry.node.name], placement.get(entry.node.name), used)
+            if why is not None:
+                return f"{entry.op.name} '{entry.node.name}': {why}"
     kept = {entry.node.name: placement[entry.node.name] for entry in order if is_of(graph, entry.node)}
     return Placement({**anew, **kept})
 
 
-def _refused_elsewhere(row: Assignment) -> bool:
-    """Whether another type of device than the node's own could not have it; a kernel of its own may be refused."""
+def _why_not(row: Assignment, own: Assignment | None, used: Collection[str | None]) -> str | None:
+    """Why a new node, in the place of `own` where there was one of its name, cannot be where it is placed; or None."""
+    if row.error is not None:
+        return row.error.message
+    refused = None if own is not None and own.refused else _refused_elsewhere(row)
+    if refused is None and not row.requested and row.device not in used:
+        return f"it would go to {row.device}, where nothing of the graph runs"
+    return refused
+
+
+def _refused_elsewhere(row: Assignment) -> str | None:
+    """Why another type of device than the node's own could not have it; a kernel of its own may be refused."""
     own = (row.device or "").partition(":")[0]
-    return any(candidate.partition(" ")[0].partition(":")[0] != own for candidate, _ in row.refused)
+    return next((f"{candidate}: {why}" for candidate, why in row.refused
+                 if candidate.partition(" ")[0].partition(":")[0] != own), None)
 
 
 class NodeFacts:

@@ -186,7 +186,7 @@ class Session:
         acting = [target(name, self.nodes) for name in targets]
         metas = [self._feed_meta(t) for t in fed]
         order = plain = prune(self.nodes, fed, wanted, acting)
-        optimized, nodes = self._graph, self.nodes
+        optimized, nodes, left_out = self._graph, self.nodes, ""
         if self._passes:
             *_, (_, optimized) = self._optimize(order, dict(zip(fed, metas, strict=True)), wanted, acting)
             optimized = self._completed(optimized, {node.name for node in self._stand_ins(order, fed)})
@@ -194,9 +194,10 @@ class Session:
             order = prune(nodes, fed, wanted, acting)
 
         def lowered() -> HostProgram:
-            nonlocal optimized, nodes, order
+            nonlocal optimized, nodes, order, left_out
             placement = self._place_anew(optimized, nodes, order)
-            if placement is None:
+            if isinstance(placement, str):
+                left_out = placement
                 optimized, nodes, order, placement = self._graph, self.nodes, plain, self._placement
             visible = frozenset(r.name for r in self._runtime.host.opened() if r.attributes.get("host_visible"))
             return lower(order, placement, list(zip(fed, metas, strict=True)), wanted, acting, visible,
@@ -217,9 +218,10 @@ class Session:
                     program, shared = lowered(), shared.renumbered()
                     continue
                 self._note(executable)
-                return Linked(program, executable, shared)
+                return Linked(program, left_out, executable, shared)
 
-        return Prepared(feeds, metas, lowered(), linked, self._runtime.host, self._step, self._closing)
+        program = lowered()
+        return Prepared(feeds, metas, program, left_out, linked, self._runtime.host, self._step, self._closing)
 
     def _feed_meta(self, fed: Tensor) -> TensorMetadata:
         entry = self.nodes[fed[0]]
@@ -260,8 +262,8 @@ class Session:
         return optimized.replace(nodes=[node for node in self._graph
                                         if node.name not in optimized or node.name in stand_ins])
 
-    def _place_anew(self, optimized: Graph, nodes: Mapping[str, Any], order: Sequence[Resolved]) -> Placement | None:
-        """Where nodes go that passes gave; None where they go somewhere else than those that they stand for."""
+    def _place_anew(self, optimized: Graph, nodes: Mapping[str, Any], order: Sequence[Resolved]) -> Placement | str:
+        """Where nodes go that passes gave; the reason, where they go somewhere else than those that they stand for."""
         if all(is_of(self._graph, entry.node) for entry in order):
             return self._placement
         return placed_alike(self._graph, self._placement, order, self._place(optimized, nodes, self._trial))

@@ -89,6 +89,35 @@ def test_passes_tell_what_they_do_to_what_the_outputs_need(command, saved):
     assert next(line for line in words if line[:1] == ["scales"])[2:] == ["4", "1", "Const,", "1", "Mul"]
 
 
+@pytest.fixture
+def biased(saved):
+    """A product whose factors and shifts become a BiasAdd, which its device has no kernel for."""
+    place = {"device": "EXAMPLE:0"}
+    return saved(placeholder("x", (2, 3)), const("w", np.ones((3, 4))), node("m", "MatMul", "x", "w", **place),
+                 const("c", np.ones((2, 4))[:1] * 2), node("s", "Mul", "m", "c", **place), const("d", [[1, 2, 3, 4]]),
+                 node("y", "AddV2", "s", "d", **place))
+
+
+def test_that_what_passes_make_is_not_run_is_told_with_the_reason(command, biased, saved):
+    why = "BiasAdd 'y': EXAMPLE:0: no kernel for BiasAdd"
+    found = json.loads(command("inspect", biased, "--passes", "--json").out)
+    assert found["passes_left_out"] == why
+    assert f"the graph is run as it was, without all that: {why}\n" in command("inspect", biased, "--passes").out
+    assert f"run as it was, without what graph passes make of it: {why}\n" in command("explain", biased).out
+
+
+def test_of_passes_whose_nodes_are_run_no_such_thing_is_told(command, saved, monkeypatch):
+    model = saved(placeholder("x", (2,)), node("i", "Identity", "x"), node("y", "Neg", "i"))
+    assert json.loads(command("inspect", model, "--passes", "--json").out)["passes_left_out"] == ""
+    assert "run as it was" not in command("inspect", model, "--passes").out + command("explain", model).out
+
+
+def test_passes_are_told_of_a_graph_that_cannot_be_run(command, saved):
+    model = saved(Node("fact", "Fact"), node("y", "Identity", "fact", T=dtypes.string))
+    found = json.loads(command("inspect", model, "--passes", "--json").out)
+    assert (bool(found["passes"]), found["passes_left_out"]) == (True, "")
+
+
 def test_passes_that_are_disabled_do_nothing(command, saved, monkeypatch):
     model = saved(placeholder("x", (2,)), node("i", "Identity", "x"), node("y", "Neg", "i"))
     monkeypatch.setenv("WEFT_PASSES__DISABLE", "constants,identities,batch-norm,pads,pools,strides")

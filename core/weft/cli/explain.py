@@ -55,7 +55,8 @@ def explain(args: Namespace) -> int:
 
 
 def _link(session: Session, outputs: Sequence[str], given: Sequence[str], opened: Opened) -> str:
-    """Link the step for these inputs, so that kernels which decline are known; or why that cannot be done."""
+    """Link the step for these inputs, so that kernels which decline are known. What there is to tell of that: why it
+    cannot be done, or is done without graph passes."""
     from ..errors import WeftError
     from ..model import find_inputs
 
@@ -78,7 +79,7 @@ def _link(session: Session, outputs: Sequence[str], given: Sequence[str], opened
     for name, shape in wanted.items():
         _check_fits(name, shape or (), metas[name])
     prepared.executable(tuple(shape or () for shape in wanted.values()))
-    return ""
+    return f"run as it was, without what graph passes make of it: {prepared.left_out}" if prepared.left_out else ""
 
 
 EXAMPLE = "NAME=1,224,224,3"

@@ -53,7 +53,7 @@ def inspect(args: Namespace) -> int:
         "functions": _functions(graph),
     }
     if args.passes:
-        found["passes"] = _passes(opened)
+        found |= _passes(opened)
     if args.json:
         show_json(found)
     else:
@@ -61,14 +61,15 @@ def inspect(args: Namespace) -> int:
     return 0
 
 
-def _passes(opened: Opened) -> list[dict[str, Any]]:
+def _passes(opened: Opened) -> dict[str, Any]:
     from ..model import find_inputs, find_outputs
     from ..session import Session
-    from .passes import passes
+    from .passes import left_out, passes
 
     with Session(opened.graph) as session:
         fetches = opened.outputs or find_outputs(session)
-        return passes(session, find_inputs(session, fetches), fetches)
+        feeds = find_inputs(session, fetches)
+        return {"passes": passes(session, feeds, fetches), "passes_left_out": left_out(session, feeds, fetches)}
 
 
 def _size(path: Path) -> int:
@@ -165,7 +166,7 @@ def _tell(found: dict[str, Any]) -> None:
     if "passes" in found:
         from .passes import tell
 
-        tell(found["passes"])
+        tell(found["passes"], found["passes_left_out"])
 
 
 def _section(title: str, rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:

@@ -25,13 +25,25 @@ def passes(session: Session, feeds: Sequence[str], fetches: Sequence[str]) -> li
     return rows
 
 
-def tell(rows: Sequence[dict[str, Any]]) -> None:
+def left_out(session: Session, feeds: Sequence[str], fetches: Sequence[str]) -> str:
+    """Why the graph is run without what the passes make of it; empty where it is not, or cannot be run at all."""
+    from ..errors import WeftError
+
+    try:
+        return session.prepare(list(fetches), feeds).left_out
+    except WeftError:
+        return ""
+
+
+def tell(rows: Sequence[dict[str, Any]], why_not: str) -> None:
     from .table import show
 
     print(f"\n{'passes, in order' if rows else 'no passes: no plugin brings one, or config disables them'}")
     if rows:
         show([row | {"ms": f"{row['ms']:.1f}", "less": _counts(row["less"]), "more": _counts(row["more"])}
               for row in rows], ("pass", "ms", "nodes", "less", "more"), wrap=("less", "more"))
+    if why_not:
+        print(f"the graph is run as it was, without all that: {why_not}")
 
 
 def _difference(before: Graph, after: Graph) -> dict[str, dict[str, int]]:

@@ -30,9 +30,11 @@ SHAPE = attrgetter("shape")
 
 
 class Linked(NamedTuple):
-    """A link, the program that was linked in the end, and what its further links may share."""
+    """A link, the program that was linked in the end, why that is without what passes made, if it is, and what its
+    further links may share."""
 
     program: HostProgram
+    left_out: str
     executable: Executable
     shared: Shared
 
@@ -43,13 +45,15 @@ Linking = Callable[[HostProgram, Sequence[TensorMetadata], Shared], Linked]
 class Prepared:
     """Runs one step for arrays in the order of its feeds. Safe to call from several threads at once.
 
-    `linking(program, metas, shared)` links the program, or one lowered anew when kernels decline it.
+    `linking(program, metas, shared)` links the program, or one lowered anew when kernels decline it. `left_out`: why
+    the program is that of the graph as it was, without what passes made of it; empty where it is not.
     """
 
     def __init__(
-        self, names: Sequence[str], metas: Sequence[TensorMetadata], program: HostProgram, linking: Linking,
-        host: HostContext, session: Step, closing: CancelToken,
+        self, names: Sequence[str], metas: Sequence[TensorMetadata], program: HostProgram, left_out: str,
+        linking: Linking, host: HostContext, session: Step, closing: CancelToken,
     ) -> None:
+        self.left_out = left_out
         self._host = host
         self._step = session  # serves all runs that need no step of their own
         self._closing = closing
@@ -121,7 +125,7 @@ class Prepared:
             metas = [TensorMetadata(m.dtype, s) for m, s in zip(metas, shapes, strict=True)]
         program, shared = self._latest
         linked = self._linking(program, metas, shared)
-        self._latest = linked.program, linked.shared
+        self._latest, self.left_out = (linked.program, linked.shared), linked.left_out
         return linked.executable
 
     def forked(self) -> None:
