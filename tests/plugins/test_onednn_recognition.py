@@ -69,6 +69,31 @@ def test_what_is_not_quite_a_layer_normalisation_is_done_as_it_is_written(nodes:
     assert "onednn.LayerNorm" not in of(nodes, {"x": numbers(2, ROWS, CHANNELS) + 3}, 1e-4)
 
 
+@pytest.mark.parametrize(("shape", "axes"), [
+    ((4, 5, CHANNELS), [0, 2]), ((4, 5, CHANNELS), [1, 2]), ((2, 6, 7, CHANNELS), [1, 3]),
+    ((2, 6, 7, CHANNELS), [1, 2, 3]), ((2, 3, 4, 5, CHANNELS), [1, 2, 4]), ((5, CHANNELS), [0, 1]),
+])
+@pytest.mark.parametrize("name", ["keras 3", "no scale"])
+def test_a_normalisation_over_more_than_the_last_axis_is_none_of_layers(name: str, shape: Any, axes: Any) -> None:
+    """Groups of channels, whole images: other axes than the last may be among those of a Mean."""
+    nodes = changed(name, axis=const("axis", axes, np.int32))
+    assert "onednn.LayerNorm" not in of(nodes, {"x": numbers(*shape) + 1}, 2e-5)
+
+
+@pytest.mark.parametrize(("shape", "axes"), [
+    ((1, 5, CHANNELS), [0, 2]), ((4, 5, CHANNELS), [2]), ((1, 1, CHANNELS), [-1]), ((2, 3, 4, 5, CHANNELS), [4]),
+])
+def test_a_layer_normalisation_has_any_rank_and_may_count_axes_of_one(shape: Any, axes: Any) -> None:
+    nodes = changed("keras 3", axis=const("axis", axes, np.int32))
+    assert of(nodes, {"x": numbers(*shape) + 1}, 2e-5) == ["onednn.LayerNorm"]
+
+
+@pytest.mark.parametrize("shape", [(0, CHANNELS), (2, 0, CHANNELS), (5, 0)])
+def test_without_elements_nothing_is_normalised(shape: Any) -> None:
+    vectors = {name: const(name, numbers(shape[-1])) for name in ("gamma", "beta")}
+    assert "onednn.LayerNorm" not in of(changed("keras 3", **vectors), {"x": numbers(*shape)})
+
+
 def test_numbers_that_are_none_spread_over_their_row_alone() -> None:
     x = numbers(2, ROWS, CHANNELS)
     x[0, 1, 2], x[1, 2, 3] = np.nan, np.inf
