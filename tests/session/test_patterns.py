@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import weft
 from build import const, graph, node, placeholder
+from weft.errors import PluginError
 from weft.graph import Node
 
 PLUGIN = """
@@ -28,6 +29,8 @@ def register(kernels):
 
 def centred(last, made, known):
     x, mean = last.args
+    if known[x].meta.dims[0] == 14:
+        raise KeyError("fourteen rows")
     mean = made.get(mean)
     if mean is None or mean.op != "Mean" or mean.args[0] != x or known[mean.args[1]].value is None:
         return ()
@@ -112,6 +115,12 @@ def test_nodes_are_done_one_by_one_where_the_kernel_declines(config):
     result, done = calls([placeholder("x", (None, 3)), *CENTRED], config, "centred", {"x": x})
     assert not result.any()
     assert done == [("Mean", ("mean",)), ("Sub", ("centred",))]
+
+
+def test_a_function_that_raises_is_named(config):
+    with pytest.raises(PluginError, match="function of pattern 'Centred' of plugin finder raised KeyError") as found:
+        calls([placeholder("x", (None, 3)), *CENTRED], config, "centred", {"x": np.ones((14, 3), np.float32)})
+    assert found.value.node == "centred"
 
 
 def test_patterns_are_switched_off_with_fusion(config):
