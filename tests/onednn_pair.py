@@ -75,7 +75,7 @@ def compare(
         rows = {row["node"]: row["kernel"] for row in session.placement().table()}
     assert got.shape == want.shape
     scale = max([1.0, *(float(np.abs(x[np.isfinite(x)]).max()) for x in (want, *feeds.values()) if x.size)])
-    np.testing.assert_allclose(got, want, rtol=close * 10, atol=close * scale * 10)
+    np.testing.assert_allclose(got, want, rtol=close, atol=close * scale)
     assert metadata.trace is not None
     calls = [event.call for event in metadata.trace.events]
     return Compared(got, [call.code if call.fused else rows[call.node] for call in calls])

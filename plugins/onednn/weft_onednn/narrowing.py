@@ -195,7 +195,7 @@ PRODUCTS: Mapping[str, Rule] = {
 }
 BETWEEN: Mapping[str, Rule] = {
     **dict.fromkeys(("AddV2", "ConcatV2", "Elu", "ExpandDims", "Identity", "LeakyRelu", "Maximum", "Minimum", "Mul",
-                     "Pad", "Relu", "Relu6", "Reshape", "Sigmoid", "Softplus", "Squeeze", "Sub", "Tanh"), _always),
+                     "Pad", "Relu", "Relu6", "Reshape", "Sigmoid", "Squeeze", "Sub", "Tanh"), _always),
     **dict.fromkeys(("AvgPool", "BiasAdd", "MaxPool"), _last_channels),
     "Mean": _images,
 }

@@ -20,7 +20,7 @@ from .binding import FLOAT, LEFT, BindFunction, declining, has_elements, is_narr
 INFERENCE = number("dnnl_forward_inference")
 LEAST = 1 << 13  # elements from which NumPy's calls are not cheaper
 FEW = 16  # channels, less than the library's code has side by side
-IN_PASSES = ("Elu", "Sigmoid", "Softplus")  # of which NumPy's kernels take more than one
+IN_PASSES = ("Elu", "Sigmoid")  # of which NumPy's kernels take more than one
 STEPS: Mapping[str, Callable[[Attrs], Eltwise]] = {
     **UNARY, SWISH: lambda attrs: swish(attrs["factor"]), GELU: lambda attrs: attrs["step"],
 }
