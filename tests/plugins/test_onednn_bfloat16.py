@@ -92,7 +92,6 @@ def test_what_follows_a_product_is_done_with_it(head: str, after: str) -> None:
     [node("r", "AddV2", "y", "y2")], [node("r", "Mul", "y", "s")], [node("r", "Sub", "y", "s")],
     [const("axis", 3, np.int32), node("r", "ConcatV2", "y", "y2", "axis", N=2, Tidx=INT)],
     [const("pads", [[0, 0], [1, 0], [2, 1], [0, 0]], np.int32), node("r", "Pad", "y", "pads", Tpaddings=INT)],
-    [node("r", "Maximum", "y", "y2")],
 ], ids=lambda nodes: nodes[-1].op)
 def test_what_is_between_products(middle: list[Node]) -> None:
     """Two convolutions and the means of squeeze-and-excitation before it, another behind it: one Cast for all of it."""

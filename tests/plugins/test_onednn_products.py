@@ -153,7 +153,6 @@ AFTER = {  # what is done to the value before: its nodes, which read {v} and giv
     "bias": [("BiasAdd", "{v}", "vector")], "add": [("AddV2", "{v}", "vector")], "mul": [("Mul", "vector", "{v}")],
     "sub": [("Sub", "{v}", "vector")], "turned": [("Sub", "vector", "{v}")], "number": [("Mul", "{v}", "number")],
     "residual": [("AddV2", "other", "{v}")], "product": [("Mul", "{v}", "other")],
-    "least": [("Minimum", "{v}", "other")],
     "less": [("Sub", "other", "{v}")], "relu": [("Relu", "{v}")], "relu6": [("Relu6", "{v}")], "elu": [("Elu", "{v}")],
     "leaky": [("LeakyRelu", "{v}")], "sigmoid": [("Sigmoid", "{v}")], "tanh": [("Tanh", "{v}")],
     "swish": [("Sigmoid", "{v}"), ("Mul", "{v}", "{v}s0")],
@@ -179,6 +178,20 @@ def test_what_follows_a_product_is_done_with_it(head: str, after: list[str]) -> 
     other = numbers(*shape[:-1], 16)
     done = compare(made, {"x": x, "other": other}, value, close=1e-5)
     assert done.kernels == ["onednn.Product"]
+
+
+@pytest.mark.parametrize("op", ["Maximum", "Minimum"])
+@pytest.mark.parametrize("turned", [True, False])
+@pytest.mark.parametrize("first", ["MatMul", "AddV2"])
+def test_nan_wins_over_every_number(op: str, turned: bool, first: str) -> None:
+    """Of what goes before, and of what it is compared with."""
+    attrs = {"transpose_a": False, "transpose_b": False} if first == "MatMul" else {}
+    made = [placeholder("x"), placeholder("other"), const("w", numbers(128, 128)), node("v", first, "x", "w", **attrs),
+            node("y", op, *(("other", "v") if turned else ("v", "other")))]
+    x, other = numbers(128, 128), numbers(128, 128)
+    x[0], other[1] = np.nan, np.nan
+    done = compare(made, {"x": x, "other": other}, "y", close=1e-5)
+    assert np.isnan(done.result[:2]).all()
 
 
 def test_a_gate_on_the_channels_of_one_image() -> None:

@@ -1,6 +1,7 @@
 """Functions of elements: the library's for the ops that have one.
 
-Softplus is not among them: the library's is off by up to 8e-6, which is below 0 for some x, and 8e-6 of some exp(-70).
+Not among them are Softplus, since the library's is off by up to 8e-6, so that it is below 0 for some numbers, and
+Maximum and Minimum, since the library's make a number of NaN.
 """
 
 from __future__ import annotations
@@ -23,13 +24,11 @@ UNARY: Mapping[str, Callable[[Attrs], Eltwise]] = {
 }
 BINARY: Mapping[str, int] = {
     "AddV2": number("dnnl_binary_add"),
-    "Maximum": number("dnnl_binary_max"),
-    "Minimum": number("dnnl_binary_min"),
     "Mul": number("dnnl_binary_mul"),
     "RealDiv": number("dnnl_binary_div"),
     "Sub": number("dnnl_binary_sub"),
 }
-COMMUTING = ("AddV2", "Maximum", "Minimum", "Mul")
+COMMUTING = ("AddV2", "Mul")
 PARTS = ("Erf", "Erfc", "Pow")  # of functions that the library has; it has none of them by itself
 
 

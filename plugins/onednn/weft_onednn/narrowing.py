@@ -194,8 +194,8 @@ PRODUCTS: Mapping[str, Rule] = {
     "BatchMatMulV2": _always, "Conv2D": _last_channels, "DepthwiseConv2dNative": _depthwise, "MatMul": _always,
 }
 BETWEEN: Mapping[str, Rule] = {
-    **dict.fromkeys(("AddV2", "ConcatV2", "Elu", "ExpandDims", "Identity", "LeakyRelu", "Maximum", "Minimum", "Mul",
-                     "Pad", "Relu", "Relu6", "Reshape", "Sigmoid", "Squeeze", "Sub", "Tanh"), _always),
+    **dict.fromkeys(("AddV2", "ConcatV2", "Elu", "ExpandDims", "Identity", "LeakyRelu", "Mul", "Pad", "Relu", "Relu6",
+                     "Reshape", "Sigmoid", "Squeeze", "Sub", "Tanh"), _always),
     **dict.fromkeys(("AvgPool", "BiasAdd", "MaxPool"), _last_channels),
     "Mean": _images,
 }

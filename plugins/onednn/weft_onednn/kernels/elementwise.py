@@ -24,7 +24,7 @@ IN_PASSES = ("Elu", "Sigmoid")  # of which NumPy's kernels take more than one
 STEPS: Mapping[str, Callable[[Attrs], Eltwise]] = {
     **UNARY, SWISH: lambda attrs: swish(attrs["factor"]), GELU: lambda attrs: attrs["step"],
 }
-ARITHMETIC = ("AddV2", "Mul", "Sub")  # not Maximum and Minimum, which make a number of NaN here
+ARITHMETIC = ("AddV2", "Mul", "Sub")
 
 
 def unary(b: Bind) -> Attachable:
