@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from build import const, node, placeholder
+import weft
+from build import const, graph, node, placeholder
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from onednn_pair import ALONE, compare, numbers
+from onednn_pair import ALONE, AS_WRITTEN, compare, numbers
 from weft.graph import Node
+from weft_onednn import gelu
 
 ROWS, CHANNELS = 40, 24
+NAN, INF = np.nan, np.inf
 AXIS = const("axis", [-1], np.int32)
 KEEP = {"keep_dims": True}
 MOMENTS = [AXIS, node("mean", "Mean", "x", "axis", **KEEP), node("apart", "SquaredDifference", "x", "mean"),
@@ -147,8 +150,33 @@ def test_gelu_after_a_product(name: str) -> None:
 @pytest.mark.parametrize("name", GELUS)
 def test_gelu_by_itself(name: str) -> None:
     x = numbers(100, 100) * np.float32(4)
-    x[0, :5] = np.nan, 0, 30, -30, 300  # of infinity the library makes what is no number
+    x[0, :5] = np.nan, 0, 30, -30, 300
     assert compare([placeholder("v"), *GELUS[name]], {"v": x}, "g").kernels == ["onednn.Chain"]
+
+
+FUSED = {  # what _FusedMatMul of TensorFlow 2.21 gives for a BiasAdd and the Gelu that it finds, by oneDNN
+    "erf": {NAN: NAN, INF: NAN, -INF: NAN, 3e38: INF, -3e38: 0, 1e20: 1e20, -8: 0, -5: -1.1920929e-6},
+    "tanh": {NAN: NAN, INF: INF, -INF: NAN, 3e38: 3e38, -3e38: 0, 1e20: 1e20, -8: 0, -5: -2.9802322e-7},
+}
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_behind_a_product_gelu_of_what_is_large_or_no_number_is_that_of_tensorflow(name: str) -> None:
+    given = np.zeros((60, CHANNELS), np.float32)
+    given[:, : len(FUSED[name])] = [*FUSED[name]]
+    made = [*PRODUCT[:2], placeholder("x"), placeholder("given"), node("v", "AddV2", "p", "given"), *GELUS[name]]
+    with weft.Session(graph(*made), AS_WRITTEN) as session:
+        got = session.run("g", {"x": np.zeros((60, 70), np.float32), "given": given})
+        assert {row["fused"] for row in session.placement().table() if row["op"] == "Mul"} == {"with g"}
+    np.testing.assert_allclose(got[:, : len(FUSED[name])], [[*FUSED[name].values()]] * 60, rtol=1e-6, atol=3e-7)
+
+
+def test_constants_of_more_than_one_element_are_no_part_of_gelu() -> None:
+    """As many as there are numbers to try, and right for those."""
+    halves = np.where(gelu.NUMBERS < -7, 3, 0.5)
+    nodes = [const("half", halves), *GELUS["erf"][1:]]
+    v = numbers(60, len(halves))
+    assert compare([placeholder("v"), *nodes], {"v": v}, "g", close=1e-5).kernels != ["onednn.Chain"]
 
 
 @pytest.mark.parametrize("nodes", [
