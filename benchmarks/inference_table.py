@@ -21,9 +21,9 @@ Results = Mapping[str, Any]
 
 
 def headline(results: Results) -> tuple[int, int]:
-    """Batch and threads of what is shown first: the least batch, the most threads."""
-    rows = results["results"]
-    return min(row["batch"] for row in rows), max(row["threads"] for row in rows)
+    """Batch and threads of what is shown first: the least batch, and the most threads that it was run with."""
+    batch, threads = min((row["batch"], -row["threads"]) for row in results["results"])
+    return batch, -threads
 
 
 def chosen(results: Results, batch: int, threads: int) -> list[Any]:

@@ -84,6 +84,19 @@ def test_the_readme_has_what_was_measured_with_the_least_batch_and_the_most_thre
     assert table.renewed(new, results) == new
 
 
+def test_what_is_shown_first_was_measured(module, results):
+    """Batch 1 with 2 threads is missing."""
+    results["results"] = [row for row in results["results"] if (row["batch"], row["threads"]) != (1, 2)]
+    assert module("inference_table").headline(results) == (1, 1)
+
+
+@pytest.mark.parametrize(("difference", "is_wrong"), [(1e-5, False), (0.5, True), (float("inf"), True),
+                                                      (float("nan"), True)])
+def test_networks_that_are_off_are_told(module, results, difference, is_wrong):
+    results["results"][1]["difference"] = difference
+    assert [row["batch"] for row in module("inference").differing(results["results"])] == [16] * is_wrong
+
+
 def test_a_readme_without_the_marks_is_left_alone(module, results):
     with pytest.raises(ValueError, match="lacks"):
         module("inference_table").renewed("# weft\n", results)
