@@ -166,7 +166,8 @@ def test_graphs_of_bfloat16_are_served_too() -> None:
     x, w = (numbers(64, 64).astype(narrow.numpy) for _ in range(2))
     nodes = [Node("x", "Placeholder", attrs={"dtype": narrow}), Node("w", "Placeholder", attrs={"dtype": narrow}),
              node("y", "MatMul", "x", "w", T=narrow, transpose_a=False, transpose_b=False)]
-    got, _ = run(nodes, {"x": x, "w": w}, "y", AS_WRITTEN | BF16)
+    got, codes = run(nodes, {"x": x, "w": w}, "y", AS_WRITTEN | BF16)
+    assert codes == ["onednn.MatMul"]
     want = x.astype(np.float32) @ w.astype(np.float32)
     np.testing.assert_allclose(got.astype(np.float32), want, rtol=STEP, atol=STEP)
 
