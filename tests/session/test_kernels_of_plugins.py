@@ -321,6 +321,31 @@ def test_what_a_pass_makes_is_run_only_where_it_asks_to_be(tmp_path, op, wanted,
     assert prepared.left_out == ("Rsqrt 'y': EXAMPLE:0: no kernel for Rsqrt" if op == "Rsqrt" else "")
 
 
+BROADCASTING = """
+import numpy as np
+from weft.api import constant, hookimpl
+WEFT_API = (1, 0)
+
+def change(graph, _):
+    return graph.replace(nodes=[constant("c", np.float32([2])), graph["y"].replace(op="Mul", inputs=["x", "c"])])
+
+@hookimpl
+def weft_passes(registry):
+    registry.add("change", change)
+"""
+
+
+def test_what_a_pass_makes_is_left_out_when_its_kernel_declines(tmp_path):
+    (tmp_path / "broadcasting.py").write_text(BROADCASTING)
+    config = {"plugins": {"load": [str(tmp_path / "broadcasting.py")], "block": ["simplify"]}}
+    session = weft.Session(graph(placeholder("x", (None,)), node("y", "Relu", "x", device="EXAMPLE:0")), config)
+    prepared = session.prepare("y", ["x"])
+    assert session.run("y", {"x": [1]}) == 2
+    assert prepared.left_out == ""
+    assert session.run("y", {"x": [-1, 1]}).tolist() == [0, 1]
+    assert prepared.left_out == "Mul 'y': EXAMPLE:0 example.Mul: shapes differ; broadcasting is not implemented"
+
+
 def test_a_pass_that_loses_what_is_fetched_is_named(tmp_path):
     path = tmp_path / "losing.py"
     path.write_text(FOLDING.replace("NAMED", "False"))
