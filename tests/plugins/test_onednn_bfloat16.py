@@ -215,3 +215,12 @@ def test_a_cpu_without_it_computes_in_float32_and_says_so_once_if_it_was_asked()
                           timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["f32 []", "auto []", f"bf16 {[precision.SLOW]}"]
+
+
+@fast
+def test_a_mask_of_the_least_float32_stays_finite() -> None:
+    """Where all is masked, softmax would make NaN of infinities."""
+    nodes = [placeholder("x"), *HEADS["batches"], const("mask", np.full((1, 1, 1, 32), np.finfo(np.float32).min)),
+             node("masked", "AddV2", "y", "mask"), node("s", "Softmax", "masked")]
+    got, _ = run(nodes, {"x": numbers(2, 4, 4, 8)}, "s", AS_WRITTEN | BF16)
+    np.testing.assert_array_equal(got, np.full((2, 4, 4, 32), np.float32(1 / 32)))

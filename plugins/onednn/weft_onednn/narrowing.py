@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .memory import Array
 
 NARROW, WIDE = dtypes.bfloat16, dtypes.float32
+LARGEST = (2 - 2**-7) * 2.0**127  # number of bfloat16
 WEIGHTS = 1  # the input of a product that has them
 
 
@@ -163,8 +164,9 @@ def _cast(name: str, source: Input, target: DType) -> Node:
 
 
 def _rounded(value: Array) -> Array:
-    with np.errstate(all="ignore"):
-        return value.astype(NARROW.numpy)
+    """What is beyond the largest number, as masks of the least float32 are, becomes that and not infinity."""
+    near: Array = np.where(np.isinf(value), value, np.clip(value, -LARGEST, LARGEST))
+    return near.astype(NARROW.numpy)
 
 
 Rule = Callable[[Facts, Resolved], bool]  # whether a node may be narrow
