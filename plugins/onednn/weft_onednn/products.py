@@ -60,30 +60,19 @@ def product(
     """The primitive of the node and of what comes after it. Weights that are known are laid as it wants them, once for
     all links that want it alike."""
     after, last = _apart(b, node, after)
-    operand = b.inputs[node.args[1]]
-    given = Layout.of(weights.dims, weights.strides, FLOAT if operand.is_known else operand.dtype)
+    operand, is_known = b.inputs[node.args[1]], b.inputs[node.args[1]].is_known
+    given = Layout.of(weights.dims, weights.strides, FLOAT if is_known else operand.dtype)
     bias = None if after.bias is None else row_major(weights.bias, b.outputs[0].dtype)  # what it is quickest with
 
     def description(weights: Layout, steps: Sequence[PostOp]) -> Any:
         bias_descriptor = library().ffi.NULL if bias is None else bias.descriptor
         return described(create, *arguments(weights.descriptor, bias_descriptor, attributes(steps)))
 
-    apart = description(Layout.of(weights.dims, ANY, operand.dtype) if operand.is_known else given, after.steps)
+    apart = description(Layout.of(weights.dims, ANY, operand.dtype) if is_known else given, after.steps)
     chosen = wanted(apart, number("dnnl_query_weights_md"))
-
-    def pack() -> Array:
-        array, factors = operand.parts()
-        if factors is not None and stripped(factors.shape) != stripped(weights.channels):
-            array, factors = operand.value, None
-        if after.scale is not None:
-            scale = after.scale.reshape(weights.channels)
-            factors = scale if factors is None else factors.reshape(weights.channels) * scale
-        return packed(np.ascontiguousarray(array, np.float32), given, chosen, weights.mask, factors)
-
-    key = f"onednn {library().version}/{node.op}{'' if after.scale is None else ' scaled'}/{chosen.name}"
     all_operands: dict[int, tuple[Layout, Operand]] = {
         SOURCE: (source, node.args[0]), RESULT: (result, len(b.inputs)),
-        WEIGHTS: (chosen, b.prepared(key, pack) if operand.is_known else node.args[1]),
+        WEIGHTS: (chosen, _laid(b, node, after.scale, weights, given, chosen) if is_known else node.args[1]),
     }
     if bias is not None and after.bias is not None:
         all_operands[BIAS] = bias, after.bias.astype(b.outputs[0].dtype.numpy)
@@ -99,6 +88,22 @@ def product(
     over = description(chosen, steps)
     reads = places(all_operands | operands(after.steps))
     return _then(Accumulating(lambda: made(apart, after.steps), lambda: made(over, steps), place, reads), last, b)
+
+
+def _laid(b: Bind, node: FusedOp, scale: Array | None, weights: Weights, given: Layout, chosen: Layout) -> Array:
+    """Known weights times `scale`, one number per channel, in the layout that was chosen."""
+    operand = b.inputs[node.args[1]]
+
+    def pack() -> Array:
+        array, factors = operand.parts()
+        if factors is not None and stripped(factors.shape) != stripped(weights.channels):
+            array, factors = operand.value, None
+        if scale is not None:
+            by_channel = scale.reshape(weights.channels)
+            factors = by_channel if factors is None else factors.reshape(weights.channels) * by_channel
+        return packed(np.ascontiguousarray(array, np.float32), given, chosen, weights.mask, factors)
+
+    return b.prepared(f"onednn {library().version}/{node.op}{'' if scale is None else ' scaled'}/{chosen.name}", pack)
 
 
 def _apart(b: Bind, node: FusedOp, after: Epilogue) -> tuple[Epilogue, Eltwise | None]:
