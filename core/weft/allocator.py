@@ -8,14 +8,12 @@ over buffers, and whoever has them deallocates nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 ALIGNMENT = 64
 
 
-@dataclass(frozen=True, slots=True)
-class AllocatorStats:
+class AllocatorStats(NamedTuple):
     """What an allocator counts; None stands for what it does not.
 
     Bytes: `in_use` by buffers that are not back yet, `peak` of these so far, `idle` (kept for reuse), `limit` of

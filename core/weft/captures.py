@@ -8,7 +8,7 @@ may as well be the value: the function is copied under another name, with the re
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .attr_value import Func
@@ -155,7 +155,7 @@ def _with(items: tuple[Any, ...], new: Mapping[int, Any]) -> tuple[Any, ...]:
 
 
 def _of_type(arg: ArgDef, types: Mapping[str, DType]) -> ArgDef:
-    return replace(arg, dtype=types[arg.name], type_attr=None) if arg.name in types else arg
+    return arg._replace(dtype=types[arg.name], type_attr=None) if arg.name in types else arg
 
 
 def _listed(value: Any) -> tuple[Any, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
@@ -133,8 +132,7 @@ def _part(match: re.Match[str]) -> dict[str, Any]:
             "type": kind.upper() if kind else None, "index": _index(match["index"])}
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceType:
+class DeviceType(NamedTuple):
     """A type that a plugin announced. `scan(config)` yields its devices in stable order; `kernels` registers the
     plugin's own kernels for it. Either is a callable or "module:function", imported when first needed."""
 

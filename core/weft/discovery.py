@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import __version__
 from .config import Config, folded
@@ -162,8 +162,7 @@ def load_plugins(config: Config) -> Plugins:
     return plugins
 
 
-@dataclass(frozen=True)
-class _Candidate:
+class _Candidate(NamedTuple):
     """A plugin that may be loaded."""
 
     id: str

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
-from hashlib import sha256
 from pathlib import Path
 
 _USER_FOLDER = {"win32": ("LOCALAPPDATA", "~/AppData/Local"), "darwin": ("", "~/Library/Caches")}
@@ -27,6 +25,8 @@ class DiskCache:
 
     def put(self, key: str, value: bytes) -> bool:
         """Keep a value, if that is possible. Who reads meanwhile, in whatever process, finds all of it or nothing."""
+        import tempfile
+
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self.folder)
@@ -38,4 +38,6 @@ class DiskCache:
         return True
 
     def _path(self, key: str) -> Path:
+        from hashlib import sha256  # whoever only registers plugins needs no hashes: to import them takes 3 ms
+
         return self.folder / sha256(key.encode()).hexdigest()

@@ -7,16 +7,14 @@ what is wrong, where (node, op, device, location) and what to do about it (hint)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
-from typing import ClassVar, ParamSpec, TypeVar
+from typing import ClassVar, NamedTuple, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(NamedTuple):
     """A place in a file: `line` and `column` count from 1; None where they are unknown."""
 
     file: str

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from .attr_value import AttrPlaceholder, Func, ShapeAttr
 from .errors import InvalidArgument, NotFound
@@ -22,8 +21,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Versions:
+class Versions(NamedTuple):
     """Of the GraphDef: who wrote it, who may read it."""
 
     producer: int = 0
@@ -31,8 +29,7 @@ class Versions:
     bad_consumers: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FileForm:
+class FileForm(NamedTuple):
     """What of a GraphDef a Graph has no name for. `whole` is the file itself while nothing was edited."""
 
     head: tuple[tuple[int, Buffer], ...] = ()  # number and bytes of the fields before the first node

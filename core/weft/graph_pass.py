@@ -6,9 +6,8 @@ What they make new nodes with is in `rewriting`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
+from typing import Any, NamedTuple
 
 from .errors import PluginError
 from .tensor import ValueInfo
@@ -17,8 +16,7 @@ FUSION = "fusion"  # no plugin's, but what the linker does: it can be switched o
 STAGES = ("graph",)  # after pruning, before shapes are inferred
 
 
-@dataclass(frozen=True, slots=True)
-class PassContext:
+class PassContext(NamedTuple):
     """What a pass knows beside the graph.
 
     `kept`: the nodes that are fed, fetched or run; they stay, by name, and give what they gave. What a fed one gives is
@@ -33,8 +31,7 @@ class PassContext:
     infer: Callable[[Any], Mapping[str, tuple[ValueInfo, ...]]]
 
 
-@dataclass(frozen=True, slots=True)
-class GraphPass:
+class GraphPass(NamedTuple):
     """`function(graph, context) -> graph`, or "module:function". `after`, `before`: names of passes."""
 
     name: str

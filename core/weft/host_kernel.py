@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from threading import RLock
 from typing import Annotated, Any, NamedTuple, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
@@ -44,8 +43,7 @@ class Callee(Protocol):
         """What the step runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(NamedTuple):
     """An argument or an attribute. `type` None is any; `default` as in inspect."""
 
     name: str
@@ -61,8 +59,7 @@ class Parameter:
         return text if self.is_required else f"{text} = {self.default!r}"
 
 
-@dataclass(frozen=True, slots=True)
-class HostKernel:
+class HostKernel(NamedTuple):
     """A declared kernel. `variadic`: the type of further arguments, if there may be any; `results` None: as many as
     the call has, of any type."""
 

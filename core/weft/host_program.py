@@ -11,8 +11,9 @@ which they may run one after the other.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from . import dtypes
 from .errors import Location
@@ -28,8 +29,7 @@ RegisterType = TensorMetadata | str  # of a tensor; or the name of a host type: 
 OPAQUE = TensorMetadata(dtypes.variant, None)  # what shape inference and memory planning see of a host type
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One kernel call. `node` is the graph node it stands for, for messages and traces.
 
     `functions`: names of functions of the program that the kernel is given. `nonstrict`: it runs when one argument is
@@ -40,7 +40,7 @@ class Call:
     code: str
     args: tuple[int, ...]
     results: tuple[int, ...]
-    attrs: Mapping[str, Any] = field(default_factory=dict)
+    attrs: Mapping[str, Any] = MappingProxyType({})
     stream: int = HOST
     node: str = ""
     functions: tuple[str, ...] = ()
@@ -78,8 +78,7 @@ class Call:
         return self.code.partition(".")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(NamedTuple):
     """`register_types` has the type of every register, of tensors as far as it is known without feeds; `results` are
     the registers that it returns, `targets` those computed for their effect alone."""
 

@@ -10,9 +10,9 @@ A bound kernel holds nothing that changes: several steps may run it at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import combinations
 from threading import RLock
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from .device import Conflict, Device, DeviceTypeRegistry, Stream, load_callable
@@ -27,8 +27,7 @@ ANY = "any"
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Declined:
+class Declined(NamedTuple):
     """What bind returns when its kernel cannot serve this node."""
 
     reason: str
@@ -125,20 +124,19 @@ class Bind:
         return self.keep(f"{kind} of {owner}", make)  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True, slots=True)
-class KernelDef:
+class KernelDef(NamedTuple):
     """A registered kernel. `dtypes`: by type attribute, the types it takes; an attribute not named may be any."""
 
     op: str
     device_type: str
     pack: str
     bind: BindFunction
-    dtypes: Mapping[str, frozenset[DType] | None] = field(default_factory=dict)
+    dtypes: Mapping[str, frozenset[DType] | None] = MappingProxyType({})
     when: Callable[[Attrs], bool] | None = None
     priority: int = 0
     host: frozenset[str] = frozenset()  # inputs that it reads in host memory
-    alias: Alias = field(default_factory=dict)  # output that is always the buffer of an input
-    inplace: Mapping[int, int] = field(default_factory=dict)  # output that may be written over an input
+    alias: Alias = MappingProxyType({})  # output that is always the buffer of an input
+    inplace: Mapping[int, int] = MappingProxyType({})  # output that may be written over an input
     retains: frozenset[str] = frozenset()  # inputs that it reads after it has returned: nobody else writes these arrays
     allocates: bool = False  # returns its outputs: their shapes depend on data
     # returns AsyncValues, or payloads where they are there already; of an op without outputs: that it is done, or None
@@ -173,8 +171,7 @@ def dtype_names(allowed: Iterable[DType] | None) -> str:
     return "any" if allowed is None else ", ".join(d.name for d in sorted(allowed, key=lambda d: d.number))
 
 
-@dataclass(frozen=True, slots=True)
-class FusionDef:
+class FusionDef(NamedTuple):
     """What one kernel of a pack can do at once: ops of its own kernels on one device, each of whose values only the
     next ones need, and all of the shape of the last. `heads` may be the first of them, and one is at most. One of
     `leads` may go before the head, whose first input it makes, of any shape: then it is the first of `Bind.fused`."""
@@ -188,8 +185,7 @@ class FusionDef:
 Find = Callable[[FusedOp, Mapping[int, FusedOp], Sequence[ValueInfo]], Collection[FusedOp]]
 
 
-@dataclass(frozen=True, slots=True)
-class PatternDef:
+class PatternDef(NamedTuple):
     """What one kernel of a pack can do at once where its own function finds it. `find(last, made, known)` is asked for
     ops in `ends` that this pack's kernels serve. `made` has all ops that they serve, by the values that they make, in
     order; `known` is what is known of values, by number. It gives those to be done at once, `last` with them, or none.

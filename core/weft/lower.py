@@ -8,7 +8,7 @@ the other is not, for an event of the device.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from .errors import Unimplemented
@@ -108,7 +108,7 @@ def lower(
     arguments = [ValueInfo(meta) for _, meta in feeds]
     known = infer_registers(function, arguments, builder.constants, ops)
     types = [kind if isinstance(kind, str) else info.meta for kind, info in zip(builder.types, known, strict=True)]
-    function = replace(function, register_types=tuple(types))
+    function = function._replace(register_types=tuple(types))
     return HostProgram({MAIN: function}, tuple(builder.constants), tuple(builder.devices))
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import graphdef, saved_model
+from . import graphdef
 from .collector import resting
 from .errors import InvalidArgument, NotFound, WeftError, boundary
 from .graph import Graph
@@ -17,10 +17,12 @@ from .place import Placement
 from .prune import needed_placeholders
 from .resolve import Resolved
 from .runtime import runtime
-from .saved_model import Place, SavedModel, Signature
 from .session import Session
-from .signature_graph import signature_graph
+from .signature import Place, Signature
 from .tensor import TensorMetadata
+
+if TYPE_CHECKING:
+    from .saved_model import SavedModel
 
 SERVING = "serving_default"  # the signature that is meant where none is named
 _NONE: Mapping[str, Signature] = MappingProxyType({})
@@ -130,6 +132,9 @@ def open_signature(
     config: Any = None,
 ) -> tuple[SavedModel, Graph, Signature]:
     """A SavedModel, the graph of one of its signatures, and the signature in terms of that graph."""
+    from . import saved_model  # whoever loads single graphs needs no checkpoints, and no messages
+    from .signature_graph import signature_graph
+
     saved = saved_model.read(folder, saved_model.SERVE if tags is None else tags)
     ops = runtime(config).host.registries.ops
     return saved, *signature_graph(saved, SERVING if signature is None else signature, ops, outputs)

@@ -25,8 +25,7 @@ GRAPH_DEF_VERSION = 2474  # the newest GraphDef producer version whose semantics
 REQUIRED: Any = object()  # the default of an attribute that has none
 
 
-@dataclass(frozen=True, slots=True)
-class ArgDef:
+class ArgDef(NamedTuple):
     """One declared input or output: a tensor of a fixed type or of the type that attribute `type_attr` says,
     `number_attr` of them, or one for each type in the list attribute `type_list_attr`."""
 
@@ -46,8 +45,7 @@ class ArgDef:
         return [dtype] * (attrs[self.number_attr] if self.number_attr is not None else 1)
 
 
-@dataclass(frozen=True, slots=True)
-class AttrDef:
+class AttrDef(NamedTuple):
     """A declared attribute. `type`: string, int, float, bool, type, shape, tensor, func, or list(...) of one."""
 
     name: str

@@ -7,8 +7,7 @@ a graph with ops nobody knows still runs where it can.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .attr_value import Func, ShapeAttr
 from .dtypes import DType
@@ -20,8 +19,7 @@ from .tensor_proto import TensorValue
 _CLASSES: dict[str, type] = {"type": DType, "tensor": TensorValue, "func": Func}
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(NamedTuple):
     """A node that fits its op. `inputs` are (producer, number of its output), in order."""
 
     node: Node

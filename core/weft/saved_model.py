@@ -8,11 +8,10 @@ of TensorFlow 1 has no objects: there the restore op says which key is assigned 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from . import dtypes, graphdef, graphdef_text, wire
 from .attr_value import Func
@@ -22,6 +21,7 @@ from .graph import Graph, Node, TensorValue
 from .graph_order import ancestors
 from .messages import parse_message
 from .node import parse_input
+from .signature import Place, Signature
 from .tensor import TensorMetadata
 from .tensor_proto import read_shape
 from .wire import Buffer
@@ -44,29 +44,6 @@ _INIT_COLLECTIONS = ("saved_model_main_op", "legacy_init_op")  # those of Tensor
 _ASSETS = "saved_model_assets"  # its collection of assets
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _ASSIGNS = frozenset({"Assign", "AssignVariableOp"})
-
-
-class Place(NamedTuple):
-    """An input or output of a signature: the tensor in the graph, and what the signature says of it."""
-
-    tensor: str
-    meta: TensorMetadata
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """Inputs and outputs by name, sorted; the parts of one that is several tensors are `name/part`. `initializers`:
-    nodes to run once before anything else, in order."""
-
-    method: str
-    inputs: Mapping[str, Place]
-    outputs: Mapping[str, Place]
-    initializers: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        sides = (", ".join(f"{name}: {place.meta}" for name, place in side.items())
-                 for side in (self.inputs, self.outputs))
-        return " -> ".join(f"({side})" for side in sides)
 
 
 class SavedModel:

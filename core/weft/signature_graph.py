@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from .asset_tables import with_constants
@@ -17,7 +16,8 @@ from .inline import inline
 from .node import parse_input
 from .op import OpRegistry
 from .rewriting import constant
-from .saved_model import Place, SavedModel, Signature
+from .saved_model import SavedModel
+from .signature import Place, Signature
 
 TABLES = frozenset({"AnonymousHashTable", "HashTable", "HashTableV2", "MutableHashTableOfTensorsV2",
                     "MutableHashTableV2"})
@@ -61,7 +61,7 @@ def signature_graph(
     restoring += [node for name, pairs in saved.tables(kept).items() for node in _refilling(graph[name], *pairs)]
     graph = graph.replace(nodes=restoring, without=graph.nodes.keys() - kept)
     initializers = (*(node.name for node in restoring if node.op != "Const"), *first)
-    return _without_functions(graph), replace(signature, inputs=inputs, outputs=results, initializers=initializers)
+    return _without_functions(graph), signature._replace(inputs=inputs, outputs=results, initializers=initializers)
 
 
 def _restoring(variable: Node, value: Any) -> tuple[Node, Node]:

@@ -28,7 +28,7 @@ class Cpu:
 
     def __init__(self, index: int) -> None:
         self.uid = f"cpu{index}"
-        self.attributes = {"host_visible": True, "model": platform.processor() or platform.machine()}
+        self.attributes = {"host_visible": True, "model": platform.machine()}
         if hasattr(os, "sysconf"):
             self.attributes["memory"] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 

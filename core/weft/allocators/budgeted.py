@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from ..allocator import ALIGNMENT, AllocatorStats, HostAllocator, PlainAllocator
@@ -33,4 +32,4 @@ class BudgetedAllocator:
         self._loans.give_back(buffer, self._inner)
 
     def stats(self) -> AllocatorStats:
-        return replace(self._ledger.stats(), idle=self._inner.stats().idle)
+        return self._ledger.stats()._replace(idle=self._inner.stats().idle)

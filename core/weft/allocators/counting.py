@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -42,7 +41,7 @@ class CountingAllocator:
 
     def stats(self) -> AllocatorStats:
         inner = self._inner.stats()
-        return replace(self._ledger.stats(), idle=inner.idle, limit=inner.limit)
+        return self._ledger.stats()._replace(idle=inner.idle, limit=inner.limit)
 
     def leaks(self) -> list[Leak]:
         """The buffers that are not back yet, the oldest first."""

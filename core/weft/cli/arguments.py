@@ -11,7 +11,7 @@ from .progress import ticking
 
 if TYPE_CHECKING:
     from ..graph import Graph
-    from ..saved_model import Signature
+    from ..signature import Signature
 
 
 def command(

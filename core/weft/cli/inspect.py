@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..graph import Graph
     from ..resolve import Resolved
     from ..running.host_context import HostContext
-    from ..saved_model import Place, Signature
+    from ..signature import Place, Signature
     from ..tensor import ValueInfo
 
 LARGEST = 5  # constants that are listed

@@ -4,9 +4,8 @@ are known only then, while it runs."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..allocator import HostAllocator
 from ..allocators.aligned import array_maker
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
 LAZY_VARIANTS = 64  # shapes that a lazily bound call remembers
 
 
-@dataclass(frozen=True, slots=True)
-class Binder:
+class Binder(NamedTuple):
     """What is needed to bind one call, whenever its shapes are known."""
 
     call: Call

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from ..device import Device
 from ..host_program import Call
 from ..kernel import Bound, KernelDef
 
 
-@dataclass(frozen=True, slots=True)
-class BoundCall:
+class BoundCall(NamedTuple):
     """A call of a linked program: bound, or `lazy` (bound when its shapes are seen), or a transfer (no kernel).
 
     `alias`: which results show the buffer of which argument. `memory`: the stream whose memory the results live in.
@@ -26,7 +25,7 @@ class BoundCall:
     kernel: KernelDef | None = None
     bound: Bound = None
     lazy: Callable[[Any, list[Any]], list[Any]] | None = None  # of the step and the arguments
-    alias: Mapping[int, int] = field(default_factory=dict)
+    alias: Mapping[int, int] = MappingProxyType({})
     retained: frozenset[int] = frozenset()
     stateful: bool = False
     wraps: bool = False  # a copy of a feed to a device, which may read it where it is instead

@@ -7,7 +7,7 @@ memory is planned. What has no static shape is bound when it is first seen (see 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -254,7 +254,7 @@ class Linker:
                 kept.append(BoundCall(copy, bound.device, HOST, lazy=partial(_copied, self._host.allocator)))
                 metas.append(metas[args[i]])
                 args[i] = copy.results[0]
-            kept.append(replace(bound, call=replace(bound.call, args=tuple(args))) if bound.retained else bound)
+            kept.append(bound._replace(call=bound.call._replace(args=tuple(args))) if bound.retained else bound)
         return kept
 
     def _after_others(self) -> set[int]:
@@ -304,7 +304,7 @@ class Linker:
         source: dict[int, int] = {}
         for call in self._function.kernels:
             if not source.keys().isdisjoint(call.args):
-                call = replace(call, args=tuple(source.get(a, a) for a in call.args))
+                call = call._replace(args=tuple(source.get(a, a) for a in call.args))
             calls.append(call)
             if call.is_host_kernel or call.code in OWN or call.after or not self._visible(call):
                 continue
@@ -378,7 +378,7 @@ class Linker:
         device = self._host.open(name)
         kernels = self._host.registries.kernels.candidates(call.op, device.type)
         able = tuple(k for k in kernels if k.refuses(call.attrs) is None)
-        return replace(binder, candidates=able, device=device, device_name=name)
+        return binder._replace(candidates=able, device=device, device_name=name)
 
     def _bind_host(self, call: Call) -> BoundCall:
         kernel = self._host.registries.host_kernels.get(call.code)

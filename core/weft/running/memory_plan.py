@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .pieces import Pieces
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(NamedTuple):
     """One call's part in the plan, by roots (an alias counts as the register it views).
 
     `writes`: register and bytes of outputs to be planned; `memory`: whose memory they live in; `inplace`: (written,
