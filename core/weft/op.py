@@ -107,6 +107,7 @@ class OpRegistry:
         self._rows: dict[str, str] | None = None
         self._known: dict[str, OpDef] = {}
         self._added: dict[str, str] = {}  # op -> plugin
+        self._rules: dict[str, MetadataRule | None] = {}  # of those that were asked for
 
     def get(self, name: str) -> OpDef:
         """The op called `name`. Raises NotFound with the names nearest to it."""
@@ -146,9 +147,11 @@ class OpRegistry:
         """The op's metadata function, or None where nobody wrote one."""
         if op.metadata is not None:
             return MetadataRule(op.metadata, op.values)
-        from .metadata import RULES
+        if op.name not in self._rules:
+            from .metadata import RULES
 
-        return RULES.get(op.name)
+            self._rules[op.name] = RULES.get(op.name)
+        return self._rules[op.name]
 
     def _table(self) -> dict[str, str]:
         if self._rows is None:

@@ -1,4 +1,4 @@
-"""The families of the CPU's kernels: each is imported when one of its ops is asked for."""
+"""The families of the CPU's kernels, and of metadata functions: each is imported when one of its ops is asked for."""
 
 from __future__ import annotations
 
@@ -6,23 +6,27 @@ import subprocess
 import sys
 
 import weft
+from weft.metadata import __main__ as metadata
 from weft_cpu.kernels import TABLE
 from weft_cpu.kernels.__main__ import table
 
 
 def test_the_table_has_the_ops_of_every_family() -> None:
     assert TABLE.read_text("utf-8") == table(), "make it anew: python -m weft_cpu.kernels"
+    assert metadata.TABLE.read_text("utf-8") == metadata.table(), "make it anew: python -m weft.metadata"
 
 
 def test_only_the_families_that_a_program_needs_are_imported() -> None:
     code = """
 import sys, weft
-host = weft.default_host()
-host.registries.kernels.candidates("Conv2D", "CPU")
-print(sorted(name for name in ("conv", "fft", "linalg", "strings") if f"weft_cpu.kernels.{name}" in sys.modules))
+registries = weft.default_host().registries
+registries.kernels.candidates("Conv2D", "CPU")
+registries.ops.metadata(registries.ops.get("Conv2D"))
+print(sorted(name for package in ("weft_cpu.kernels", "weft.metadata") for name in ("conv", "fft", "linalg", "strings")
+             if f"{package}.{name}" in sys.modules))
 """
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.strip() == "['conv']"
+    assert done.stdout.strip() == "['conv', 'conv']"
 
 
 def test_who_lists_kernels_sees_those_that_nobody_has_asked_for() -> None:
