@@ -61,10 +61,11 @@ class AttrPlaceholder:
 class Source:
     """Bytes that messages are read from, and what was read before: equal bytes give the same value object."""
 
-    __slots__ = ("entries", "shapes", "view")
+    __slots__ = ("attributes", "entries", "shapes", "view")
 
     def __init__(self, view: memoryview) -> None:
         self.view = view
+        self.attributes: dict[bytes, Mapping[str, Any]] = {}  # all those of a node
         self.entries: dict[bytes, tuple[str, Any]] = {}
         self.shapes: dict[bytes, Shape] = {}
 

@@ -15,6 +15,7 @@ from .wire import Buffer, Key
 NAME, OP, INPUT, DEVICE, ATTR = 1, 2, 3, 4, 5  # fields of NodeDef
 _KNOWN = frozenset((NAME, OP, INPUT, DEVICE, ATTR))
 _MOST_INDEX = 2**31 - 1
+_MEMO_BYTES = 512  # more attributes are seldom those of another node, too
 _OUTPUT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -198,8 +199,16 @@ def read_node(source: Source, start: int, stop: int, depth: int = 0) -> Node:
     name = op = device = ""
     inputs: list[str] = []
     attrs: dict[str, Any] = {}
+    before, rest = start, None  # where this field begins; the bytes from the first attribute on, where they are few
     try:
         for number, kind, at, end in wire.fields(buf, start, stop):
+            if number == ATTR and rest is None:
+                rest = bytes(buf[before:stop]) if stop - before <= _MEMO_BYTES else b""
+                if rest in source.attributes:
+                    break
+            elif number < ATTR and rest:
+                rest = b""  # attributes are not all there is
+            before = end
             if number > ATTR:
                 continue
             if kind != wire.BYTES:
@@ -219,8 +228,11 @@ def read_node(source: Source, start: int, stop: int, depth: int = 0) -> Node:
         raise DataLoss(f"bad UTF-8 at byte {at + error.start}", node=name or None, op=op or None) from None
     except WeftError as error:
         raise error.at(node=name or _name_of(buf, start, stop), op=op or None) from None
+    known: Mapping[str, Any] = MappingProxyType(attrs)
+    if rest:
+        known = source.attributes.setdefault(rest, known)
     node = Node.__new__(Node)
-    _fill(node, name, op, data, controls, device, MappingProxyType(attrs), None, buf[start:stop], _UNTOUCHED)
+    _fill(node, name, op, data, controls, device, known, None, buf[start:stop], _UNTOUCHED)
     return node
 
 

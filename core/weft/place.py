@@ -98,6 +98,9 @@ def _kernel(row: Assignment) -> str:
     return "" if row.kernel is None else f"{row.kernel.pack}.{row.op}"
 
 
+Likeness = tuple[str, str, int]  # op, requested device, attributes by identity
+
+
 class Member(NamedTuple):
     """A node to be placed."""
 
@@ -141,9 +144,13 @@ class Placer:
         for name, entry in nodes.items():
             rows[name].error = entry if isinstance(entry, WeftError) else _lost_partner(entry, nodes)
         free = []  # nodes that ask for nothing, neither for a device nor for each other
+        placed: dict[Likeness, Assignment] = {}  # a node for each that such nodes have in common
         for names in groups(entry.node for entry in resolved.values()):
-            group = self._assign([Member(rows[name], resolved[name]) for name in names if rows[name].error is None])
-            free += [row.node for row, _ in group.members if group.asker is None and len(names) == 1]
+            members = [Member(rows[name], resolved[name]) for name in names if rows[name].error is None]
+            if len(names) > 1:
+                self._assign(members)
+            elif members and self._place_alone(members[0], placed):
+                free += names
         self._keep_on_host(free, rows, resolved)
         self._report()
         return Placement(rows)
@@ -151,6 +158,20 @@ class Placer:
     def decline(self, node: str, device: str, pack: str, reason: str) -> None:
         """A pack's kernels for a device's type declined this node: the next placement asks others."""
         self._declined.setdefault((node, device.partition(":")[0]), []).append((pack, reason))
+
+    def _place_alone(self, member: Member, placed: dict[Likeness, Assignment]) -> bool:
+        """Place a node that is colocated with no other; whether it is free to go anywhere. What one was told that asks
+        for nothing holds for those like it."""
+        row, entry = member
+        likeness = row.op, row.requested, 0 if row.op in HOST_OPS else id(entry.attrs)
+        other = placed.get(likeness)
+        if other is not None:
+            row.device, row.kernel, row.reason, row.refused = other.device, other.kernel, other.reason, [*other.refused]
+            return row.kernel is not None
+        group = self._assign([member])
+        if group.asker is None and row.error is None and self._prefer is None and not self._declined:
+            placed[likeness] = row
+        return group.asker is None and bool(group.members)
 
     def _assign(self, colocated: Sequence[Member]) -> Group:
         group = Group([member for member in colocated if member.row.op not in HOST_OPS])

@@ -31,11 +31,18 @@ class Resolved(NamedTuple):
 
 
 def resolve(graph: Graph, ops: OpRegistry) -> dict[str, Resolved | WeftError]:
-    """Every node of the graph by name: resolved, or the error that a step which needs it would raise."""
+    """Every node of the graph by name: resolved, or the error that a step which needs it would raise. Nodes that share
+    their attributes share what these become."""
     found: dict[str, Resolved | WeftError] = {}
+    alike: dict[tuple[str, int, int], Resolved] = {}  # op, attributes and number of inputs -> a node that has them
     for name, node in graph.nodes.items():
         try:
-            found[name] = resolve_node(node, graph, ops)
+            key = node.op, id(node.attrs), len(node.inputs)
+            other = alike.get(key)
+            if other is None:
+                found[name] = alike[key] = resolve_node(node, graph, ops)
+            else:
+                found[name] = other._replace(node=node, inputs=_sources(node))
         except WeftError as error:
             found[name] = error.at(node=name, op=node.op)
     for name, entry in found.items():
@@ -74,8 +81,11 @@ def resolve_node(node: Node, graph: Graph, ops: OpRegistry) -> Resolved:
     if len(inputs) != len(node.inputs):
         raise InvalidArgument(f"op {op.name} takes {len(inputs)} inputs with these attributes, "
                               f"the node has {len(node.inputs)}")
-    return Resolved(node, op, attrs, tuple((i.node, i.index) for i in node.inputs), inputs,
-                    tuple(op.expand_outputs(attrs)))
+    return Resolved(node, op, attrs, _sources(node), inputs, tuple(op.expand_outputs(attrs)))
+
+
+def _sources(node: Node) -> tuple[tuple[str, int], ...]:
+    return tuple([(source, index) for source, _, index in node.inputs])
 
 
 def _check_edges(entry: Resolved, found: Mapping[str, Resolved | WeftError]) -> None:
