@@ -158,7 +158,7 @@ class KernelDef(NamedTuple):
         for name, allowed in self.dtypes.items():
             given = attrs.get(name)
             types = given if isinstance(given, tuple | list) else (given,)
-            if allowed is not None and not all(t in allowed for t in types):
+            if allowed is not None and not allowed.issuperset(types):
                 return f"{name}={', '.join(str(t) for t in types)} is not among {dtype_names(allowed)}"
         try:
             holds = self.when is None or self.when(attrs)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from . import dtypes
@@ -62,19 +62,23 @@ class Tensor(NamedTuple):
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
-class OpDef:
-    """An op's signature. Two with equal signatures may differ in what else is known of them."""
+class OpDef(NamedTuple):
+    """An op's signature, and what else is known of it."""
 
     name: str
     inputs: tuple[ArgDef, ...] = ()
     outputs: tuple[ArgDef, ...] = ()
-    attrs: Mapping[str, AttrDef] = field(default_factory=dict)
+    attrs: Mapping[str, AttrDef] = MappingProxyType({})
     stateful: bool = False
-    commutative: bool = field(default=False, compare=False)
-    deprecated: int | None = field(default=None, compare=False)  # refused from this GraphDef version on
-    metadata: MetadataFunction | None = field(default=None, compare=False)
-    values: tuple[str, ...] = field(default=(), compare=False)  # inputs whose elements decide the outputs' metadata
+    commutative: bool = False
+    deprecated: int | None = None  # refused from this GraphDef version on
+    metadata: MetadataFunction | None = None
+    values: tuple[str, ...] = ()  # inputs whose elements decide the outputs' metadata
+
+    @property
+    def signature(self) -> tuple[Any, ...]:
+        """What two that are declared as one op have in common."""
+        return self.name, self.inputs, self.outputs, self.attrs, self.stateful
 
     def expand_inputs(self, attrs: Attrs) -> list[Tensor]:
         return [Tensor(a.name, d) for a in self.inputs for d in a.expand(attrs)]
@@ -129,7 +133,7 @@ class OpRegistry:
 
     def check(self, op: OpDef) -> None:
         """Raise InvalidArgument when an op of this name exists with another signature."""
-        if op.name in self and self.get(op.name) != op:
+        if op.name in self and self.get(op.name).signature != op.signature:
             owner = self._added.get(op.name)
             whose = f"plugin {owner}'s" if owner else "TensorFlow's"
             raise InvalidArgument(f"op {op.name} is {whose} already, with another signature", op=op.name)
@@ -170,7 +174,7 @@ def infer(op: OpDef, rule: MetadataRule | None, attrs: Attrs, inputs: Sequence[V
         return tuple(ValueInfo(TensorMetadata(t.dtype, None)) for t in declared)
     result = rule.function(attrs, *inputs)
     infos = result if isinstance(result, tuple) else (result,)
-    if [i.dtype for i in infos] != [t.dtype for t in declared]:
+    if [i.meta.dtype for i in infos] != [t.dtype for t in declared]:
         raise InvalidArgument(
             f"the metadata function of {op.name} gives {[i.dtype for i in infos]}, its signature says "
             f"{[t.dtype for t in declared]}", op=op.name)

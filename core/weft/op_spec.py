@@ -11,9 +11,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import dtypes
 from .errors import InvalidArgument
@@ -27,8 +26,7 @@ _ARG = re.compile(r"(?P<name>\w+)\s*:\s*((?P<number>\w+)\s*\*\s*)?(?P<ref>Ref\()
 _KINDS = ("string", "int", "float", "bool", "type", "shape", "tensor", "func")
 
 
-@dataclass(frozen=True)
-class OpSpec:
+class OpSpec(NamedTuple):
     """A plugin's op. `metadata(attrs, *inputs)` gives the ValueInfo of each output and raises InvalidArgument for
     inputs that do not fit; `values` names the inputs whose elements it reads where they are known. An input that it
     gives back stands for its type and shape, not for its elements."""

@@ -27,13 +27,15 @@ def optimize(graph: Graph, passes: Sequence[GraphPass], context: PassContext) ->
     """
     for entry in passes:
         who = f"pass '{entry.name}' of plugin {entry.plugin}"
+        before = graph
         with plugin_code(who):
-            graph = load_callable(entry.function)(graph, context)
+            graph = load_callable(entry.function)(before, context)
         if not isinstance(graph, Graph):
             raise InvalidArgument(f"{who} returned {type(graph).__name__}, not a Graph")
         for name in sorted(context.kept - graph.nodes.keys()):
             raise InvalidArgument(f"{who} lost the node '{name}', which is fed, fetched or run", node=name)
-        verify(graph)
+        if graph is not before:
+            verify(graph)
         yield entry.name, graph
 
 
@@ -89,6 +91,7 @@ class NodeFacts:
         self._known: dict[Node, Resolved | None] = {
             entry.node: entry for entry in nodes.values() if isinstance(entry, Resolved)}
         self._fed = fed
+        self._fed_nodes = {name for name, _ in fed}
         self._ops = ops
         self._fold = fold
 
@@ -104,8 +107,13 @@ class NodeFacts:
         return Inferred(graph, self.resolve, self._outputs)
 
     def _outputs(self, entry: Resolved, inputs: Sequence[ValueInfo]) -> tuple[ValueInfo, ...]:
-        outputs = self._fold(entry, inputs, infer_node(entry, inputs, self._ops))
-        return tuple(ValueInfo(self._fed[entry.node.name, i]) if (entry.node.name, i) in self._fed else output
+        outputs = infer_node(entry, inputs, self._ops)
+        if entry.op.name != "Const":
+            outputs = self._fold(entry, inputs, outputs)
+        name = entry.node.name
+        if name not in self._fed_nodes:
+            return outputs
+        return tuple(ValueInfo(self._fed[name, i]) if (name, i) in self._fed else output
                      for i, output in enumerate(outputs))
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from .collector import resting
 from .errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, boundary, unexpected
-from .evaluation import fold
+from .evaluation import Evaluation
 from .forked import inherited
 from .graph import Graph, Node, verify
 from .graph_pass import FUSION, PassContext, in_order
@@ -244,7 +243,7 @@ class Session:
                                     nodes=self._stand_ins(order, fed))
         yield "", graph
         host = self._runtime.host
-        facts = NodeFacts(self._graph, self.nodes, fed, host.registries.ops, partial(fold, host=host))
+        facts = NodeFacts(self._graph, self.nodes, fed, host.registries.ops, Evaluation(host))
         yield from optimize(graph, self._passes, PassContext(kept, facts.resolve, facts.infer))
 
     def _stand_ins(self, order: Sequence[Resolved], fed: Iterable[Tensor]) -> list[Node]:

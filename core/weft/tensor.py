@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from .dtypes import DType
+from .dtypes import DType, of_numpy
 
 if TYPE_CHECKING:
     import numpy as np
@@ -159,6 +159,4 @@ class ScaledInfo(ValueInfo):
 
 def constant_info(value: np.ndarray[Any, Any]) -> ValueInfo:
     """The ValueInfo of an array whose elements are known."""
-    from .dtypes import of_numpy
-
     return ValueInfo(TensorMetadata(of_numpy(value.dtype), value.shape), value=value)

@@ -27,7 +27,8 @@ def view(array: Any, meta: TensorMetadata) -> Any:
 
 def solid(array: Any) -> Any:
     """The array, C-contiguous and aligned: itself, or a copy (constants in a file are seldom aligned)."""
-    return np.require(array, requirements=("C", "A"))
+    flags = array.flags
+    return array if flags.c_contiguous and flags.aligned else np.require(array, requirements=("C", "A"))
 
 
 def stand_in(meta: TensorMetadata) -> Any:

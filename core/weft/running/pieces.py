@@ -13,7 +13,6 @@ ready at once, each would have its own, and none would be in a cache. Any thread
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 DISPATCH = 25_000  # ns until another thread has begun what it was offered
@@ -26,8 +25,7 @@ ABREAST = 2  # pieces of one thread's schedule that may run at a time: another t
 Needs = Sequence[Sequence[int]]  # of each call (or piece) the earlier ones that it needs
 
 
-@dataclass(frozen=True)
-class Pieces:
+class Pieces(NamedTuple):
     """`calls`: those of each piece, in program order. `needs`: of each piece the earlier ones that must have ended."""
 
     calls: tuple[tuple[int, ...], ...]

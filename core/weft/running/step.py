@@ -7,11 +7,10 @@ Kernels that have started are asked to end (`on_cancel`, or by polling `cancelle
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import count
 from threading import get_ident
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..async_value import AsyncValue, failed
 from ..errors import Cancelled, DeadlineExceeded, WeftError
@@ -66,8 +65,7 @@ class CancelToken:
             callback()
 
 
-@dataclass(frozen=True)
-class RunOptions:
+class RunOptions(NamedTuple):
     """How one run is to go: at most `timeout` seconds; until `cancel` is cancelled; with a `trace` of its kernels,
     which the run's RunMetadata gets."""
 

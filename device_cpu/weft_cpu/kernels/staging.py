@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from weft.api import Attachable, Bind, dtypes
@@ -14,8 +13,7 @@ CHANNELS_LAST = {  # where the axes N, H, W, C or N, D, H, W, C are
 }
 
 
-@dataclass(frozen=True)
-class Scratched:
+class Scratched(NamedTuple):
     """A bound kernel whose scratch memory belongs to the frame; a single run makes its own."""
 
     attach: Callable[[tuple[Any, ...], tuple[Any, ...]], Callable[[], None]]

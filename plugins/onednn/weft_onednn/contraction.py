@@ -8,9 +8,9 @@ one of the last three kinds are one dimension, and lie so in all arrays that hav
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
+from typing import NamedTuple
 
 from weft.api import errors, geometry
 
@@ -19,8 +19,7 @@ from .memory import Layout, rows
 Labels = tuple[geometry.Label, ...]
 
 
-@dataclass(frozen=True)
-class Matrices:
+class Matrices(NamedTuple):
     """Dimensions of an array as the library is to see them, and the strides that they have."""
 
     dims: list[int]

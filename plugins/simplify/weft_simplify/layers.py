@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 
@@ -33,8 +32,7 @@ KINDS = {
 FORMATS = ("NHWC", "NCHW")
 
 
-@dataclass(frozen=True)
-class Layer:
+class Layer(NamedTuple):
     """A node of one of these ops whose weights are its own."""
 
     node: Node
