@@ -158,7 +158,7 @@ class Linker:
             return
         metas = [info.meta for info in known]
         kept = {*self._function.results, *self._function.targets}
-        calls, done = self._recognise(calls, known, kept)
+        calls, done = self._recognise(calls, known, metas, kept)
         fusible = any(self._fusions(call) for call in calls)
         groups_found = groups(calls, metas, kept, partial(self._able, metas=metas)) if fusible else {}
         inner = {id(call) for group in groups_found.values() for call in group.everything}
@@ -166,27 +166,29 @@ class Linker:
             if id(call) not in inner:
                 yield done.get(id(call), call)
             elif id(call) in groups_found:
-                yield from self._fuse_group(groups_found[id(call)], known)
+                yield from self._fuse_group(groups_found[id(call)], known, metas)
 
     def _recognise(
-        self, calls: list[Call], known: Sequence[ValueInfo], kept: set[int]
+        self, calls: list[Call], known: Sequence[ValueInfo], metas: Sequence[TensorMetadata], kept: set[int]
     ) -> tuple[list[Call], dict[int, BoundCall]]:
         """The calls, with one in place of those that a pattern does, and these bound, by their ids."""
         if not any(self._patterns(call) for call in calls):
             return calls, {}
         done: dict[int, BoundCall] = {}
         gone: dict[int, Call | None] = {}  # by the id of a call: what is in its place
-        for pattern, members in found(calls, known, kept, partial(self._findable, metas=[i.meta for i in known])):
-            bound = self._bind_at_once(pattern, members, known)
+        for pattern, members in found(calls, known, kept, partial(self._findable, metas=metas)):
+            bound = self._bind_at_once(pattern, members, known, metas)
             if bound is not None:
                 gone |= {id(member): None for member in members} | {id(members[-1]): bound.call}
                 done[id(bound.call)] = bound
         return [left for call in calls if (left := gone.get(id(call), call)) is not None], done
 
-    def _fuse_group(self, group: Group, known: Sequence[ValueInfo]) -> Iterator[Call | BoundCall]:
+    def _fuse_group(
+        self, group: Group, known: Sequence[ValueInfo], metas: Sequence[TensorMetadata]
+    ) -> Iterator[Call | BoundCall]:
         """The group in as few calls as its pack's kernels can do it in."""
         for fusion, calls in group.attempts():
-            bound = self._bind_at_once(fusion, calls, known)
+            bound = self._bind_at_once(fusion, calls, known, metas)
             if bound is not None:
                 place = group.everything.index(calls[-1])
                 yield from (member for member in group.everything[:place] if member not in calls)
@@ -196,10 +198,10 @@ class Linker:
         yield from group.everything
 
     def _bind_at_once(
-        self, what: FusionDef | PatternDef, calls: list[Call], known: Sequence[ValueInfo]
+        self, what: FusionDef | PatternDef, calls: list[Call], known: Sequence[ValueInfo],
+        metas: Sequence[TensorMetadata],
     ) -> BoundCall | None:
         """One call in place of these, if the kernel takes it."""
-        metas = [info.meta for info in known]
         args, ops = fused_ops(calls, metas)
         call = fused_call(what.kernel, calls, args)
         device, name = self._devices[call.stream], self._program.requires[call.stream]
