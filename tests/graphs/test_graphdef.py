@@ -12,11 +12,13 @@ import pytest
 from google.protobuf import text_format
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft import wire
+from weft import dtypes, wire
+from weft.attr_value import put_entry
 from weft.errors import DataLoss, InvalidArgument, NotFound, PermissionDenied, WeftError
 from weft.graph import Function, Graph, Node, Versions
 from weft.graphdef import dump, dumps, load, loads
 from weft.messages import message_class
+from weft.node import ATTR, INPUT, NAME, OP
 
 QUICK = settings(max_examples=40)
 FILES = sorted((Path(__file__).parents[1] / "data" / "graphs").glob("*.pb"))
@@ -338,3 +340,15 @@ def test_tensorflows_messages_stay_out_of_the_pool_that_tensorflow_itself_uses()
     for name in ("GraphDef", "NodeDef", "AttrValue"):
         with pytest.raises(KeyError):
             descriptor_pool.Default().FindMessageTypeByName(f"tensorflow.{name}")
+
+
+def test_attributes_that_nodes_share_hide_nothing_that_follows_them() -> None:
+    entry = wire.put_bytes(ATTR, put_entry("T", dtypes.float32))
+    first = wire.put_bytes(NAME, "x") + wire.put_bytes(OP, "Placeholder") + entry
+    turned = wire.put_bytes(NAME, "y") + wire.put_bytes(OP, "Relu") + entry + wire.put_bytes(INPUT, "x")
+    again = wire.put_bytes(NAME, "z") + wire.put_bytes(OP, "Relu") + entry + wire.put_bytes(INPUT, "y")
+    same = wire.put_bytes(NAME, "a") + wire.put_bytes(OP, "NoOp") + entry
+    graph = loads(b"".join(wire.put_bytes(1, node) for node in (first, turned, again, same)))
+    assert [[str(source) for source in node.inputs] for node in graph] == [[], ["x"], ["y"], []]
+    assert [node.attrs for node in graph] == [{"T": dtypes.float32}] * 4
+    assert graph["a"].attrs is graph["x"].attrs

@@ -301,3 +301,14 @@ def weft_devices(registry):
     assert assigned(order=("CPU",)) == ("CPU:0", "")
     assert assigned(remap={"MIXED:*": "CPU:0"}) == ("MIXED:0", "")
     assert assigned(order=("ABSENT", "MIXED"))[1] == "ABSENT:*: unavailable: nothing is plugged in"
+
+
+def test_nodes_alike_are_refused_each_by_itself():
+    made = graph(placeholder("x", (3,), dtypes.int32), node("a", "Relu", "x", T=dtypes.int32),
+                 node("b", "Relu", "x", T=dtypes.int32))
+    read = weft.graphdef.loads(weft.graphdef.dumps(made))
+    placement = weft.Session(read).placement()
+    assert read["a"].attrs is read["b"].attrs
+    assert placement["a"].kernel is placement["b"].kernel
+    assert placement["a"].refused == placement["b"].refused
+    assert placement["a"].refused is not placement["b"].refused
