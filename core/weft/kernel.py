@@ -82,15 +82,16 @@ class Bind:
     whether it is there. `outputs` are static metadata, except for kernels
     that are declared `allocates`. `fused`: the ops that a fusion is to do; of one, `node` is the node of the last op,
     `op` the fusion's name, and `attrs` are none of theirs. `function`: the function of the program that the node is in.
+    `needed`: the numbers of the outputs that somebody takes; what a kernel leaves in others does not matter.
     """
 
-    __slots__ = ("_prepared", "attrs", "device", "function", "fused", "inputs", "keep", "node", "op", "outputs",
-                 "stream")
+    __slots__ = ("_prepared", "attrs", "device", "function", "fused", "inputs", "keep", "needed", "node", "op",
+                 "outputs", "stream")
 
     def __init__(
         self, node: str, op: str, attrs: Attrs, inputs: tuple[ValueInfo, ...], outputs: tuple[TensorMetadata, ...],
         device: Device, stream: Stream, prepared: dict[Any, Any], fused: tuple[FusedOp, ...] = (),
-        keep: Keep = _keep_nothing, function: str = "",
+        keep: Keep = _keep_nothing, function: str = "", needed: Collection[int] | None = None,
     ) -> None:
         self.node = node
         self.op = op
@@ -102,6 +103,7 @@ class Bind:
         self.fused = fused
         self.keep = keep
         self.function = function
+        self.needed = frozenset(range(len(outputs)) if needed is None else needed)
         self._prepared = prepared
 
     def decline(self, reason: str) -> Declined:

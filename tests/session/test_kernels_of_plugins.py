@@ -24,6 +24,8 @@ def weft_ops(registry):
     for name in ("Raise", "Count", "Two", "Refuse", "Keep", "BadBind"):
         registry.add(OpSpec(f"Test>{name}", inputs=["x: T"], outputs=["y: T"], attrs=["T: type", "what: string = ''"],
                             metadata=None if name == "Count" else lambda attrs, x: x))
+    registry.add(OpSpec("Test>Needed", inputs=["x: T"], outputs=["a: T", "b: T", "c: T"], attrs=["T: type"],
+                        metadata=lambda attrs, x: (x, x, x)))
 
 @hookimpl
 def weft_kernels(registry):
@@ -59,6 +61,14 @@ def register(kernels):
     @kernels.kernel("Test>Two", when=lambda attrs: attrs["what"] != "other")
     def two(b):
         return 3
+
+    @kernels.kernel("Test>Needed")
+    def needed(b):
+        told = sum(1 << number for number in b.needed)
+        def run(x, *outs):
+            for number in b.needed:
+                outs[number][...] = told
+        return run
 
     @kernels.kernel("Test>Keep")
     def keep(b):
@@ -114,6 +124,26 @@ def test_an_interrupt_inside_a_kernel_leaves_the_session_usable(config):
     with pytest.raises(KeyboardInterrupt):
         interrupted.run("after", {"x": X})
     assert np.array_equal(interrupted.run("other", {"x": X}), X)
+
+
+@pytest.mark.parametrize("shape", [(4,), (None,), None])
+def test_a_kernel_is_told_which_of_its_outputs_somebody_takes(config, shape):
+    asked = weft.Session(graph(
+        placeholder("x", shape), node("n", "Test>Needed", "x"), node("before", "Identity", "n:1"),
+        node("y", "Neg", "before"), node("lazy", "Test>Count", "x", what="strided"),
+        node("m", "Test>Needed", "lazy"), node("z", "AddV2", "m", "m:2"),
+    ), config)
+    assert asked.run("y", {"x": X}).tolist() == [-2] * 4
+    assert [told.tolist() for told in asked.run(["y", "n"], {"x": X})] == [[-3] * 4, [3] * 4]
+    assert asked.run("n:2", {"x": X}).tolist() == [4] * 4
+    assert [told.tolist() for told in asked.run(["n:2", "n:1", "n"], {"x": X})] == [[7] * 4] * 3
+    assert asked.run("y", {"x": X}).tolist() == [-2] * 4
+    assert asked.run("z", {"x": X}).tolist() == [10] * 2
+
+
+def test_a_kernel_that_is_run_before_the_program_is_told_that_all_outputs_are_needed(config):
+    asked = weft.Session(graph(const("x", X), node("n", "Test>Needed", "x"), node("y", "Neg", "n:1")), config)
+    assert asked.run("y").tolist() == [-7] * 4
 
 
 @pytest.mark.parametrize(("what", "got"), [("none", 0), ("three", 3)])

@@ -3,7 +3,7 @@ are known only then, while it runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,14 +41,14 @@ class Binder(NamedTuple):
     function: str
 
     def bind(
-        self, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata]
+        self, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata], needed: Collection[int] | None = None
     ) -> tuple[KernelDef | None, Bound, list[tuple[str, str]]]:
         """The first candidate that takes the call, or None, and that kernel bound; (pack, reason) of those that
-        declined."""
+        declined. `needed`: as in `Bind`."""
         refusals: list[tuple[str, str]] = []
         for kernel in self.candidates:
             node = Bind(self.call.node, self.op.name, self.call.attrs, tuple(inputs), tuple(outputs), self.device,
-                        STREAM, self.prepared, keep=self.keep, function=self.function)
+                        STREAM, self.prepared, keep=self.keep, function=self.function, needed=needed)
             bound = bind(kernel, node, self.device_name)
             if not isinstance(bound, Declined):
                 return kernel, bound, refusals
@@ -96,8 +96,9 @@ def bind(kernel: KernelDef, node: Bind, device: str) -> Bound | Declined:
 class LazyKernel:
     """A call whose shapes are known only while it runs: bound once for each combination it meets."""
 
-    def __init__(self, binder: Binder, known: Sequence[ValueInfo]) -> None:
+    def __init__(self, binder: Binder, known: Sequence[ValueInfo], needed: Collection[int]) -> None:
         self._binder = binder
+        self._needed = needed
         self._known = tuple(known)  # of the inputs: what is the same in every run
         self._values = tuple(sorted(i for i in binder.value_inputs() if not known[i].is_known))
         self._bound: dict[Any, Callable[[Step, list[Any]], list[Any]]] = {}
@@ -119,7 +120,7 @@ class LazyKernel:
             value = array.copy() if i in self._values else known.value
             infos.append(ValueInfo(TensorMetadata(known.dtype, array.shape), value, handle=known.handle))
         outputs = [o.meta for o in infer_call(binder.call, binder.op, binder.rule, infos)]
-        kernel, bound, refusals = binder.bind(infos, outputs)
+        kernel, bound, refusals = binder.bind(infos, outputs, self._needed)
         if kernel is None:
             why = "; ".join(f"{pack}: {reason}" for pack, reason in refusals)
             raise Unimplemented(f"no kernel takes these inputs: {why}", node=binder.call.node, op=binder.op.name)

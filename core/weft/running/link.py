@@ -122,6 +122,7 @@ class Linker:
         self._declined: dict[str, list[tuple[str, str]]] = {}
         self._frozen: set[int] = set()  # registers that are the same in every link of this program
         self._calls: list[Call] = list(function.kernels)
+        self._taken: set[int] = set()  # registers that somebody takes
 
     def link(self, arguments: Sequence[ValueInfo]) -> Executable:
         function = self._function
@@ -321,7 +322,7 @@ class Linker:
 
     def _needed(self, values: Mapping[int, Any]) -> list[Call]:
         """The calls whose results are not known already and which somebody uses, or which act on the outside."""
-        wanted = {*self._function.results, *self._function.targets}
+        wanted = self._taken = {*self._function.results, *self._function.targets}
         needed = []
         for call in reversed(self._calls):
             acts = call.is_host_kernel or (call.code not in OWN and self._binder(call).op.stateful)
@@ -418,6 +419,7 @@ class Linker:
         binder = self._binder(call)
         inputs = [known[a] for a in call.args]
         outputs = [known[r].meta for r in call.results]
+        needed = [number for number, register in enumerate(call.results) if register in self._taken]
         visible = self._visible(call)
         memory = HOST if visible else call.stream
         if not visible and (why := _unknown(binder, inputs, outputs)):
@@ -428,9 +430,10 @@ class Linker:
         ready = all(i.meta.is_static for i in inputs) and (returns or all(o.is_static for o in outputs))
         if not ready or not all(inputs[i].is_known for i in binder.value_inputs()):
             may_alias = {o: i for kernel in binder.candidates for o, i in kernel.aliases(call.attrs).items()}
-            return BoundCall(call, binder.device, memory, binder.candidates[0], lazy=LazyKernel(binder, inputs),
-                        alias=may_alias, retained=binder.retained(binder.candidates), stateful=binder.op.stateful)
-        kernel, bound, declined = binder.bind(inputs, outputs)
+            lazy = LazyKernel(binder, inputs, needed)
+            return BoundCall(call, binder.device, memory, binder.candidates[0], lazy=lazy, alias=may_alias,
+                             retained=binder.retained(binder.candidates), stateful=binder.op.stateful)
+        kernel, bound, declined = binder.bind(inputs, outputs, needed)
         if kernel is None:
             refusals += [(call.node, binder.device_name, pack, reason) for pack, reason in declined]
             return None

@@ -81,7 +81,7 @@ def _from_memory(b: Bind) -> Bind:
     if b.op in HOST:
         return b
     inputs = tuple(ValueInfo(x.meta, dims=x.dims, handle=x.handle) if x.dtype.kind in "fc" else x for x in b.inputs)
-    return Bind(b.node, b.op, b.attrs, inputs, b.outputs, b.device, b.stream, {}, keep=b.keep)
+    return Bind(b.node, b.op, b.attrs, inputs, b.outputs, b.device, b.stream, {}, keep=b.keep, needed=b.needed)
 
 
 def _in_memory(b: Bind) -> Iterator[DType]:
