@@ -1,4 +1,4 @@
-"""Gradients of bias and batch normalisation, response normalisation, dilation of images, an LSTM's step."""
+"""Gradients of bias and batch normalisation, response normalisation, dilation of images."""
 
 import ml_dtypes
 import numpy as np
@@ -115,31 +115,3 @@ def test_nothing_gives_less_than_the_lowest_number_in_a_dilation():
     got = run("Dilation2D", x, np.zeros((1, 1, 1), np.float32), strides=(1,) * 4, rates=(1,) * 4, padding="VALID")
     lowest = np.finfo(np.float32).min
     np.testing.assert_array_equal(got[0].reshape(-1), np.array([lowest, lowest, 1, INF], np.float32))
-
-
-def lstm(x, state, hidden, weights, peepholes, bias, **attrs):
-    return run("LSTMBlockCell", x, state, hidden, weights, *peepholes, bias, **attrs)
-
-
-@pytest.mark.parametrize("use_peephole", [True, False])
-@pytest.mark.parametrize("cell_clip", [0.5, -1.0])
-def test_an_lstm_steps_as_its_equations_say(use_peephole, cell_clip):
-    x, state, hidden, weights, peepholes, bias = (
-        normal(2, 3), normal(2, 4), normal(2, 4, seed=1), normal(7, 16), normal(3, 4), normal(16))
-    got = lstm(x, state, hidden, weights, peepholes, bias, forget_bias=2.0, cell_clip=cell_clip,
-               use_peephole=use_peephole)
-    i, ci, f, o = np.split(np.hstack([x, hidden]).astype(float) @ weights + bias, 4, axis=1)
-    wci, wcf, wco = peepholes * use_peephole
-    i, f, ci = (1 / (1 + np.exp(-(i + wci * state))), 1 / (1 + np.exp(-(f + 2 + wcf * state))), np.tanh(ci))
-    cs = ci * i + state * f
-    cs = np.clip(cs, -cell_clip, cell_clip) if cell_clip > 0 else cs
-    o = 1 / (1 + np.exp(-(o + wco * cs)))
-    for value, want in zip(got, (i, cs, f, o, ci, np.tanh(cs), np.tanh(cs) * o), strict=True):
-        np.testing.assert_allclose(value, want, rtol=1e-4, atol=1e-6)
-
-
-def test_weights_that_do_not_fit_an_lstm_are_refused():
-    good = [normal(2, 3), normal(2, 4), normal(2, 4), normal(7, 16), normal(3, 4), normal(16)]
-    for place, bad in ((0, normal(3, 3)), (2, normal(2, 3)), (3, normal(7, 12)), (3, normal(6, 16)), (5, normal(12))):
-        with pytest.raises(InvalidArgument):
-            lstm(*good[:place], bad, *good[place + 1 :])

@@ -1,12 +1,19 @@
-"""Recurrent cells: one step of an LSTM."""
+"""Recurrent cells: one step of an LSTM, and many."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from weft.api import Bind, Kernels
+from weft.api import Attrs, Bind, Kernels, errors
+
+ORDERS = {  # which part of a product each gate is: i, ci, f, o
+    "BlockLSTM": (0, 1, 2, 3),
+    "BlockLSTMV2": (0, 2, 1, 3),
+}
+NONE = (np.float32(0),) * 3  # weights of peepholes where there are none
+CELL, HIDDEN = 1, 6  # outputs
 
 
 def _sigmoid(x: Any) -> Any:
@@ -14,20 +21,18 @@ def _sigmoid(x: Any) -> Any:
     return np.float32(0.5) * np.tanh(np.float32(0.5) * x) + np.float32(0.5)
 
 
-def lstm_block_cell(b: Bind) -> Callable[..., None]:
-    """With [i, ci, f, o] = [x, h_prev] w + b, and wci, wcf, wco the weights of peepholes:
+def _cell(attrs: Attrs) -> Callable[[Sequence[Any], Any, Sequence[Any]], tuple[Any, ...]]:
+    """One step: of the products i, ci, f, o, the state cs_prev, and the weights wci, wcf, wco of peepholes it gives i,
+    cs, f, o, ci, co, h.
 
     cs = tanh(ci) * sigmoid(i + wci cs_prev) + cs_prev * sigmoid(f + forget_bias + wcf cs_prev), clipped;
     h = tanh(cs) * sigmoid(o + wco cs). Zaremba et al., https://arxiv.org/abs/1409.2329; computed in float32.
     """
-    forget_bias, clip = np.float32(b.attrs["forget_bias"]), np.float32(b.attrs["cell_clip"])
-    has_peepholes, inputs = b.attrs["use_peephole"], b.inputs[0].meta.dims[1]
+    forget_bias, clip = np.float32(attrs.get("forget_bias", 0)), np.float32(attrs["cell_clip"])
 
-    def run(*arrays: Any) -> None:
-        x, state, hidden, weights, *peepholes, bias = (a.astype(np.float32, copy=False) for a in arrays[:8])
-        products = x @ weights[:inputs] + hidden @ weights[inputs:] + bias
-        i, candidate, f, o = np.split(products, 4, axis=1)
-        wci, wcf, wco = peepholes if has_peepholes else (np.float32(0),) * 3
+    def step(products: Sequence[Any], state: Any, peepholes: Sequence[Any]) -> tuple[Any, ...]:
+        i, candidate, f, o = products
+        wci, wcf, wco = peepholes
         i, f = _sigmoid(i + wci * state), _sigmoid(f + forget_bias + wcf * state)
         candidate = np.tanh(candidate)
         cell = candidate * i + state * f
@@ -35,11 +40,52 @@ def lstm_block_cell(b: Bind) -> Callable[..., None]:
             cell = np.clip(cell, -clip, clip)
         o = _sigmoid(o + wco * cell)
         squashed = np.tanh(cell)
-        for out, value in zip(arrays[8:], (i, cell, f, o, candidate, squashed, squashed * o), strict=True):
+        return i, cell, f, o, candidate, squashed, squashed * o
+
+    return step
+
+
+def lstm_block_cell(b: Bind) -> Callable[..., None]:
+    """One step, with [i, ci, f, o] = [x, h_prev] w + b."""
+    step, has_peepholes, inputs = _cell(b.attrs), b.attrs["use_peephole"], b.inputs[0].meta.dims[1]
+
+    def run(*arrays: Any) -> None:
+        x, state, hidden, weights, *peepholes, bias = (a.astype(np.float32, copy=False) for a in arrays[:8])
+        products = np.split(x @ weights[:inputs] + hidden @ weights[inputs:] + bias, 4, axis=1)
+        for out, value in zip(arrays[8:], step(products, state, peepholes if has_peepholes else NONE), strict=True):
             out[...] = value
+
+    return run
+
+
+def block_lstm(b: Bind) -> Callable[..., None]:
+    """seq_len_max steps over x [time, batch, inputs], each with the state and hidden values of the one before. After
+    them TensorFlow leaves zeros in cs and h, and anything in the other outputs."""
+    step, has_peepholes = _cell(b.attrs), b.attrs["use_peephole"]
+    order = ORDERS[b.op]
+    time, _, inputs = b.inputs[1].meta.dims
+    wanted = sorted(b.needed | {CELL, HIDDEN})
+
+    def run(length: Any, *arrays: Any) -> None:
+        steps = int(length)
+        if not 0 <= steps <= time:
+            raise errors.InvalidArgument(f"seq_len_max {steps} is not in [0, {time}], the steps of x")
+        x, state, hidden, weights, *peepholes, bias = (a.astype(np.float32, copy=False) for a in arrays[:8])
+        outputs = arrays[8:]
+        given, recurrent = x[:steps] @ weights[:inputs] + bias, weights[inputs:]
+        for t in range(steps):
+            parts = np.split(given[t] + hidden @ recurrent, 4, axis=1)
+            values = step([parts[place] for place in order], state, peepholes if has_peepholes else NONE)
+            for number in wanted:
+                outputs[number][t] = values[number]
+            state, hidden = (outputs[number][t].astype(np.float32, copy=False) for number in (CELL, HIDDEN))
+        for number in wanted:
+            outputs[number][steps:] = 0
 
     return run
 
 
 def register(kernels: Kernels) -> None:
     kernels.kernel("LSTMBlockCell", dtypes={"T": ("float16", "float32")})(lstm_block_cell)
+    for op in ORDERS:
+        kernels.kernel(op, dtypes={"T": ("float16", "float32")})(block_lstm)
