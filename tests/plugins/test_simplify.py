@@ -19,7 +19,8 @@ from weft.errors import InvalidArgument
 from weft.graph import Node, TensorValue
 from weft.tensor_proto import put_shape
 
-PASSES = ("constants", "identities", "pads", "batch-norm", "scales", "reshapes", "pools", "strides")
+PASSES = ("constants", "identities", "pads", "batch-norm", "scales", "reshapes", "pools", "strides", "cells",
+          "sequences")
 INT = dtypes.int32
 BATCH_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 
@@ -680,7 +681,8 @@ def test_errors_name_nodes_that_the_graph_has():
 def test_a_graph_that_cannot_be_simplified_stays_the_same_object():
     nodes = [placeholder("x", (2,)), node("y", "Neg", "x")]
     (_, before), *rest = session(nodes, *PASSES).optimized(["y"], ["x"])
-    in_order = ["constants", "identities", "batch-norm", "pads", "scales", "pools", "reshapes", "strides"]
+    in_order = ["constants", "identities", "batch-norm", "cells", "pads", "scales", "sequences", "pools", "reshapes",
+                "strides"]
     assert [name for name, _ in rest] == in_order
     assert all(found is before for _, found in rest)
 

@@ -9,6 +9,8 @@ WEFT_API = (1, 0)
 PASSES = {  # by name: the function, and the passes that make work for it
     "constants": ("weft_simplify.constants:evaluated", ()),
     "identities": ("weft_simplify.identities:removed", ("constants",)),
+    "cells": ("weft_simplify.cells:joined", ("identities",)),
+    "sequences": ("weft_simplify.sequences:joined", ("cells",)),
     "pads": ("weft_simplify.pads:explicit", ("identities",)),
     "batch-norm": ("weft_simplify.batch_norm:folded", ("identities",)),
     "scales": ("weft_simplify.scales:folded", ("batch-norm", "pads")),
