@@ -158,9 +158,9 @@ def implementation(description: Any) -> str:
     return ffi.string(name[0]).decode()  # type: ignore[no-any-return]
 
 
-def wanted(description: Any, what: int) -> Layout:
-    """The layout that a description has for an operand: a query's number."""
-    return Layout.like(library().c.dnnl_primitive_desc_query_md(description, what, 0))
+def wanted(description: Any, what: int, index: int = 0) -> Layout:
+    """The layout that a description has for an operand: a query's number, and which of several it is."""
+    return Layout.like(library().c.dnnl_primitive_desc_query_md(description, what, index))
 
 
 def packed(array: Array, given: Layout, chosen: Layout, mask: int = 0, factors: Array | None = None) -> Array:

@@ -15,12 +15,13 @@ from . import (
     matmul,
     normalization,
     pooling,
+    recurrent,
     resize,
     softmax,
 )
 from .binding import FLOAT
 
-FAMILIES = (einsum, layer_norm, normalization, softmax)
+FAMILIES = (einsum, layer_norm, normalization, recurrent, softmax)
 TYPED = (casting, convolution, elementwise, fused, joining, matmul, pooling, resize)
 
 

@@ -1,0 +1,145 @@
+"""LSTMs: one step, or all steps of a sequence. Without peepholes and clipping, and of the outputs cs and h alone.
+
+The library tells the last state alone: where all are needed, a sequence is done step by step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from weft.api import Bind, Kernels, errors
+
+from ..attributes import attributes, number
+from ..library import library
+from ..memory import ANY, Array, Layout, Operand, row_major
+from ..primitives import BIAS, RESULT, SOURCE, WEIGHTS, Parallel, Primitive, described, packed, wanted
+from .binding import declining, has_elements
+
+INFERENCE = number("dnnl_forward_inference")
+LEFT_TO_RIGHT = number("dnnl_unidirectional_left2right")
+HIDDEN, STATE, LAST_HIDDEN, LAST_STATE, RECURRENT = 2, 3, 18, 19, 34  # the numbers of operands, beside the usual ones
+CS, H = 1, 6  # outputs of the ops
+OUTPUTS = frozenset({CS, H})
+GATES = {  # where the ops have i, f, c, o, the library's order
+    "LSTMBlockCell": (0, 2, 1, 3), "BlockLSTM": (0, 2, 1, 3), "BlockLSTMV2": (0, 1, 2, 3),
+}
+FORGET = 1
+
+
+class Size(NamedTuple):
+    """How many inputs there are in each of `batch` rows, and how many cells."""
+
+    batch: int
+    inputs: int
+    cells: int
+
+
+class Steps(Parallel):
+    """A sequence by a primitive of one step, over x [time, ...] and two results of as many steps, cs and h. Places:
+    x, state, hidden among the inputs, then cs and h behind them."""
+
+    def __init__(self, step: Primitive, places: Sequence[int]) -> None:
+        self._step, self._places = step, places
+        self.reads = step.reads
+
+    def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
+        calls = [self._step.attach(each, ()) for each in self._each((*inputs, *outputs))]
+
+        def call() -> None:
+            for step in calls:
+                step()
+
+        return call
+
+    def run(self, *arrays: Array) -> None:
+        for each in self._each(arrays):
+            self._step.run(*each)
+
+    def _each(self, arrays: Sequence[Array]) -> list[tuple[Array, ...]]:
+        """The arrays of each step, at the places of the whole."""
+        x, state, hidden, cs, h = self._places
+        listed: list[tuple[Array, ...]] = []
+        for t in range(arrays[x].shape[0]):
+            now = {x: arrays[x][t], cs: arrays[cs][t], h: arrays[h][t]}
+            if t:
+                now |= {state: arrays[cs][t - 1], hidden: arrays[h][t - 1]}
+            listed.append(tuple(now.get(place, array) for place, array in enumerate(arrays)))
+        return listed
+
+
+def lstm_block_cell(b: Bind) -> Primitive:
+    batch, inputs = b.inputs[0].meta.dims
+    size = Size(batch, inputs, b.outputs[H].dims[1])
+    return _lstm(b, size, 1, dict(zip((SOURCE, STATE, HIDDEN, WEIGHTS), range(4), strict=True)))
+
+
+def block_lstm(b: Bind) -> Primitive | Steps:
+    length, x = b.inputs[:2]
+    time, batch, inputs = x.meta.dims
+    if length.value is None or int(length.value) != time:
+        raise errors.Unimplemented("a sequence that may end early")
+    size = Size(batch, inputs, b.outputs[H].dims[2])
+    places = dict(zip((SOURCE, STATE, HIDDEN, WEIGHTS), range(1, 5), strict=True))
+    if CS not in b.needed:
+        return _lstm(b, size, time, places)
+    count = len(b.inputs)
+    return Steps(_lstm(b, size, 1, places), [*(places[p] for p in (SOURCE, STATE, HIDDEN)), count + CS, count + H])
+
+
+def _lstm(b: Bind, size: Size, time: int, places: Mapping[int, int]) -> Primitive:
+    """The primitive; `places` are those of the op's inputs. One step also gives the state, where that is needed."""
+    weights, bias = b.inputs[places[WEIGHTS]], b.inputs[-1]
+    if not b.needed <= OUTPUTS:
+        raise errors.Unimplemented("outputs other than cs and h are needed")
+    if b.attrs["use_peephole"] or b.attrs["cell_clip"] > 0:
+        raise errors.Unimplemented("peepholes or a state that is clipped")
+    if not (weights.is_known and bias.is_known):
+        raise errors.Unimplemented("weights that are not known before the run")
+    has_elements((time, *size))
+    batch, inputs, cells = size
+    state, whole = row_major((1, 1, batch, cells)), row_major((time, batch, cells))
+    source, vector = row_major((time, batch, inputs)), row_major((1, 1, 4, cells))
+    null = library().ffi.NULL
+    last = state.descriptor if CS in b.needed else null
+    description = described(
+        library().c.dnnl_lstm_forward_primitive_desc_create, INFERENCE, LEFT_TO_RIGHT, source.descriptor,
+        state.descriptor, state.descriptor, _any(inputs, cells).descriptor, _any(cells, cells).descriptor, null, null,
+        vector.descriptor, whole.descriptor, last, last, 0, attributes())
+    operands: dict[int, tuple[Layout, Operand]] = {
+        SOURCE: (source, places[SOURCE]), STATE: (state, places[STATE]), HIDDEN: (state, places[HIDDEN]),
+        WEIGHTS: _weights(b, weights.value, slice(inputs), description, 0),
+        RECURRENT: _weights(b, weights.value, slice(inputs, None), description, 1),
+        BIAS: (vector, _bias(b, bias.value)), RESULT: (whole, len(b.inputs) + H)}
+    if CS in b.needed:  # the last hidden value is that of the only step
+        operands |= {LAST_HIDDEN: (state, len(b.inputs) + H), LAST_STATE: (state, len(b.inputs) + CS)}
+    return Primitive(description, operands)
+
+
+def _any(rows: int, cells: int) -> Layout:
+    """Weights of all gates, laid as the library wants them."""
+    return Layout.of((1, 1, rows, 4, cells), ANY)
+
+
+def _weights(b: Bind, weights: Any, rows: slice, description: Any, index: int) -> tuple[Layout, Array]:
+    """Rows of w [inputs + cells, 4 * cells], in the layout that the description has for its weights of this number."""
+    chosen = wanted(description, number("dnnl_query_weights_md"), index)
+
+    def pack() -> Array:
+        gates = weights[rows].reshape(-1, 4, weights.shape[1] // 4)[:, GATES[b.op]]
+        return packed(np.ascontiguousarray(gates), row_major((1, 1, *gates.shape)), chosen)
+
+    return chosen, b.prepared(f"onednn {library().version}/{b.op} {index}/{chosen.name}", pack)
+
+
+def _bias(b: Bind, bias: Any) -> Array:
+    gates: Array = bias.reshape(4, -1)[list(GATES[b.op])].astype(np.float32)
+    gates[FORGET] += np.float32(b.attrs.get("forget_bias", 0))
+    return gates
+
+
+def register(kernels: Kernels) -> None:
+    kernels.kernel("LSTMBlockCell", dtypes={"T": "float32"})(declining(lstm_block_cell))
+    for op in ("BlockLSTM", "BlockLSTMV2"):
+        kernels.kernel(op, dtypes={"T": "float32"})(declining(block_lstm))
