@@ -12,7 +12,7 @@ from .errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, b
 from .evaluation import Evaluation
 from .forked import inherited
 from .graph import Graph, Node, verify
-from .graph_pass import FUSION, PassContext, in_order
+from .graph_pass import FUSION, GraphPass, PassContext, in_order
 from .host_program import HostProgram
 from .lower import lower
 from .names import flatten, target, tensor
@@ -135,7 +135,7 @@ class Session:
         wanted = [tensor(name, self.nodes, "fetch") for name in flatten(fetches)[0]]
         acting = [target(name, self.nodes) for name in targets]
         metas = {given: self._feed_meta(given) for given in fed}
-        return self._optimize(prune(self.nodes, fed, wanted, acting), metas, wanted, acting)
+        return self._optimize(prune(self.nodes, fed, wanted, acting), metas, wanted, acting, self._passes)
 
     def close(self) -> None:
         """End the session: what runs is cancelled, later runs raise FailedPrecondition. Closing twice is no error."""
@@ -184,20 +184,40 @@ class Session:
         wanted = [tensor(name, self.nodes, "fetch") for name in fetches]
         acting = [target(name, self.nodes) for name in targets]
         metas = [self._feed_meta(t) for t in fed]
-        order = plain = prune(self.nodes, fed, wanted, acting)
-        optimized, nodes, left_out = self._graph, self.nodes, ""
-        if self._passes:
-            *_, (_, optimized) = self._optimize(order, dict(zip(fed, metas, strict=True)), wanted, acting)
-            optimized = self._completed(optimized, {node.name for node in self._stand_ins(order, fed)})
-            nodes = resolve(optimized, self._runtime.host.registries.ops)
-            order = prune(nodes, fed, wanted, acting)
+        plain = prune(self.nodes, fed, wanted, acting)
+        stand_ins = {node.name for node in self._stand_ins(plain, fed)}
+        left_out: dict[str, str] = {}  # by pass, why what it makes cannot be run
+
+        def stages() -> Iterator[tuple[str, Graph]]:
+            passes = [entry for entry in self._passes if entry.name not in left_out]
+            return self._optimize(plain, dict(zip(fed, metas, strict=True)), wanted, acting, passes)
+
+        def finished(graph: Graph) -> tuple[Graph, Mapping[str, Resolved | WeftError], list[Resolved]]:
+            graph = self._completed(graph, stand_ins)
+            nodes = resolve(graph, self._runtime.host.registries.ops)
+            return graph, nodes, prune(nodes, fed, wanted, acting)
+
+        def rewritten() -> tuple[Graph, Mapping[str, Resolved | WeftError], list[Resolved]]:
+            if len(left_out) == len(self._passes):
+                return self._graph, self.nodes, plain
+            *_, (_, graph) = stages()
+            return finished(graph)
+
+        optimized, nodes, order = rewritten()
+
+        def placed() -> Placement:
+            """Where nodes go; the first pass that makes some that cannot be where they ask to be is left out, as long
+            as there is one."""
+            nonlocal optimized, nodes, order
+            while isinstance(placement := self._place_anew(optimized, nodes, order), str):
+                tried = ((name, self._place_anew(*finished(graph))) for name, graph in stages())
+                name, why = next((name, why) for name, why in tried if isinstance(why, str))
+                left_out[name] = why
+                optimized, nodes, order = rewritten()
+            return placement
 
         def lowered() -> HostProgram:
-            nonlocal optimized, nodes, order, left_out
-            placement = self._place_anew(optimized, nodes, order)
-            if isinstance(placement, str):
-                left_out = placement
-                optimized, nodes, order, placement = self._graph, self.nodes, plain, self._placement
+            placement = placed()
             visible = frozenset(r.name for r in self._runtime.host.opened() if r.attributes.get("host_visible"))
             return lower(order, placement, list(zip(fed, metas, strict=True)), wanted, acting, visible,
                          self._runtime.host.registries.ops)
@@ -217,10 +237,13 @@ class Session:
                     program, shared = lowered(), shared.renumbered()
                     continue
                 self._note(executable)
-                return Linked(program, left_out, executable, shared)
+                return Linked(program, told(), executable, shared)
+
+        def told() -> str:
+            return "; ".join(f"pass '{name}': {why}" for name, why in left_out.items())
 
         program = lowered()
-        return Prepared(feeds, metas, program, left_out, linked, self._runtime.host, self._step, self._closing)
+        return Prepared(feeds, metas, program, told(), linked, self._runtime.host, self._step, self._closing)
 
     def _feed_meta(self, fed: Tensor) -> TensorMetadata:
         entry = self.nodes[fed[0]]
@@ -234,9 +257,9 @@ class Session:
 
     def _optimize(
         self, order: Sequence[Resolved], fed: Mapping[Tensor, TensorMetadata], wanted: Sequence[Tensor],
-        acting: Sequence[str],
+        acting: Sequence[str], passes: Sequence[GraphPass],
     ) -> Iterator[tuple[str, Graph]]:
-        """What a step needs of the graph, under "", and then that after each pass, under its name."""
+        """What a step needs of the graph, under "", and then that after each of these passes, under its name."""
         kept = frozenset(node for node, _ in (*fed, *wanted)).union(acting)
         needed = {entry.node.name for entry in order}.union(kept)
         graph = self._graph.replace(without=[name for name in self._graph.nodes if name not in needed],
@@ -244,7 +267,7 @@ class Session:
         yield "", graph
         host = self._runtime.host
         facts = NodeFacts(self._graph, self.nodes, fed, host.registries.ops, Evaluation(host))
-        yield from optimize(graph, self._passes, PassContext(kept, facts.resolve, facts.infer))
+        yield from optimize(graph, passes, PassContext(kept, facts.resolve, facts.infer))
 
     def _stand_ins(self, order: Sequence[Resolved], fed: Iterable[Tensor]) -> list[Node]:
         """Placeholders for the nodes that are fed and not computed as well: what these take is not there."""

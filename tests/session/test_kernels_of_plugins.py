@@ -348,7 +348,7 @@ def test_what_a_pass_makes_is_run_only_where_it_asks_to_be(tmp_path, op, wanted,
     assert session.placement()["y"].device == "EXAMPLE:0"
     prepared = session.prepare("y", ["x"])
     assert prepared.program.requires == (device,)
-    assert prepared.left_out == ("Rsqrt 'y': EXAMPLE:0: no kernel for Rsqrt" if op == "Rsqrt" else "")
+    assert prepared.left_out == ("pass 'change': Rsqrt 'y': EXAMPLE:0: no kernel for Rsqrt" if op == "Rsqrt" else "")
 
 
 BROADCASTING = """
@@ -373,7 +373,31 @@ def test_what_a_pass_makes_is_left_out_when_its_kernel_declines(tmp_path):
     assert session.run("y", {"x": [1]}) == 2
     assert prepared.left_out == ""
     assert session.run("y", {"x": [-1, 1]}).tolist() == [0, 1]
-    assert prepared.left_out == "Mul 'y': EXAMPLE:0 example.Mul: shapes differ; broadcasting is not implemented"
+    why = "Mul 'y': EXAMPLE:0 example.Mul: shapes differ; broadcasting is not implemented"
+    assert prepared.left_out == f"pass 'change': {why}"
+
+
+SEVERAL = """
+from weft.api import hookimpl
+WEFT_API = (1, 0)
+OPS = {"a": ("Relu", "Rsqrt"), "b": ("Relu", "Neg"), "c": ("Neg", "Rsqrt")}
+
+@hookimpl
+def weft_passes(registry):
+    for name, (before, after) in OPS.items():
+        registry.add(name, lambda graph, _, before=before, after=after: graph.replace(
+            nodes=[n.replace(op=after) for n in graph if n.op == before]))
+"""
+
+
+def test_only_the_passes_whose_nodes_cannot_be_run_are_left_out(tmp_path):
+    (tmp_path / "several.py").write_text(SEVERAL)
+    config = {"plugins": {"load": [str(tmp_path / "several.py")], "block": ["simplify"]},
+              "placement": {"fallback": "error"}}
+    session = weft.Session(graph(placeholder("x", (1,)), node("y", "Relu", "x", device="EXAMPLE:0")), config)
+    assert session.run("y", {"x": [1]}) == -1
+    why = "Rsqrt 'y': EXAMPLE:0: no kernel for Rsqrt"
+    assert session.prepare("y", ["x"]).left_out == f"pass 'a': {why}; pass 'c': {why}"
 
 
 def test_a_pass_that_loses_what_is_fetched_is_named(tmp_path):

@@ -79,7 +79,7 @@ def _link(session: Session, outputs: Sequence[str], given: Sequence[str], opened
     for name, shape in wanted.items():
         _check_fits(name, shape or (), metas[name])
     prepared.executable(tuple(shape or () for shape in wanted.values()))
-    return f"run as it was, without what graph passes make of it: {prepared.left_out}" if prepared.left_out else ""
+    return f"run without what graph passes would make: {prepared.left_out}" if prepared.left_out else ""
 
 
 EXAMPLE = "NAME=1,224,224,3"

@@ -26,7 +26,7 @@ def passes(session: Session, feeds: Sequence[str], fetches: Sequence[str]) -> li
 
 
 def left_out(session: Session, feeds: Sequence[str], fetches: Sequence[str]) -> str:
-    """Why the graph is run without what the passes make of it; empty where it is not, or cannot be run at all."""
+    """The passes that the graph is run without, and why; empty where there are none, or it cannot be run at all."""
     from ..errors import WeftError
 
     try:
@@ -43,7 +43,7 @@ def tell(rows: Sequence[dict[str, Any]], why_not: str) -> None:
         show([row | {"ms": f"{row['ms']:.1f}", "less": _counts(row["less"]), "more": _counts(row["more"])}
               for row in rows], ("pass", "ms", "nodes", "less", "more"), wrap=("less", "more"))
     if why_not:
-        print(f"the graph is run as it was, without all that: {why_not}")
+        print(f"the graph is run without some of that: {why_not}")
 
 
 def _difference(before: Graph, after: Graph) -> dict[str, dict[str, int]]:

@@ -45,8 +45,8 @@ Linking = Callable[[HostProgram, Sequence[TensorMetadata], Shared], Linked]
 class Prepared:
     """Runs one step for arrays in the order of its feeds. Safe to call from several threads at once.
 
-    `linking(program, metas, shared)` links the program, or one lowered anew when kernels decline it. `left_out`: why
-    the program is that of the graph as it was, without what passes made of it; empty where it is not.
+    `linking(program, metas, shared)` links the program, or one lowered anew when kernels decline it. `left_out`: the
+    passes without which the program is made, since what they give cannot be run, and why; empty where there are none.
     """
 
     def __init__(
