@@ -41,6 +41,13 @@ def test_an_lstm_steps_as_its_equations_say(use_peephole, cell_clip):
         np.testing.assert_allclose(value, want, rtol=1e-4, atol=1e-6)
 
 
+def test_without_peepholes_a_state_that_is_no_number_goes_no_further():
+    state = np.float32([[np.inf, 0, 0, 0]])
+    cell = lstm(normal(1, 3), state, normal(1, 4), normal(7, 16), normal(3, 4), normal(16), cell_clip=-1.0)
+    assert cell[1][0, 0] == np.inf
+    assert np.isfinite([cell[0], cell[6]]).all()
+
+
 def test_weights_that_do_not_fit_an_lstm_are_refused():
     good = [normal(2, 3), normal(2, 4), normal(2, 4), normal(7, 16), normal(3, 4), normal(16)]
     for place, bad in ((0, normal(3, 3)), (2, normal(2, 3)), (3, normal(7, 12)), (3, normal(6, 16)), (5, normal(12))):

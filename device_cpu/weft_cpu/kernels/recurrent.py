@@ -12,7 +12,6 @@ ORDERS = {  # which part of a product each gate is: i, ci, f, o
     "BlockLSTM": (0, 1, 2, 3),
     "BlockLSTMV2": (0, 2, 1, 3),
 }
-NONE = (np.float32(0),) * 3  # weights of peepholes where there are none
 CELL, HIDDEN = 1, 6  # outputs
 
 
@@ -21,24 +20,31 @@ def _sigmoid(x: Any) -> Any:
     return np.float32(0.5) * np.tanh(np.float32(0.5) * x) + np.float32(0.5)
 
 
+def _quarters(products: Any) -> list[Any]:
+    cells = products.shape[1] // 4
+    return [products[:, start : start + cells] for start in range(0, 4 * cells, cells)] if cells else [products] * 4
+
+
 def _cell(attrs: Attrs) -> Callable[[Sequence[Any], Any, Sequence[Any]], tuple[Any, ...]]:
-    """One step: of the products i, ci, f, o, the state cs_prev, and the weights wci, wcf, wco of peepholes it gives i,
-    cs, f, o, ci, co, h.
+    """One step: of the products i, ci, f, o, the state cs_prev, and the weights wci, wcf, wco of peepholes, if there
+    are any, it gives i, cs, f, o, ci, co, h.
 
     cs = tanh(ci) * sigmoid(i + wci cs_prev) + cs_prev * sigmoid(f + forget_bias + wcf cs_prev), clipped;
     h = tanh(cs) * sigmoid(o + wco cs). Zaremba et al., https://arxiv.org/abs/1409.2329; computed in float32.
     """
     forget_bias, clip = np.float32(attrs.get("forget_bias", 0)), np.float32(attrs["cell_clip"])
+    has_peepholes = attrs["use_peephole"]
 
     def step(products: Sequence[Any], state: Any, peepholes: Sequence[Any]) -> tuple[Any, ...]:
         i, candidate, f, o = products
-        wci, wcf, wco = peepholes
-        i, f = _sigmoid(i + wci * state), _sigmoid(f + forget_bias + wcf * state)
-        candidate = np.tanh(candidate)
+        f = f + forget_bias
+        if has_peepholes:
+            i, f = i + peepholes[0] * state, f + peepholes[1] * state
+        i, f, candidate = _sigmoid(i), _sigmoid(f), np.tanh(candidate)
         cell = candidate * i + state * f
         if clip > 0:
             cell = np.clip(cell, -clip, clip)
-        o = _sigmoid(o + wco * cell)
+        o = _sigmoid(o + peepholes[2] * cell if has_peepholes else o)
         squashed = np.tanh(cell)
         return i, cell, f, o, candidate, squashed, squashed * o
 
@@ -47,13 +53,14 @@ def _cell(attrs: Attrs) -> Callable[[Sequence[Any], Any, Sequence[Any]], tuple[A
 
 def lstm_block_cell(b: Bind) -> Callable[..., None]:
     """One step, with [i, ci, f, o] = [x, h_prev] w + b."""
-    step, has_peepholes, inputs = _cell(b.attrs), b.attrs["use_peephole"], b.inputs[0].meta.dims[1]
+    step, wanted, inputs = _cell(b.attrs), sorted(b.needed), b.inputs[0].meta.dims[1]
 
     def run(*arrays: Any) -> None:
         x, state, hidden, weights, *peepholes, bias = (a.astype(np.float32, copy=False) for a in arrays[:8])
-        products = np.split(x @ weights[:inputs] + hidden @ weights[inputs:] + bias, 4, axis=1)
-        for out, value in zip(arrays[8:], step(products, state, peepholes if has_peepholes else NONE), strict=True):
-            out[...] = value
+        products = x @ weights[:inputs] + hidden @ weights[inputs:] + bias
+        values = step(_quarters(products), state, peepholes)
+        for number in wanted:
+            arrays[8 + number][...] = values[number]
 
     return run
 
@@ -61,8 +68,7 @@ def lstm_block_cell(b: Bind) -> Callable[..., None]:
 def block_lstm(b: Bind) -> Callable[..., None]:
     """seq_len_max steps over x [time, batch, inputs], each with the state and hidden values of the one before. After
     them TensorFlow leaves zeros in cs and h, and anything in the other outputs."""
-    step, has_peepholes = _cell(b.attrs), b.attrs["use_peephole"]
-    order = ORDERS[b.op]
+    step, order = _cell(b.attrs), ORDERS[b.op]
     time, _, inputs = b.inputs[1].meta.dims
     wanted = sorted(b.needed | {CELL, HIDDEN})
 
@@ -74,8 +80,8 @@ def block_lstm(b: Bind) -> Callable[..., None]:
         outputs = arrays[8:]
         given, recurrent = x[:steps] @ weights[:inputs] + bias, weights[inputs:]
         for t in range(steps):
-            parts = np.split(given[t] + hidden @ recurrent, 4, axis=1)
-            values = step([parts[place] for place in order], state, peepholes if has_peepholes else NONE)
+            parts = _quarters(given[t] + hidden @ recurrent)
+            values = step([parts[place] for place in order], state, peepholes)
             for number in wanted:
                 outputs[number][t] = values[number]
             state, hidden = (outputs[number][t].astype(np.float32, copy=False) for number in (CELL, HIDDEN))
