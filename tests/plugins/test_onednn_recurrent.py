@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lstm_graphs import FLOAT, layer, numbers, rows, unpacked, weights
 from onednn_pair import AS_WRITTEN, NUMPY_ALONE
 from weft.graph import Node
+from weft_onednn.kernels import recurrent
 
 SEQUENCES = ("BlockLSTM", "BlockLSTMV2")
 WHOLE = {"n:6": "h", "n:1": "cs"}
@@ -90,6 +91,20 @@ def test_an_output_that_is_needed_later_is_right_too():
         for fetches in (["n:6"], ["n:6", "n:1"], ["n:0", "n:6"], ["n:6"], ["n:1"]):
             for a, b in zip(numpy.run(fetches, feed), ours.run(fetches, feed), strict=True):
                 np.testing.assert_allclose(b, a, rtol=0, atol=1e-5)
+
+
+def test_cells_with_the_same_weights_share_what_is_packed_of_them(monkeypatch):
+    nodes = [*rows(2, 6, 5), *weights(6), *layer(unpacked(5)), node("y", "Neg", "4.h")]
+    others = [each.replace(attrs={"value": numbers(6, 16, seed=9)}) if each.name == "w" else each for each in nodes]
+    made, pack = [], recurrent.packed
+    monkeypatch.setattr(recurrent, "packed", lambda *given: made.append(given) or pack(*given))
+    feed = {"x": numbers(5, 2, 6, seed=3)}
+    for count, each in ((2, nodes), (4, others)):
+        with weft.Session(graph(*each), NUMPY_ALONE) as session:
+            want = session.run("y", feed)
+        with weft.Session(graph(*each), {"passes": {"disable": ["sequences"]}}) as session:
+            np.testing.assert_allclose(session.run("y", feed), want, rtol=0, atol=1e-5)
+        assert len(made) == count
 
 
 @pytest.mark.parametrize("style", ["keras", "tf1"])

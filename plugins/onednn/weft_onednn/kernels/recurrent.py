@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
+from weakref import ref
 
 import numpy as np
 from weft.api import Bind, Kernels, errors
@@ -130,7 +131,24 @@ def _weights(b: Bind, weights: Any, rows: slice, description: Any, index: int) -
         gates = weights[rows].reshape(-1, 4, weights.shape[1] // 4)[:, GATES[b.op]]
         return packed(np.ascontiguousarray(gates), row_major((1, 1, *gates.shape)), chosen)
 
-    return chosen, b.prepared(f"onednn {library().version}/{b.op} {index}/{chosen.name}", pack)
+    key = f"onednn {library().version}/{b.op} {index}/{chosen.name}"
+    return chosen, b.prepared(key, lambda: _shared(weights, key, pack))
+
+
+_packed: dict[tuple[int, str], tuple[ref[Array], ref[Array]]] = {}  # by the id of weights: these, and what they became
+
+
+def _shared(weights: Array, key: str, pack: Callable[[], Array]) -> Array:
+    """What was packed of the same array for another node, as long as that is in use: the steps of a network that cannot
+    be one call would read a copy each."""
+    source, made = (each() for each in _packed.get((id(weights), key), (lambda: None, lambda: None)))
+    if made is not None and source is weights:
+        return made
+    made = pack()
+    for dead in [each for each, (_, theirs) in [*_packed.items()] if theirs() is None]:
+        _packed.pop(dead, None)
+    _packed[id(weights), key] = ref(weights), ref(made)
+    return made
 
 
 def _bias(b: Bind, bias: Any) -> Array:
