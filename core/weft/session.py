@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from .collector import resting
 from .errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, boundary, unexpected
-from .evaluation import Evaluation
 from .forked import inherited
-from .graph import Graph, Node, verify
-from .graph_pass import FUSION, GraphPass, PassContext, in_order
+from .graph import Graph, verify
+from .graph_pass import FUSION, in_order
 from .host_program import HostProgram
 from .lower import lower
 from .names import flatten, target, tensor
-from .optimize import NodeFacts, is_of, optimize, placed_alike
+from .optimize import is_of, placed_alike
 from .place import Placement, Placer
-from .prune import Tensor, prune
+from .prune import Tensor
 from .resolve import Resolved, check_versions, resolve
+from .rewritten import Demand, Made, Nodes, Rewritten
 from .running.executor import Executable
 from .running.link import NodesDeclined, Shared, link
 from .running.prepared import Linked, Prepared
@@ -131,11 +131,7 @@ class Session:
         self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()
     ) -> Iterator[tuple[str, Graph]]:
         """What a step for these names needs of the graph, under "", and then that after each pass, under its name."""
-        fed = [tensor(name, self.nodes, "feed") for name in feeds]
-        wanted = [tensor(name, self.nodes, "fetch") for name in flatten(fetches)[0]]
-        acting = [target(name, self.nodes) for name in targets]
-        metas = {given: self._feed_meta(given) for given in fed}
-        return self._optimize(prune(self.nodes, fed, wanted, acting), metas, wanted, acting, self._passes)
+        return self._rewritten(self._demand(flatten(fetches)[0], feeds, targets)).stages()
 
     def close(self) -> None:
         """End the session: what runs is cancelled, later runs raise FailedPrecondition. Closing twice is no error."""
@@ -177,73 +173,41 @@ class Session:
 
     @resting()
     def _make(self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...]) -> Prepared:
-        fed = [tensor(name, self.nodes, "feed") for name in feeds]
-        for i, this in enumerate(fed):
-            if this in fed[:i]:
-                raise InvalidArgument(f"tensor '{this[0]}:{this[1]}' is fed more than once", node=this[0])
-        wanted = [tensor(name, self.nodes, "fetch") for name in fetches]
-        acting = [target(name, self.nodes) for name in targets]
-        metas = [self._feed_meta(t) for t in fed]
-        plain = prune(self.nodes, fed, wanted, acting)
-        stand_ins = {node.name for node in self._stand_ins(plain, fed)}
-        left_out: dict[str, str] = {}  # by pass, why what it makes cannot be run
-
-        def stages() -> Iterator[tuple[str, Graph]]:
-            passes = [entry for entry in self._passes if entry.name not in left_out]
-            return self._optimize(plain, dict(zip(fed, metas, strict=True)), wanted, acting, passes)
-
-        def finished(graph: Graph) -> tuple[Graph, Mapping[str, Resolved | WeftError], list[Resolved]]:
-            graph = self._completed(graph, stand_ins)
-            nodes = resolve(graph, self._runtime.host.registries.ops)
-            return graph, nodes, prune(nodes, fed, wanted, acting)
-
-        def rewritten() -> tuple[Graph, Mapping[str, Resolved | WeftError], list[Resolved]]:
-            if len(left_out) == len(self._passes):
-                return self._graph, self.nodes, plain
-            *_, (_, graph) = stages()
-            return finished(graph)
-
-        optimized, nodes, order = rewritten()
-
-        def placed() -> Placement:
-            """Where nodes go; the first pass that makes some that cannot be where they ask to be is left out, as long
-            as there is one."""
-            nonlocal optimized, nodes, order
-            while isinstance(placement := self._place_anew(optimized, nodes, order), str):
-                tried = ((name, self._place_anew(*finished(graph))) for name, graph in stages())
-                name, why = next((name, why) for name, why in tried if isinstance(why, str))
-                left_out[name] = why
-                optimized, nodes, order = rewritten()
-            return placement
+        host = self._runtime.host
+        demand = self._demand(fetches, feeds, targets)
+        rewritten = self._rewritten(demand)
 
         def lowered() -> HostProgram:
-            placement = placed()
-            visible = frozenset(r.name for r in self._runtime.host.opened() if r.attributes.get("host_visible"))
-            return lower(order, placement, list(zip(fed, metas, strict=True)), wanted, acting, visible,
-                         self._runtime.host.registries.ops)
+            placement = rewritten.placed(self._place_anew)
+            visible = frozenset(r.name for r in host.opened() if r.attributes.get("host_visible"))
+            return lower(rewritten.made.order, placement, [*demand.fed.items()], demand.wanted, demand.acting, visible,
+                         host.registries.ops)
 
         def linked(program: HostProgram, given: Sequence[TensorMetadata], shared: Shared) -> Linked:
             while True:
                 try:
-                    executable = link(program, self._runtime.host, given, shared=shared, waits=True,
+                    executable = link(program, host, given, shared=shared, waits=True,
                                       fuses=FUSION not in self._runtime.config.passes.disable)
                 except NodesDeclined as declined:
-                    for refusal in declined.refusals:
-                        self._trial.decline(*refusal)
-                        node = optimized.nodes.get(refusal[0])
-                        if node is None or is_of(self._graph, node):
-                            self._placer.decline(*refusal)
-                    self._placement = self._place(self._graph, self.nodes, self._placer)
+                    self._decline(declined.refusals, rewritten.made.graph)
                     program, shared = lowered(), shared.renumbered()
                     continue
                 self._note(executable)
-                return Linked(program, told(), executable, shared)
-
-        def told() -> str:
-            return "; ".join(f"pass '{name}': {why}" for name, why in left_out.items())
+                return Linked(program, rewritten.left_out_text, executable, shared)
 
         program = lowered()
-        return Prepared(feeds, metas, program, told(), linked, self._runtime.host, self._step, self._closing)
+        return Prepared(feeds, [*demand.fed.values()], program, rewritten.left_out_text, linked, host, self._step,
+                        self._closing)
+
+    def _demand(self, fetches: Sequence[str], feeds: Sequence[str], targets: Sequence[str]) -> Demand:
+        fed: dict[Tensor, TensorMetadata] = {}
+        for name in feeds:
+            given = tensor(name, self.nodes, "feed")
+            if given in fed:
+                raise InvalidArgument(f"tensor '{given[0]}:{given[1]}' is fed more than once", node=given[0])
+            fed[given] = self._feed_meta(given)
+        wanted = [tensor(name, self.nodes, "fetch") for name in fetches]
+        return Demand(fed, wanted, [target(name, self.nodes) for name in targets])
 
     def _feed_meta(self, fed: Tensor) -> TensorMetadata:
         entry = self.nodes[fed[0]]
@@ -255,42 +219,26 @@ class Session:
         legacy = shape == () and self._graph.versions.producer <= LEGACY_SCALARS
         return TensorMetadata(dtype, None if shape is None or legacy else tuple(shape))
 
-    def _optimize(
-        self, order: Sequence[Resolved], fed: Mapping[Tensor, TensorMetadata], wanted: Sequence[Tensor],
-        acting: Sequence[str], passes: Sequence[GraphPass],
-    ) -> Iterator[tuple[str, Graph]]:
-        """What a step needs of the graph, under "", and then that after each of these passes, under its name."""
-        kept = frozenset(node for node, _ in (*fed, *wanted)).union(acting)
-        needed = {entry.node.name for entry in order}.union(kept)
-        graph = self._graph.replace(without=[name for name in self._graph.nodes if name not in needed],
-                                    nodes=self._stand_ins(order, fed))
-        yield "", graph
-        host = self._runtime.host
-        facts = NodeFacts(self._graph, self.nodes, fed, host.registries.ops, Evaluation(host))
-        yield from optimize(graph, passes, PassContext(kept, facts.resolve, facts.infer))
+    def _rewritten(self, demand: Demand) -> Rewritten:
+        return Rewritten(self._graph, self.nodes, demand, self._passes, self._runtime.host)
 
-    def _stand_ins(self, order: Sequence[Resolved], fed: Iterable[Tensor]) -> list[Node]:
-        """Placeholders for the nodes that are fed and not computed as well: what these take is not there."""
-        computed = {entry.node.name for entry in order}
-        given = [self.nodes[name] for name in dict.fromkeys(name for name, _ in fed) if name not in computed]
-        return [Node(entry.node.name, "Placeholder", attrs={"dtype": entry.output_tensors[0].dtype})
-                for entry in given if isinstance(entry, Resolved) and (entry.inputs or entry.node.controls)]
-
-    def _completed(self, optimized: Graph, stand_ins: Collection[str]) -> Graph:
-        """What the passes gave, with the nodes that they did not get or have taken away, where these tell what others
-        are colocated with, or what types are fed."""
-        if not stand_ins and not any("_class" in node.attrs for node in self._graph):
-            return optimized
-        return optimized.replace(nodes=[node for node in self._graph
-                                        if node.name not in optimized or node.name in stand_ins])
-
-    def _place_anew(self, optimized: Graph, nodes: Mapping[str, Any], order: Sequence[Resolved]) -> Placement | str:
+    def _place_anew(self, made: Made) -> Placement | str:
         """Where nodes go that passes gave; the reason, where they go somewhere else than those that they stand for."""
-        if all(is_of(self._graph, entry.node) for entry in order):
+        if all(is_of(self._graph, entry.node) for entry in made.order):
             return self._placement
-        return placed_alike(self._graph, self._placement, order, self._place(optimized, nodes, self._trial))
+        anew = self._place(made.graph, made.nodes, self._trial)
+        return placed_alike(self._graph, self._placement, made.order, anew)
 
-    def _place(self, graph: Graph, nodes: Mapping[str, Any], placer: Placer) -> Placement:
+    def _decline(self, refusals: Iterable[tuple[str, str, str, str]], made: Graph) -> None:
+        """Place the graph anew, and whatever passes make of it, `made` among that, but for these kernels of these."""
+        for refusal in refusals:
+            self._trial.decline(*refusal)
+            node = made.nodes.get(refusal[0])
+            if node is None or is_of(self._graph, node):
+                self._placer.decline(*refusal)
+        self._placement = self._place(self._graph, self.nodes, self._placer)
+
+    def _place(self, graph: Graph, nodes: Nodes, placer: Placer) -> Placement:
         return placer.place(nodes, {name: (node.op, node.device) for name, node in graph.nodes.items()})
 
     def _note(self, executable: Executable) -> None:

@@ -26,7 +26,7 @@ FLOORS = (
                "resolve signature_graph workload"),
     ("running", "running"),
     ("fronts", "__main__ api cli config config_schema config_sources difference discovery evaluation installed model "
-               "plugin_module plugin_record program runtime session"),
+               "plugin_module plugin_record program rewritten runtime session"),
 )
 FLOOR_OF = {module: number for number, (_, modules) in enumerate(FLOORS) for module in modules.split()}
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}

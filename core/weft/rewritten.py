@@ -1,0 +1,102 @@
+"""What a step needs of a session's graph, and what passes make of that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from .errors import WeftError
+from .evaluation import Evaluation
+from .graph import Graph, Node
+from .graph_pass import GraphPass, PassContext
+from .optimize import NodeFacts, optimize
+from .place import Placement
+from .prune import Tensor, prune
+from .resolve import Resolved, resolve
+from .running.host_context import HostContext
+from .tensor import TensorMetadata
+
+Nodes = Mapping[str, Resolved | WeftError]
+
+
+class Demand(NamedTuple):
+    """What a step is given, the tensors that it is to give, and the nodes that it is to run beside these."""
+
+    fed: Mapping[Tensor, TensorMetadata]
+    wanted: Sequence[Tensor]
+    acting: Sequence[str]
+
+
+class Made(NamedTuple):
+    """A graph, its nodes resolved, and those of them that are to be run, in order."""
+
+    graph: Graph
+    nodes: Nodes
+    order: Sequence[Resolved]
+
+
+class Rewritten:
+    """`graph`, whose nodes are `nodes`, as far as it is demanded, rewritten by passes.
+
+    `made` is what they make of it, but for those in `left_out`: by pass, why what it makes cannot be run.
+    """
+
+    def __init__(
+        self, graph: Graph, nodes: Nodes, demand: Demand, passes: Sequence[GraphPass], host: HostContext
+    ) -> None:
+        self.left_out: dict[str, str] = {}
+        self._demand, self._passes, self._host = demand, passes, host
+        self._plain = Made(graph, nodes, prune(nodes, *demand))
+        self._stand_ins = self._placeholders()
+
+    @cached_property
+    def made(self) -> Made:
+        if len(self.left_out) == len(self._passes):
+            return self._plain
+        *_, (_, graph) = self.stages()
+        return self._finished(graph)
+
+    @property
+    def left_out_text(self) -> str:
+        return "; ".join(f"pass '{name}': {why}" for name, why in self.left_out.items())
+
+    def stages(self) -> Iterator[tuple[str, Graph]]:
+        """What is needed of the graph, under "", and then that after each pass, under its name."""
+        graph, nodes, order = self._plain
+        fed, wanted, acting = self._demand
+        kept = frozenset(node for node, _ in (*fed, *wanted)).union(acting)
+        needed = {entry.node.name for entry in order}.union(kept)
+        start = graph.replace(without=[name for name in graph.nodes if name not in needed], nodes=self._stand_ins)
+        yield "", start
+        facts = NodeFacts(graph, nodes, fed, self._host.registries.ops, Evaluation(self._host))
+        passes = [entry for entry in self._passes if entry.name not in self.left_out]
+        yield from optimize(start, passes, PassContext(kept, facts.resolve, facts.infer))
+
+    def placed(self, place: Callable[[Made], Placement | str]) -> Placement:
+        """Where what is made goes. `place` tells that, or why it can go nowhere: then the first pass that makes
+        something of which this is so is left out, as long as there is one."""
+        while isinstance(found := place(self.made), str):
+            tried = ((name, place(self._finished(graph))) for name, graph in self.stages())
+            name, why = next((name, why) for name, why in tried if isinstance(why, str))
+            self.left_out[name] = why
+            del self.made
+        return found
+
+    def _finished(self, graph: Graph) -> Made:
+        """What the passes gave, with the nodes that they did not get or have taken away, where these tell what others
+        are colocated with, or what types are fed."""
+        own = self._plain.graph
+        stand_ins = {node.name for node in self._stand_ins}
+        if stand_ins or any("_class" in node.attrs for node in own):
+            graph = graph.replace(nodes=[node for node in own if node.name not in graph or node.name in stand_ins])
+        nodes = resolve(graph, self._host.registries.ops)
+        return Made(graph, nodes, prune(nodes, *self._demand))
+
+    def _placeholders(self) -> list[Node]:
+        """For the nodes that are fed and not computed as well: what these take is not there."""
+        _, nodes, order = self._plain
+        computed = {entry.node.name for entry in order}
+        given = [nodes[name] for name in dict.fromkeys(name for name, _ in self._demand.fed) if name not in computed]
+        return [Node(entry.node.name, "Placeholder", attrs={"dtype": entry.output_tensors[0].dtype})
+                for entry in given if isinstance(entry, Resolved) and (entry.inputs or entry.node.controls)]
