@@ -112,6 +112,8 @@ class Checkpoint:
         data = self._bytes(name, entry)
         if entry.dtype is dtypes.string:
             return _strings(data, name, entry)
+        if not entry.dtype.itemsize:
+            raise DataLoss(f"tensor '{name}' is {entry}, whose elements no checkpoint has")
         if len(data) != prod(entry.shape) * entry.dtype.itemsize:
             raise DataLoss(f"tensor '{name}' is {entry}, which {len(data)} bytes are not")
         if masked_crc32c(data) != entry.crc:

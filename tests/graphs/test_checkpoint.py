@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft import wire
+from weft import dtypes, wire
 from weft.checkpoint import Checkpoint
 from weft.crc32c import crc32c, masked_crc32c
 from weft.errors import DataLoss, InvalidArgument, NotFound, Unimplemented, WeftError
@@ -103,6 +103,14 @@ def test_any_entry_is_read_or_a_typed_error(data):
         checkpoint = opened(name, table(pairs))
         for tensor in checkpoint.names:
             assert checkpoint.read(tensor).nbytes < 1 << 20
+
+
+@pytest.mark.parametrize("dtype", [dtypes.resource, dtypes.variant])
+def test_handles_are_no_elements_of_a_checkpoint(dtype):
+    entry = message_class("BundleEntryProto")(dtype=dtype.number, shape={"dim": [{"size": 0}]})
+    pairs = dict(entries((DATA / "ckpt.index").read_bytes())) | {b"zzz": entry.SerializeToString()}
+    with pytest.raises(DataLoss, match=f"'zzz' is .*{dtype.name}"):
+        opened("ckpt", table(pairs)).read("zzz")
 
 
 def test_a_huge_shape_asks_for_no_memory():
