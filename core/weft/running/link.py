@@ -439,6 +439,7 @@ class Linker:
             return None
         if declined:
             self._declined[call.node] = declined
+            call = call._replace(code=f"{kernel.pack}.{call.op}")  # which traces tell
         alias = kernel.aliases(call.attrs) if bound is None else {}
         return BoundCall(call, binder.device, memory, kernel, bound, alias=alias, retained=binder.retained([kernel]),
                          stateful=binder.op.stateful)
