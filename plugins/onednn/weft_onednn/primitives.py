@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from weft.api import errors
 
-from .attributes import attributes
+from .attributes import Eltwise, attributes, number
 from .library import library
 from .memory import Array, Layout, Operand, aligned, row_major
 
 SOURCE, SECOND_SOURCE, RESULT, WEIGHTS, BIAS, SCRATCH = 1, 2, 17, 33, 41, 80  # the numbers of operands
 MEAN, VARIANCE, SCALE, SHIFT = 49, 50, 51, 52
 SCALES = 4096  # with the number of what is scaled
+INFERENCE = number("dnnl_forward_inference")
 
 
 class Parallel:
@@ -128,12 +129,12 @@ class Arguments:
         self.stream = library().make("stream", c.dnnl_stream_create, library().engine, c.dnnl_stream_in_order)
         memories: dict[int, Any] = {}
         self._kept: list[Any] = [memories]
-        for number, (layout, operand) in primitive.operands.items():
+        for role, (layout, operand) in primitive.operands.items():
             array = operand if not isinstance(operand, int) else None if arrays is None else arrays[operand]
-            memories[number] = layout.memory(array)
+            memories[role] = layout.memory(array)
             self._kept.append(array)
             if isinstance(operand, int) and arrays is None:
-                self.movable.append((memories[number], operand))
+                self.movable.append((memories[role], operand))
         if primitive.scratch.nbytes:
             self._kept.append(aligned(primitive.scratch.nbytes))
             memories[SCRATCH] = primitive.scratch.memory(self._kept[-1])
@@ -148,6 +149,12 @@ def described(create: Callable[..., int], *arguments: Any) -> Any:
     if name.startswith("ref"):
         raise errors.Unimplemented(f"oneDNN {library().version} has only '{name}' for this")
     return description
+
+
+def of_elements(step: Eltwise, source: Layout, result: Layout) -> Any:
+    """The description of a function of elements."""
+    return described(library().c.dnnl_eltwise_forward_primitive_desc_create, INFERENCE, step.algorithm,
+                     source.descriptor, result.descriptor, step.alpha, step.beta, attributes())
 
 
 def implementation(description: Any) -> str:

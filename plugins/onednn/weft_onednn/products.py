@@ -23,12 +23,12 @@ from .primitives import (
     InTurn,
     Primitive,
     described,
+    of_elements,
     packed,
     places,
     wanted,
 )
 
-INFERENCE = number("dnnl_forward_inference")
 LONG = (number("dnnl_eltwise_logistic"), number("dnnl_eltwise_swish"), number("dnnl_eltwise_tanh"))
 LEAST_APART = 1 << 14  # elements
 BY_CHANNEL = ("DepthwiseConv2dNative",)  # products without sums over channels
@@ -120,10 +120,8 @@ def _then(product: Primitive | Accumulating, step: Eltwise | None, b: Bind) -> A
     if step is None:
         return product
     layout = dense((b.outputs[0].size,), b.outputs[0].dtype)
-    create = library().c.dnnl_eltwise_forward_primitive_desc_create
-    description = described(create, INFERENCE, step.algorithm, layout.descriptor, layout.descriptor, step.alpha,
-                            step.beta, attributes())
-    return InTurn(product, Primitive(description, {SOURCE: (layout, 0), RESULT: (layout, 0)}), len(b.inputs))
+    after = Primitive(of_elements(step, layout, layout), {SOURCE: (layout, 0), RESULT: (layout, 0)})
+    return InTurn(product, after, len(b.inputs))
 
 
 def _added(b: Bind, node: FusedOp, after: Epilogue, result: Layout) -> tuple[int, int] | None:

@@ -19,13 +19,12 @@ from . import (
     resize,
     softmax,
 )
-from .binding import FLOAT
 
 FAMILIES = (einsum, layer_norm, normalization, recurrent, softmax)
 TYPED = (casting, convolution, elementwise, fused, joining, matmul, pooling, resize)
 
 
-def register(kernels: Kernels, types: Collection[str] = FLOAT) -> None:
+def register(kernels: Kernels, types: Collection[str]) -> None:
     for family in FAMILIES:
         family.register(kernels)
     for typed in TYPED:

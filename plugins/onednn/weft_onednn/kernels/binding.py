@@ -11,7 +11,6 @@ from weft.api import Attachable, Bind, Declined, FusedOp, dtypes, errors
 from ..epilogue import Epilogue
 
 Head = Callable[[Bind, FusedOp, Epilogue], Attachable]
-FLOAT = ("float32",)  # the element types that the families are for
 LEFT = "by itself it is no faster than NumPy's kernel"
 BindFunction = Callable[[Bind], Attachable | Declined]
 

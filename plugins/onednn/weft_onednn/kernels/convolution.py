@@ -11,10 +11,10 @@ from ..attributes import number
 from ..epilogue import Epilogue
 from ..library import library
 from ..memory import dense, rows
+from ..primitives import INFERENCE
 from ..products import Weights, product
-from .binding import FLOAT, alone, has_elements
+from .binding import alone, has_elements
 
-INFERENCE = number("dnnl_forward_inference")
 DIRECT, TRANSPOSED = number("dnnl_convolution_direct"), number("dnnl_deconvolution_direct")
 
 
@@ -91,6 +91,6 @@ CONVOLUTIONS = {
 }
 
 
-def register(kernels: Kernels, types: Collection[str] = FLOAT) -> None:
+def register(kernels: Kernels, types: Collection[str]) -> None:
     for op, head in CONVOLUTIONS.items():
         kernels.kernel(op, dtypes={"T": types})(alone(head))

@@ -8,16 +8,15 @@ from math import prod
 import numpy as np
 from weft.api import Attachable, Attrs, Bind, FusedOp, Kernels, ValueInfo, errors
 
-from ..attributes import Eltwise, attributes, number, operands
+from ..attributes import Eltwise, attributes, operands
 from ..epilogue import CHAINED, SWISH, Lay, broadcast, steps_after, with_swish
 from ..functions import BINARY, COMMUTING, PARTS, UNARY, swish
 from ..gelu import GELU
 from ..library import library
 from ..memory import Layout, Operand, dense, row_major
-from ..primitives import RESULT, SECOND_SOURCE, SOURCE, Primitive, described
-from .binding import FLOAT, LEFT, BindFunction, declining, has_elements, is_narrow, left_to_numpy, node_of
+from ..primitives import RESULT, SECOND_SOURCE, SOURCE, Primitive, described, of_elements
+from .binding import LEFT, BindFunction, declining, has_elements, is_narrow, left_to_numpy, node_of
 
-INFERENCE = number("dnnl_forward_inference")
 LEAST = 1 << 13  # elements from which NumPy's calls are not cheaper
 FEW = 16  # channels, less than the library's code has side by side
 IN_PASSES = ("Elu", "Sigmoid")  # of which NumPy's kernels take more than one
@@ -67,9 +66,8 @@ def _of_one(b: Bind, node: FusedOp) -> Primitive:
     step = STEPS[node.op](node.attrs)
     size = (b.outputs[0].size,)
     source, result = dense(size, b.inputs[node.args[0]].meta.dtype), dense(size, b.outputs[0].dtype)
-    description = described(library().c.dnnl_eltwise_forward_primitive_desc_create, INFERENCE, step.algorithm,
-                            source.descriptor, result.descriptor, step.alpha, step.beta, attributes())
-    return Primitive(description, {SOURCE: (source, node.args[0]), RESULT: (result, len(b.inputs))})
+    return Primitive(of_elements(step, source, result),
+                     {SOURCE: (source, node.args[0]), RESULT: (result, len(b.inputs))})
 
 
 def _of_two(b: Bind, node: FusedOp, rest: list[FusedOp]) -> Primitive:
@@ -115,7 +113,7 @@ def _in_rows(b: Bind, shape: tuple[int, ...]) -> Lay:
     return lay
 
 
-def register(kernels: Kernels, types: Collection[str] = FLOAT) -> None:
+def register(kernels: Kernels, types: Collection[str]) -> None:
     rivals = dict.fromkeys(IN_PASSES, declining(unary)) | dict.fromkeys(ARITHMETIC, declining(binary))
     narrow = dict.fromkeys(UNARY, if_narrow(declining(unary))) | dict.fromkeys(BINARY, if_narrow(declining(binary)))
     for op in CHAINED:

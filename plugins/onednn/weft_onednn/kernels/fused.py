@@ -9,7 +9,7 @@ from weft.api import Attachable, Bind, FusedOp, Kernels, errors
 
 from ..epilogue import OPS, broadcast, epilogue
 from ..memory import dense, row_major
-from .binding import FLOAT, Head, declining, left_to_numpy
+from .binding import Head, declining, left_to_numpy
 from .convolution import CONVOLUTIONS
 from .einsum import einsum_and
 from .gates import gated
@@ -47,6 +47,6 @@ def _padded(b: Bind, padding: FusedOp, head: FusedOp) -> FusedOp:
     return head._replace(attrs={**head.attrs, **pads}, args=(images, head.args[1]))
 
 
-def register(kernels: Kernels, types: Collection[str] = FLOAT) -> None:
+def register(kernels: Kernels, types: Collection[str]) -> None:
     kernels.kernel(PADDING, dtypes={"T": types})(left_to_numpy)
     kernels.fusion("Product", heads=(*HEADS, EINSUM), ops=OPS, leads=[PADDING, GATE], priority=1)(declining(product))

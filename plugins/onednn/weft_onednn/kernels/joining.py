@@ -10,7 +10,7 @@ from ..attributes import attributes
 from ..library import library
 from ..memory import Layout, Operand, row_major
 from ..primitives import RESULT, Primitive, described
-from .binding import FLOAT, declining, has_elements
+from .binding import declining, has_elements
 
 FIRST_OF_MANY = 1024  # operands of a primitive that takes any number are counted from here
 LEAST = 3 << 16  # elements from which NumPy's call is not cheaper
@@ -33,5 +33,5 @@ def concat(b: Bind) -> Primitive:
     return Primitive(description, operands | {RESULT: (result, len(b.inputs))})
 
 
-def register(kernels: Kernels, types: Collection[str] = FLOAT) -> None:
+def register(kernels: Kernels, types: Collection[str]) -> None:
     kernels.kernel("ConcatV2", dtypes={"T": types})(declining(concat))

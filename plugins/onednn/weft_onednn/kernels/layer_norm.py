@@ -12,11 +12,10 @@ from weft.api import Bind, FusedOp, Kernels, ValueInfo, errors
 from ..attributes import attributes, number
 from ..library import library
 from ..memory import Array, Operand, row_major
-from ..primitives import RESULT, SCALE, SHIFT, SOURCE, Primitive, described
+from ..primitives import INFERENCE, RESULT, SCALE, SHIFT, SOURCE, Primitive, described
 from ..recognition import Known, Part, computed, is_close, parts, reaches
 from .binding import declining, left_to_numpy
 
-INFERENCE = number("dnnl_forward_inference")
 FLAGS = number("dnnl_use_scale") | number("dnnl_use_shift")
 ENDS = ("Add", "AddV2", "Mul", "RealDiv", "Sub")
 ROOTS = ("Rsqrt", "Sqrt")

@@ -11,7 +11,7 @@ from ..epilogue import Epilogue
 from ..library import library
 from ..memory import Layout, row_major, rows
 from ..products import Weights, product
-from .binding import FLOAT, alone, has_elements
+from .binding import alone, has_elements
 
 LEAST = 1 << 16  # multiplications from which NumPy's call is not cheaper
 Matrices = tuple[list[int], list[int]]  # dimensions and strides
@@ -50,7 +50,7 @@ def _matrices(shape: tuple[int, ...], rank: int, turned: bool) -> Matrices:
     return dims, strides
 
 
-def register(kernels: Kernels, types: Collection[str] = FLOAT) -> None:
+def register(kernels: Kernels, types: Collection[str]) -> None:
     kernels.kernel("MatMul", dtypes={"T": types})(alone(matmul))
     for op in ("BatchMatMul", "BatchMatMulV2"):
         kernels.kernel(op, dtypes={"T": types})(alone(batch_matmul))

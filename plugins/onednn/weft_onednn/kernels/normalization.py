@@ -12,10 +12,9 @@ from ..attributes import attributes, number
 from ..epilogue import NORMALISATIONS
 from ..library import library
 from ..memory import Array, Layout, Operand, dense
-from ..primitives import MEAN, RESULT, SCALE, SHIFT, SOURCE, VARIANCE, Parallel, Primitive, described
+from ..primitives import INFERENCE, MEAN, RESULT, SCALE, SHIFT, SOURCE, VARIANCE, Parallel, Primitive, described
 from .binding import declining, has_elements
 
-INFERENCE = number("dnnl_forward_inference")
 FLAGS = number("dnnl_use_global_stats") | number("dnnl_use_scale") | number("dnnl_use_shift")
 STATISTICS = (3, 4)  # the inputs that the outputs beside the first repeat
 

@@ -10,10 +10,9 @@ from ..attributes import PostOp, attributes, number
 from ..functions import linear
 from ..library import library
 from ..memory import dense
-from ..primitives import RESULT, SOURCE, Primitive, described
-from .binding import FLOAT, declining, has_elements
+from ..primitives import INFERENCE, RESULT, SOURCE, Primitive, described
+from .binding import declining, has_elements
 
-INFERENCE = number("dnnl_forward_inference")
 LARGEST, MEAN = number("dnnl_pooling_max"), number("dnnl_pooling_avg_exclude_padding")
 IMAGE = (1, 2)  # the axes of one channel of an image
 
@@ -60,7 +59,7 @@ def _pool(
     return Primitive(description, {SOURCE: (source, 0), RESULT: (result, len(b.inputs))})
 
 
-def register(kernels: Kernels, types: Collection[str] = FLOAT) -> None:
+def register(kernels: Kernels, types: Collection[str]) -> None:
     for kind, ops in ((LARGEST, ("MaxPool", "MaxPool3D")), (MEAN, ("AvgPool", "AvgPool3D"))):
         for op in ops:
             kernels.kernel(op, dtypes={"T": types})(declining(pool(kind)))

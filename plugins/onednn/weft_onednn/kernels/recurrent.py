@@ -15,10 +15,9 @@ from weft.api import Bind, Kernels, errors
 from ..attributes import attributes, number
 from ..library import library
 from ..memory import ANY, Array, Layout, Operand, row_major
-from ..primitives import BIAS, RESULT, SOURCE, WEIGHTS, Parallel, Primitive, described, packed, wanted
+from ..primitives import BIAS, INFERENCE, RESULT, SOURCE, WEIGHTS, Parallel, Primitive, described, packed, wanted
 from .binding import declining, has_elements
 
-INFERENCE = number("dnnl_forward_inference")
 LEFT_TO_RIGHT = number("dnnl_unidirectional_left2right")
 HIDDEN, STATE, LAST_HIDDEN, LAST_STATE, RECURRENT = 2, 3, 18, 19, 34  # the numbers of operands, beside the usual ones
 CS, H = 1, 6  # outputs of the ops

@@ -9,10 +9,9 @@ from weft.api import Attrs, Bind, Kernels, errors
 from ..attributes import attributes, number
 from ..library import library
 from ..memory import dense
-from ..primitives import RESULT, SOURCE, Primitive, described
-from .binding import FLOAT, declining, has_elements
+from ..primitives import INFERENCE, RESULT, SOURCE, Primitive, described
+from .binding import declining, has_elements
 
-INFERENCE = number("dnnl_forward_inference")
 LINEAR, NEAREST = number("dnnl_resampling_linear"), number("dnnl_resampling_nearest")
 Fits = Callable[[Attrs, Sequence[int], Sequence[int]], bool]  # of height and width before and after
 
@@ -40,6 +39,6 @@ def resize(kind: int, fits: Fits) -> Callable[[Bind], Primitive]:
     return bind
 
 
-def register(kernels: Kernels, types: Collection[str] = FLOAT) -> None:
-    kernels.kernel("ResizeBilinear", dtypes={"T": FLOAT})(declining(resize(LINEAR, between_centers)))
+def register(kernels: Kernels, types: Collection[str]) -> None:
+    kernels.kernel("ResizeBilinear", dtypes={"T": "float32"})(declining(resize(LINEAR, between_centers)))
     kernels.kernel("ResizeNearestNeighbor", dtypes={"T": types})(declining(resize(NEAREST, whole_times)))

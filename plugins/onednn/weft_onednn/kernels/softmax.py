@@ -11,10 +11,10 @@ from weft.api import Attachable, Bind, Kernels
 from ..attributes import attributes, number
 from ..library import library
 from ..memory import Array, dense
-from ..primitives import RESULT, SOURCE, Parallel, Primitive, described
+from ..primitives import INFERENCE, RESULT, SOURCE, Parallel, Primitive, described
 from .binding import declining, has_elements
 
-INFERENCE, ACCURATE = number("dnnl_forward_inference"), number("dnnl_softmax_accurate")
+ACCURATE = number("dnnl_softmax_accurate")
 
 
 class Softmax(Parallel):
