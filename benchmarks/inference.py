@@ -12,7 +12,7 @@ weft's logits are checked against those that TensorFlow gave when the network wa
 
 Writes inference.json (after each process, so that little is lost), inference.md, inference.svg and inference-dark.svg;
 without --output into docs/, and the README's section is made anew. --results takes a JSON of before and only makes the
-rest from it.
+rest from it; it may have results of several, of one machine and day.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ import weft
 from networks import NETWORKS, TOLERANCE
 from tqdm import tqdm
 from weft.api import Graph, Node, constant, pruned
-from weft.cli.peers import OPENERS
+from weft.cli.peers import OPENERS, difference
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -113,8 +113,7 @@ def batch_of(known: Mapping[str, Any], letter: str, batch: int) -> np.ndarray:
 def accuracy(path: Path, batch: int) -> float:
     """The largest difference from TensorFlow's logits, in standard deviations of these."""
     known = np.load(path.with_suffix(".npz"))
-    theirs = batch_of(known, "y", batch)
-    return float(np.abs(weft.load(path)(batch_of(known, "x", batch)) - theirs).max() / theirs.std())
+    return difference([weft.load(path)(batch_of(known, "x", batch))], [batch_of(known, "y", batch)])
 
 
 def bench(path: Path, batch: int, threads: int, seconds: float, peers: Sequence[str], folder: Path) -> Result | None:
@@ -160,15 +159,15 @@ def measure(
             repeat = bench(options.folder / f"{name}.pb", batch, threads, options.seconds, peers, work)
             if repeat is not None:
                 found[name, batch, threads].append(repeat)
-            yield [result(key, off[key[:2]], repeats) for key, repeats in found.items() if repeats]
+            yield [result(key, off[key[:2]], options.seconds, repeats) for key, repeats in found.items() if repeats]
 
 
-def result(key: tuple[str, int, int], off: float, repeats: Sequence[Result]) -> Result:
-    """What the JSON says of a network, batch and number of threads."""
+def result(key: tuple[str, int, int], off: float, seconds: float, repeats: Sequence[Result]) -> Result:
+    """What the JSON says of a network, batch and number of threads. JSONs of one machine may be put together."""
     name, batch, threads = key
     return {"network": name, "batch": batch, "threads": threads, "difference": off,
             "others_difference": max(repeat.get("others_difference", 0.0) for repeat in repeats),
-            "repeats": len(repeats), "runtimes": summary(repeats)}
+            "repeats": len(repeats), "seconds": seconds, "runtimes": summary(repeats)}
 
 
 def machine() -> Result:
@@ -248,7 +247,7 @@ def main() -> int:
     options.folder.mkdir(parents=True, exist_ok=True)
     peers = [name for name in OPENERS if find_spec(name) is not None]
     names = [name for name in options.networks if prepare(name, options.folder, peers)]
-    results = {**machine(), "seconds": options.seconds, "repeats": options.repeats, "results": []}
+    results = {**machine(), "results": []}
     with TemporaryDirectory() as work:
         for results["results"] in measure(options, names, peers, Path(work)):
             (folder / "inference.json").write_text(json.dumps(results, indent=1) + "\n")

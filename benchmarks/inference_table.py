@@ -83,23 +83,24 @@ def section(results: Results) -> str:
 {_markdown(*short(rows))}
 
 Batch {batch}, {_count(threads, 'thread')}, float32: {machine(results)}.
-Measured {_times(results['repeats'])}; ratios are medians over turns of all runtimes, below 1 weft is faster. \
+Measured {_often(rows)}; ratios are medians over turns of all runtimes, below 1 weft is faster. \
 [All numbers](docs/inference.md)."""
 
 
 def page(results: Results) -> str:
     """Everything, a table for each batch and number of threads."""
     parts = ["# How fast networks run", f"Measured on {machine(results)}; {results['system']}, {versions(results)}.",
-             WORDS.format(times=_times(results["repeats"]), seconds=f"{results['seconds']:g}")]
+             WORDS]
     for batch, threads in dict.fromkeys((row["batch"], row["threads"]) for row in results["results"]):
-        parts += [f"## Batch {batch}, {_count(threads, 'thread')}", _markdown(*long(chosen(results, batch, threads)))]
+        rows = chosen(results, batch, threads)
+        parts += [f"## Batch {batch}, {_count(threads, 'thread')}", f"Measured {_often(rows)}.", _markdown(*long(rows))]
     return "\n\n".join(parts) + "\n"
 
 
 WORDS = """\
 Made by `benchmarks/inference.py`: frozen graphs with an unknown batch, float32. The runtimes take turns in one process,
-each after a pause in which the others' threads go to sleep and after runs that are not timed, {seconds} s for each of
-them. All was measured {times}, in processes of their own; times are medians over these, min is the least of all.
+each after a pause in which the others' threads go to sleep and after runs that are not timed. What is measured
+more than once is in a process of its own each time: times are medians over these, min is the least of all.
 `weft / theirs` is the median over turns of the ratio of the medians in a turn: below 1 weft is faster.
 
 `difference` is the largest one, in standard deviations of the logits: weft's from what TensorFlow gave when the
@@ -154,5 +155,8 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _times(number: int) -> str:
-    return {1: "once", 2: "twice"}.get(number, f"{number} times")
+def _often(rows: Sequence[Any]) -> str:
+    """`3 times, 5 s for each runtime`: the least of these."""
+    number, seconds = (min(row[key] for row in rows) for key in ("repeats", "seconds"))
+    times = {1: "once", 2: "twice"}.get(number, f"{number} times")
+    return f"{times}, {seconds:g} s for each runtime"

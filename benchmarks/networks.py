@@ -26,7 +26,8 @@ import sequences
 import weft
 from tabulate import tabulate
 from timing import paired, seconds
-from weft.saved_model import Place
+from weft.cli.peers import difference
+from weft.signature import Place
 
 SEED = 11
 TOLERANCE = 1e-4  # of the logits' standard deviation
@@ -133,7 +134,7 @@ def elsewhere(model: weft.Model) -> str:
 
 def check(model: weft.Model, known: Any) -> float:
     """The largest difference from TensorFlow's logits over both inputs, in standard deviations of the logits."""
-    return max(float(np.abs(model(known[f"x{i}"]) - known[f"y{i}"]).max() / known[f"y{i}"].std()) for i in range(2))
+    return difference([model(known[f"x{i}"]) for i in range(2)], [known[f"y{i}"] for i in range(2)])
 
 
 def against_tensorflow(path: Path, model: weft.Model, x: np.ndarray) -> list[str]:

@@ -19,13 +19,13 @@ def entry(network, batch, threads, **ratios):
               {"ratio": ratio, "ratios": [ratio * 0.9, ratio, ratio * 1.2], "difference": 2e-5}
               for name, ratio in ratios.items()}
     return {"network": network, "batch": batch, "threads": threads, "difference": 1e-5, "others_difference": 3e-5,
-            "repeats": 3, "runtimes": {"weft": times, **others}}
+            "repeats": 3, "seconds": 5.0, "runtimes": {"weft": times, **others}}
 
 
 @pytest.fixture
 def results():
     return {"date": "2026-01-31", "cpu": "A CPU", "instructions": ["AVX-512"], "cores": 4, "system": "Linux",
-            "python": "3.11.7", "versions": {"weft-core": "0.1.0", "numpy": "2.0.0"}, "seconds": 5.0, "repeats": 3,
+            "python": "3.11.7", "versions": {"weft-core": "0.1.0", "numpy": "2.0.0"},
             "results": [entry("resnet50", batch, threads, tensorflow=0.5, openvino=1.25)
                         for threads in (1, 2) for batch in (1, 16)] + [entry("digits", 1, 2, tensorflow=0.1)]}
 
@@ -97,6 +97,16 @@ def test_networks_that_are_off_are_told(module, results, difference, is_wrong):
     assert [row["batch"] for row in module("inference").differing(results["results"])] == [16] * is_wrong
 
 
+def test_each_table_tells_how_often_and_how_long_was_measured(module, results):
+    for row in results["results"]:
+        if row["batch"] == 16:
+            row |= {"repeats": 1, "seconds": 1.5}
+    page = module("inference_table").page(results)
+    assert "## Batch 1, 2 threads\n\nMeasured 3 times, 5 s for each runtime.\n" in page
+    assert "## Batch 16, 2 threads\n\nMeasured once, 1.5 s for each runtime.\n" in page
+    assert "Measured 3 times, 5 s for each runtime; ratios" in module("inference_table").section(results)
+
+
 def test_a_readme_without_the_marks_is_left_alone(module, results):
     with pytest.raises(ValueError, match="lacks"):
         module("inference_table").renewed("# weft\n", results)
@@ -118,6 +128,5 @@ def repeat(median, ratio):
 
 
 def test_the_plot_is_drawn_for_light_and_dark_pages(module, results, tmp_path):
-    pytest.importorskip("matplotlib")
     module("inference_plot").draw(results, tmp_path)
     assert {path.name for path in tmp_path.glob("*.svg")} == {"inference.svg", "inference-dark.svg"}
