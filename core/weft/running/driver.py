@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..async_value import AsyncValue, failed
 from ..errors import Cancelled, WeftError
+from .kernel_context import KernelContext
 from .kernel_errors import as_weft_error
-from .numpy_errors import quiet_context
 
 if TYPE_CHECKING:
     from .executor import Executable
@@ -37,7 +37,7 @@ class Driver:
     def __init__(self, step: Step, thread: int) -> None:
         self._step = step
         self._thread = thread  # that drives; 0 when none does
-        self._context = quiet_context()
+        self._context = KernelContext()
         self._ready: list[tuple[int, int, Propagation]] = []
         self._numbers = count()
         self._expected: dict[int, Callable[[], None]] = {}  # for values that are pending, or in the mail

@@ -12,6 +12,7 @@ from ..kernel import run_of
 from ..tensor import ScaledInfo, ValueInfo
 from .binder import Binder
 from .host_array import solid, view
+from .kernel_context import KernelContext
 
 FOLDED_BYTES = 64 << 10  # a folded value may be this large, or as large as what it was made from
 
@@ -46,8 +47,7 @@ def folded(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[ValueI
             alias = kernel.aliases(binder.call.attrs)
             return [view(arrays[alias[i]], o.meta) for i, o in enumerate(outputs)]
         results = [np.empty(o.meta.dims, o.dtype.numpy) for o in outputs]
-        with np.errstate(all="ignore"):
-            run_of(bound)(*arrays, *results)
+        KernelContext().run(run_of(bound), *arrays, *results)
     except (WeftError, ArithmeticError, ValueError, MemoryError):
         return None
     return results

@@ -43,8 +43,8 @@ from .bound_call import BoundCall
 from .dead_memory import poisoned
 from .device_memory import Owned
 from .host_array import given, typed, view
+from .kernel_context import KernelContext
 from .memory_plan import MemoryPlan, Use, plan_memory
-from .numpy_errors import quiet_context
 from .pieces import Pieces
 from .step import Step
 
@@ -77,7 +77,7 @@ class Frame:
         self.lent = lent
         self.pieces: list[list[tuple[int, list[Attached]]]] = []
         self.cursor: tuple[int, int, Iterator[Attached]] = (0, 0, iter(()))
-        self.context = quiet_context()
+        self.context = KernelContext()
 
     def position(self) -> int:
         """The number, among the attached calls, of the one that was called last."""

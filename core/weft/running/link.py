@@ -27,6 +27,7 @@ from .folding import folded, is_worth_folding
 from .fusing import Group, fused_call, fused_ops, groups
 from .host_array import solid, stand_in
 from .host_binding import bind_host_kernel
+from .kernel_context import KernelContext
 from .patterns import found
 from .resources import Resources
 
@@ -102,7 +103,9 @@ def link(
     """
     chosen = program.functions[function]
     infos = [ValueInfo(meta) for meta in arguments or chosen.arg_metas]
-    return Linker(program, chosen, host, Shared() if shared is None else shared, waits, fuses).link(infos)
+    linker = Linker(program, chosen, host, Shared() if shared is None else shared, waits, fuses)
+    linked: Executable = KernelContext().run(linker.link, infos)  # packs may start their threads
+    return linked
 
 
 class Linker:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import Unknown
 from ..work_queues.waiting import SLICE, WaitingThreads
+from .kernel_context import KernelContext
 
 if TYPE_CHECKING:
     from .host_context import HostContext
@@ -80,7 +81,7 @@ class Job:
         """The task of an offer."""
         with suppress(IndexError):
             self._offers.pop()
-        self._context.copy().run(self._take_part)
+        KernelContext(self._context.copy()).run(self._take_part)
 
     def _take_part(self) -> None:
         """Work until there is nothing more to begin for now."""

@@ -17,8 +17,8 @@ from ..async_value import AsyncValue
 from ..device import STREAM, Device, Event
 from ..errors import FailedPrecondition, WeftError
 from ..forked import inherited
+from .kernel_context import KernelContext
 from .kernel_errors import as_weft_error
-from .numpy_errors import quiet_context
 
 Done = Callable[[WeftError | None], None]
 
@@ -74,7 +74,7 @@ class Waiter:
                 if self._thread is None:
                     # A device may compute with NumPy, and when it is waited for.
                     self._thread = threading.Thread(
-                        target=quiet_context().run, args=(_wait, self._device, self._name, self._events),
+                        target=KernelContext().run, args=(_wait, self._device, self._name, self._events),
                         name=f"weft-waiter-{self._name}", daemon=True)
                     self._thread.start()
 

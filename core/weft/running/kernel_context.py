@@ -1,0 +1,59 @@
+"""What a thread is like while it runs kernels: as TensorFlow's are.
+
+NumPy raises and warns of nothing: infinities and NaNs are results. Denormals, the numbers nearer to 0 than 1.2e-38 in
+float32, are 0, as operands and as results, where this system's way to ask for that is known: some processors take a
+hundred times as long for them, and the ends of a sigmoid are full of them (TensorFlow: ScopedFlushDenormal in
+tsl/platform/threadpool.cc). Threads take that from the one that starts them, OpenMP's too.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import sys
+from collections.abc import Callable
+from ctypes import PyDLL, c_uint32
+from functools import cache
+from typing import Any
+
+MODES = c_uint32 * 2  # of the two units that do arithmetic: x87's control word, SSE's MXCSR
+KERNELS = MODES(0x37F, 0x1F80 | 1 << 15 | 1 << 6)  # nothing traps; FTZ for results, DAZ for operands
+
+
+class KernelContext:
+    """Functions are run in it, by one thread at a time. NumPy's error state is a context variable: entering a context
+    is cheaper than np.errstate."""
+
+    def __init__(self, context: contextvars.Context | None = None) -> None:
+        self._run = (context or _quiet().copy()).run
+        self._get, self._set = _floating_point()
+        self._before = MODES()
+
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        self._get(self._before)
+        self._set(KERNELS)
+        try:
+            return self._run(function, *arguments)
+        finally:
+            self._set(self._before)
+
+
+@cache
+def _quiet() -> contextvars.Context:
+    import numpy as np  # not before there is something to run
+
+    context = contextvars.copy_context()
+    context.run(np.seterr, all="ignore")
+    return context
+
+
+@cache
+def _floating_point() -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """The functions that tell and set the calling thread's modes."""
+    if sys.platform == "linux" and os.uname().machine == "x86_64":
+        try:
+            library = PyDLL("libm.so.6")
+            return library.fegetmode, library.fesetmode
+        except (OSError, AttributeError):  # another C library than glibc 2.25
+            pass
+    return lambda _: None, lambda _: None
