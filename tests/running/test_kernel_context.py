@@ -18,7 +18,7 @@ from weft.running.step import Step
 from weft.runtime import runtime
 
 pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or os.uname().machine != "x86_64", reason="how denormals are switched off is not known here")
+    sys.platform != "linux" or os.uname().machine != "x86_64", reason="denormals cannot be switched off here")
 SMALL = np.float32(1e-30)
 DENORMAL = np.float32(1e-40)
 

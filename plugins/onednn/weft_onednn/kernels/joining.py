@@ -13,7 +13,7 @@ from ..primitives import RESULT, Primitive, described
 from .binding import declining, has_elements
 
 FIRST_OF_MANY = 1024  # operands of a primitive that takes any number are counted from here
-LEAST = 3 << 16  # elements from which NumPy's call is not cheaper
+LEAST = 1 << 15  # elements from which NumPy's call is not cheaper, within a network: cores have what they wrote
 
 
 def concat(b: Bind) -> Primitive:
