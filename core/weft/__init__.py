@@ -48,7 +48,10 @@ def __getattr__(name: str) -> Any:
         return import_module(f".{name}", __name__)
     if name not in _WHERE:
         raise AttributeError(f"module 'weft' has no attribute '{name}'")
-    value = getattr(import_module(f".{_WHERE[name]}", __name__), name)
+    from .collector import resting
+
+    with resting():
+        value = getattr(import_module(f".{_WHERE[name]}", __name__), name)
     globals()[name] = value
     return value
 

@@ -70,7 +70,10 @@ def _is_ordered(nodes: Mapping[str, Node]) -> bool:
     """Whether each node comes after all that it takes from; not, where a name that no node has might be one."""
     seen: set[str] = set()
     for name, node in nodes.items():
-        if not (seen.issuperset(node.controls) and all(source.node in seen for source in node.inputs)):
+        for source in node.inputs:
+            if source.node not in seen:
+                return False
+        if not seen.issuperset(node.controls):
             return False
         seen.add(name)
     return True
