@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 import weft
 from build import const, graph, node, placeholder
+from function_graphs import CHANNELS, GELUS, LAYER_NORMS
 from onednn_pair import ALONE, AS_WRITTEN, NUMPY_ALONE, conv, numbers
 from weft.graph import Node, TensorValue
 from weft_onednn import plugin, precision
 
 TESTS = Path(__file__).parents[1]
 BF16 = {"plugin": {"onednn": {"precision": "bf16"}}}
+PLAIN = {"adj_x": False, "adj_y": False}
 STEP = 2.0**-8  # of one rounding to bfloat16
 INT = weft.api.dtypes.int32
 
@@ -104,6 +106,46 @@ def test_what_is_between_products(middle: list[Node]) -> None:
     near(nodes, feeds, "z", 8)
     _, codes = run(nodes, feeds, "z", AS_WRITTEN | BF16)
     assert codes.count("onednn.Cast") == 1
+
+
+@fast
+@pytest.mark.parametrize("name", GELUS)
+def test_gelu_between_products_is_known_though_its_constants_are_float32(name: str) -> None:
+    """What comes before it and after it is bfloat16; it is done with the first product, which writes that."""
+    nodes = [placeholder("x"), const("w", numbers(8, 64) / 3), node("p", "BatchMatMulV2", "x", "w", **PLAIN),
+             const("bias", numbers(64)), node("v", "AddV2", "p", "bias"), *GELUS[name],
+             const("w2", numbers(64, 32) / 8), node("y", "BatchMatMulV2", "g", "w2", **PLAIN)]
+    codes = near(nodes, {"x": numbers(4, 64, 8)}, "y", 5)
+    assert [code for code in codes if code != "weft.constant"] == ["cpu.Cast", "onednn.Product", "onednn.Product"]
+
+
+@fast
+@pytest.mark.parametrize("name", ["keras 3", "a division"])
+def test_layer_normalisation_of_a_residual_sum_is_known(name: str) -> None:
+    nodes = [placeholder("given"), const("w", numbers(CHANNELS, CHANNELS) / 5),
+             node("p", "BatchMatMulV2", "given", "w", **PLAIN), node("x", "AddV2", "p", "given"),
+             *LAYER_NORMS[name], const("w2", numbers(CHANNELS, 32) / 5),
+             node("z", "BatchMatMulV2", "y", "w2", **PLAIN)]
+    codes = near(nodes, {"given": numbers(2, 64, CHANNELS)}, "z", 8)
+    called = [code for code in codes if code != "weft.constant" and not code.endswith(".Cast")]
+    assert called == ["onednn.Product", "onednn.LayerNorm", "onednn.Product"]
+
+
+@fast
+@pytest.mark.parametrize("product", [
+    [node("y", "BatchMatMulV2", "x", "g", adj_x=False, adj_y=True)],
+    [const("w", numbers(1, 1, 8, 2)), node("gate", "Mul", "x", "g"), conv("y", "gate", "w")],
+    [node("y", "Einsum", "x", "g", equation="nijc,nikc->nijk", N=2)],
+], ids=["BatchMatMulV2", "gated", "Einsum"])
+def test_products_of_float32_that_a_graph_narrows_itself(product: list[Node]) -> None:
+    types = {"SrcT": weft.api.dtypes.float32, "DstT": weft.api.dtypes.bfloat16}
+    nodes = [placeholder("x"), placeholder("g"), *product, Node("r", "Cast", ["y"], attrs={**types, "Truncate": False})]
+    feeds = {"x": numbers(1, 40, 40, 8), "g": numbers(1, 1, 1, 8) if len(product) > 1 else numbers(1, 40, 40, 8)}
+    want, _ = run(nodes, feeds, "r", NUMPY_ALONE)
+    got, codes = run(nodes, feeds, "r", AS_WRITTEN | BF16 | {"passes": {"disable": ["bfloat16"]}})
+    assert got.dtype == want.dtype
+    assert [code for code in codes if code != "weft.constant"][-1].endswith(".Cast")
+    np.testing.assert_allclose(got.astype(np.float32), want.astype(np.float32), rtol=STEP, atol=STEP)
 
 
 @fast

@@ -6,7 +6,7 @@ Where it follows a product, that writes float32 itself. Weights are constants of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,10 +52,12 @@ def narrowed(graph: Graph, context: PassContext) -> Graph:
     if not any(node.op in PRODUCTS for node in graph):
         return graph
     facts = Facts(graph, context)
+    order = topological_order(graph)
     found: set[str] = set()  # the nodes that become narrow
-    for node in topological_order(graph):
+    for node in order:
         if _is_product(facts, node) or _follows(facts, found, node):
             found.add(node.name)
+    found -= _parts_of_functions(order, found)
     return pruned(_Rewriting(facts, found).graph(), context.kept) if found else graph
 
 
@@ -113,6 +115,21 @@ def _follows(facts: Facts, found: set[str], node: Node) -> bool:
         return False
     computed = [node.inputs[i] for i in facts.wide(node) if not facts.is_known(node.inputs[i])]
     return bool(computed) and all(facts.is_narrow(source, found) for source in computed)
+
+
+def _parts_of_functions(order: Sequence[Node], found: Collection[str]) -> set[str]:
+    """The narrow nodes that are better wide, since they may be part of a function that is recognised, the rest of which
+    is wide: by numbers that were rounded it is not. A product before them writes float32 itself."""
+    from .recognition import COMPUTED
+
+    taken: set[str] = set()  # by parts that are wide
+    parts: set[str] = set()
+    for node in reversed(order):
+        if node.name in found and node.name in taken and node.op in ELEMENTWISE:
+            parts.add(node.name)
+        if node.op in COMPUTED and (node.name not in found or node.name in parts):
+            taken.update(source.node for source in node.inputs)
+    return parts
 
 
 class _Rewriting:
@@ -195,9 +212,9 @@ def _images(facts: Facts, entry: Resolved) -> bool:
 PRODUCTS: Mapping[str, Rule] = {
     "BatchMatMulV2": _always, "Conv2D": _last_channels, "DepthwiseConv2dNative": _depthwise, "MatMul": _always,
 }
+ELEMENTWISE = ("AddV2", "BiasAdd", "Elu", "LeakyRelu", "Mul", "Relu", "Relu6", "Sigmoid", "Sub", "Tanh")
 BETWEEN: Mapping[str, Rule] = {
-    **dict.fromkeys(("AddV2", "ConcatV2", "Elu", "ExpandDims", "Identity", "LeakyRelu", "Mul", "Pad", "Relu", "Relu6",
-                     "Reshape", "Sigmoid", "Squeeze", "Sub", "Tanh"), _always),
+    **dict.fromkeys((*ELEMENTWISE, "ConcatV2", "ExpandDims", "Identity", "Pad", "Reshape", "Squeeze"), _always),
     **dict.fromkeys(("AvgPool", "BiasAdd", "MaxPool"), _last_channels),
     "Mean": _images,
 }

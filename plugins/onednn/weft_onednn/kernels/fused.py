@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from weft.api import Attachable, Bind, FusedOp, Kernels, errors
 
 from ..epilogue import OPS, broadcast, epilogue
-from ..memory import dense, row_major
+from ..memory import FLOAT, dense, row_major
 from .binding import Head, declining, left_to_numpy
 from .convolution import CONVOLUTIONS
 from .einsum import einsum_and
@@ -23,6 +23,8 @@ def product(b: Bind) -> Attachable:
     head = next((each for each in b.fused if each.op in HEADS or each.op == EINSUM), None)
     if head is None:
         raise errors.Unimplemented("there is no product among these nodes")
+    if head.attrs["T"] is FLOAT and b.outputs[0].dtype is not FLOAT:
+        raise errors.Unimplemented(f"the library has no products of float32 that give {b.outputs[0].dtype}")
     first = b.fused[0]
     lead = first if first.results[0] == head.args[0] else None
     rest = [each for each in b.fused if each is not head and each is not lead]
