@@ -1,4 +1,4 @@
-"""Layer normalisations of x, and gelu of v, as frameworks and exporters write them."""
+"""Layer normalisations of x, and activations of v, as frameworks and exporters write them."""
 
 from __future__ import annotations
 
@@ -57,4 +57,12 @@ GELUS = {  # of v
         node("cube", "Mul", "square", "v"), node("cubed", "Mul", "small", "cube"), node("sum", "AddV2", "v", "cubed"),
         node("inner", "Mul", "root", "sum"), node("curve", "Tanh", "inner"), node("whole", "AddV2", "one", "curve"),
         node("halved", "Mul", "half", "whole"), node("g", "Mul", "v", "halved")],
+}
+THREE, SIX = const("three", 3.0), const("six", 6.0)
+CLIPPED = [THREE, node("more", "AddV2", "v", "three"), node("clipped", "Relu6", "more")]
+HARD_SWISHES = {  # of v
+    "keras 3": [*CLIPPED, SIX, node("part", "RealDiv", "clipped", "six"), node("g", "Mul", "v", "part")],
+    "by a factor": [*CLIPPED, const("sixth", 1 / 6), node("part", "Mul", "sixth", "clipped"),
+                    node("g", "Mul", "part", "v")],
+    "divided last": [*CLIPPED, SIX, node("whole", "Mul", "v", "clipped"), node("g", "RealDiv", "whole", "six")],
 }

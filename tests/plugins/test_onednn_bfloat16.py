@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import weft
 from build import const, graph, node, placeholder
-from function_graphs import CHANNELS, GELUS, LAYER_NORMS
+from function_graphs import CHANNELS, GELUS, HARD_SWISHES, LAYER_NORMS
 from onednn_pair import ALONE, AS_WRITTEN, NUMPY_ALONE, conv, numbers
 from weft.graph import Node, TensorValue
 from weft_onednn import plugin, precision
@@ -109,11 +109,11 @@ def test_what_is_between_products(middle: list[Node]) -> None:
 
 
 @fast
-@pytest.mark.parametrize("name", GELUS)
-def test_gelu_between_products_is_known_though_its_constants_are_float32(name: str) -> None:
-    """What comes before it and after it is bfloat16; it is done with the first product, which writes that."""
+@pytest.mark.parametrize("activation", [*GELUS.values(), HARD_SWISHES["keras 3"], HARD_SWISHES["divided last"]])
+def test_activations_between_products_are_known_though_their_constants_are_float32(activation: list[Node]) -> None:
+    """What comes before and after is bfloat16; it is done with the first product, which writes that."""
     nodes = [placeholder("x"), const("w", numbers(8, 64) / 3), node("p", "BatchMatMulV2", "x", "w", **PLAIN),
-             const("bias", numbers(64)), node("v", "AddV2", "p", "bias"), *GELUS[name],
+             const("bias", numbers(64)), node("v", "AddV2", "p", "bias"), *activation,
              const("w2", numbers(64, 32) / 8), node("y", "BatchMatMulV2", "g", "w2", **PLAIN)]
     codes = near(nodes, {"x": numbers(4, 64, 8)}, "y", 5)
     assert [code for code in codes if code != "weft.constant"] == ["cpu.Cast", "onednn.Product", "onednn.Product"]

@@ -1,4 +1,4 @@
-"""Layer normalisations and gelu, however they are written, and einsums, next to NumPy's kernels."""
+"""Layer normalisations and activations, however they are written, and einsums, next to NumPy's kernels."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import weft
 from build import const, graph, node, placeholder
-from function_graphs import CHANNELS, GAMMA, GELUS, HALF, KEEP, LAYER_NORMS
+from function_graphs import CHANNELS, GAMMA, GELUS, HALF, HARD_SWISHES, KEEP, LAYER_NORMS
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from onednn_pair import ALONE, AS_WRITTEN, compare, numbers
 from weft.graph import Node
-from weft_onednn import gelu
+from weft_onednn import activations
 
 ROWS = 40
 NAN, INF = np.nan, np.inf
@@ -93,17 +93,28 @@ PRODUCT = [const("w", numbers(70, CHANNELS)), node("p", "MatMul", "x", "w", tran
            const("bias", numbers(CHANNELS)), node("v", "BiasAdd", "p", "bias", data_format="NHWC")]
 
 
-@pytest.mark.parametrize("name", GELUS)
-def test_gelu_after_a_product(name: str) -> None:
-    nodes = [*PRODUCT, *GELUS[name], node("y", "AddV2", "g", "bias")]
+ACTIVATIONS = {f"gelu: {name}": nodes for name, nodes in GELUS.items()} | {
+    f"hard swish: {name}": nodes for name, nodes in HARD_SWISHES.items()}
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations_after_a_product(name: str) -> None:
+    nodes = [*PRODUCT, *ACTIVATIONS[name], node("y", "AddV2", "g", "bias")]
     assert of(nodes, {"x": numbers(60, 70)}, 1e-5) == ["onednn.Product"]
 
 
-@pytest.mark.parametrize("name", GELUS)
-def test_gelu_by_itself(name: str) -> None:
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations_by_themselves(name: str) -> None:
     x = numbers(100, 100) * np.float32(4)
     x[0, :5] = np.nan, 0, 30, -30, 300
-    assert compare([placeholder("v"), *GELUS[name]], {"v": x}, "g").kernels == ["onednn.Chain"]
+    assert compare([placeholder("v"), *ACTIVATIONS[name]], {"v": x}, "g").kernels == ["onednn.Chain"]
+
+
+@pytest.mark.parametrize("name", ["keras 3", "by a factor"])
+def test_hard_swish_of_what_is_large_or_no_number_is_that_of_its_nodes(name: str) -> None:
+    v = numbers(100, 100)
+    v[0, :8] = np.nan, np.inf, -np.inf, 3e38, -3e38, -3, 3, -0.0
+    assert compare([placeholder("v"), *HARD_SWISHES[name]], {"v": v}, "g").kernels == ["onednn.Chain"]
 
 
 FUSED = {  # what _FusedMatMul of TensorFlow 2.21 gives for a BiasAdd and the Gelu that it finds, by oneDNN
@@ -125,7 +136,7 @@ def test_behind_a_product_gelu_of_what_is_large_or_no_number_is_that_of_tensorfl
 
 def test_constants_of_more_than_one_element_are_no_part_of_gelu() -> None:
     """As many as there are numbers to try, and right for those."""
-    halves = np.where(gelu.NUMBERS < -7, 3, 0.5)
+    halves = np.where(activations.NUMBERS < -7, 3, 0.5)
     nodes = [const("half", halves), *GELUS["erf"][1:]]
     v = numbers(60, len(halves))
     assert compare([placeholder("v"), *nodes], {"v": v}, "g", close=1e-5).kernels != ["onednn.Chain"]
@@ -135,8 +146,10 @@ def test_constants_of_more_than_one_element_are_no_part_of_gelu() -> None:
     [const("half", 0.4), *GELUS["erf"][1:]], [HALF, const("one", 0.5), *GELUS["erf"][2:]],
     [HALF, const("root", 0.7), *GELUS["keras 3"][2:]],
     [each if each.name != "inner" else node("inner", "Mul", "v", "bias") for each in GELUS["keras 3"]],
+    [const("three", 2.9), *HARD_SWISHES["keras 3"][1:]],
+    [each if each.name != "six" else const("six", 5.0) for each in HARD_SWISHES["keras 3"]],
 ], ids=str)
-def test_of_what_is_not_quite_gelu_the_product_and_its_bias_are_done_at_once(nodes: list[Node]) -> None:
+def test_of_what_is_not_quite_an_activation_the_product_and_its_bias_are_done_at_once(nodes: list[Node]) -> None:
     done = of([*PRODUCT, *nodes, node("y", "Neg", "g")], {"x": numbers(60, 70)}, 1e-5)
     assert done[0] == "onednn.Product"
     assert len(done) > 3

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, DType, FusedOp, errors
 
+from .activations import ACTIVATION, with_activations
 from .attributes import Binary, PostOp
 from .functions import BINARY, COMMUTING, PARTS, UNARY, linear, swish
-from .gelu import GELU, with_gelu
 from .memory import Array, Layout, Operand
 
 NORMALISATIONS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
@@ -89,7 +89,7 @@ class _Following:
             self.made.steps.append(UNARY[each.op](each.attrs))
         elif each.op == SWISH:
             self.made.steps.append(swish(each.attrs["factor"]))
-        elif each.op == GELU:
+        elif each.op == ACTIVATION:
             self.made.steps.append(each.attrs["step"])
         elif each.op in PARTS:
             raise errors.Unimplemented(f"{each.op} that is no part of another function")
@@ -150,8 +150,8 @@ def _channels_first(each: FusedOp) -> bool:
 
 
 def with_swish(b: Bind, ops: Sequence[FusedOp]) -> list[FusedOp]:
-    """The ops, with one in place of those that multiply something with its own sigmoid, or are Gelu."""
-    ops = with_gelu(b, ops)
+    """The ops, with one in place of those that multiply something with its own sigmoid, or are an activation."""
+    ops = with_activations(b, ops)
     made = {op.results[0]: op for op in ops}
     uses = [a for op in ops for a in op.args]
     kept = list(ops)

@@ -33,9 +33,9 @@ def _mean(attrs: Attrs, x: Array, axes: Array) -> Any:
 
 ELEMENTWISE: Mapping[str, Callable[..., Any]] = {
     "Add": np.add, "AddV2": np.add, "Erf": np.vectorize(math.erf, [float]), "Erfc": np.vectorize(math.erfc, [float]),
-    "Mul": np.multiply, "Neg": np.negative, "Pow": np.power, "RealDiv": np.divide, "Rsqrt": lambda x: 1 / np.sqrt(x),
-    "Sqrt": np.sqrt, "Square": np.square, "SquaredDifference": lambda x, y: np.square(x - y), "Sub": np.subtract,
-    "Tanh": np.tanh,
+    "Mul": np.multiply, "Neg": np.negative, "Pow": np.power, "RealDiv": np.divide,
+    "Relu6": lambda x: np.clip(x, 0, 6), "Rsqrt": lambda x: 1 / np.sqrt(x), "Sqrt": np.sqrt, "Square": np.square,
+    "SquaredDifference": lambda x, y: np.square(x - y), "Sub": np.subtract, "Tanh": np.tanh,
 }
 COMPUTED = {op: _elementwise(function) for op, function in ELEMENTWISE.items()} | {"Mean": _mean}
 

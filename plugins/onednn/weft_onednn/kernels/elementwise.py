@@ -8,10 +8,10 @@ from math import prod
 import numpy as np
 from weft.api import Attachable, Attrs, Bind, FusedOp, Kernels, ValueInfo, errors
 
+from ..activations import ACTIVATION
 from ..attributes import Eltwise, attributes, operands
 from ..epilogue import CHAINED, SWISH, Lay, broadcast, steps_after, with_swish
 from ..functions import BINARY, COMMUTING, PARTS, UNARY, swish
-from ..gelu import GELU
 from ..library import library
 from ..memory import Layout, Operand, dense, row_major
 from ..primitives import RESULT, SECOND_SOURCE, SOURCE, Primitive, described, of_elements
@@ -21,7 +21,7 @@ LEAST = 1 << 13  # elements from which NumPy's calls are not cheaper
 FEW = 16  # channels, less than the library's code has side by side
 IN_PASSES = ("Elu", "Sigmoid")  # of which NumPy's kernels take more than one
 STEPS: Mapping[str, Callable[[Attrs], Eltwise]] = {
-    **UNARY, SWISH: lambda attrs: swish(attrs["factor"]), GELU: lambda attrs: attrs["step"],
+    **UNARY, SWISH: lambda attrs: swish(attrs["factor"]), ACTIVATION: lambda attrs: attrs["step"],
 }
 ARITHMETIC = ("AddV2", "Mul", "Sub")
 
@@ -46,10 +46,10 @@ def if_narrow(bind: BindFunction) -> BindFunction:
 
 
 def chain(b: Bind) -> Attachable:
-    """Two nodes or more, the first of two operands or all of them x * sigmoid(x), or Gelu."""
+    """Two nodes or more, the first of two operands or all of them x * sigmoid(x), or an activation."""
     _check(b)
     first, *rest = with_swish(b, b.fused)
-    if first.op in (SWISH, GELU) and not rest:
+    if first.op in (SWISH, ACTIVATION) and not rest:
         return _of_one(b, first)
     if first.op not in BINARY:
         raise errors.Unimplemented("the library fuses nothing with a function of one operand")

@@ -1,6 +1,9 @@
-"""Gelu: x * P(X <= x) for a normal X, by erf or erfc, or nearly that by tanh (Hendrycks and Gimpel, 2016).
+"""Activations that the library has as one function and graphs have as several nodes: gelu, x * P(X <= x) for a normal
+X, by erf or erfc, or nearly that by tanh (Hendrycks and Gimpel, 2016), and hard swish, x * relu6(x + 3) / 6 (Howard et
+al., 2019).
 
-Of infinity the library's makes NaN by erf, and infinity of more than 1.7e38, as where TensorFlow has a product do it.
+Of infinity the library's gelu makes NaN by erf, and infinity of more than 1.7e38, as where TensorFlow has a product do
+it.
 """
 
 from __future__ import annotations
@@ -15,8 +18,9 @@ from .attributes import Eltwise, number
 from .memory import Array
 from .recognition import Part, computed, is_close, is_closed, parts
 
-GELU = "Gelu"  # of the nodes that are one
-CURVES = ("Erf", "Erfc", "Tanh")
+ACTIVATION = "Activation"  # of the nodes that are one
+CURVES = ("Erf", "Erfc", "Relu6", "Tanh")
+LAST = ("Mul", "RealDiv")
 FEWEST = 4  # nodes
 NUMBERS: Array = np.concatenate([np.linspace(-8, 8, 129), np.logspace(1, 4, 16), -np.logspace(1, 4, 16)])
 
@@ -30,28 +34,37 @@ def by_erf(x: Array) -> Array:
     return np.asarray(x * np.array([0.5 * math.erfc(-each / math.sqrt(2)) for each in x]))
 
 
-FORMS = {"dnnl_eltwise_gelu_erf": by_erf(NUMBERS), "dnnl_eltwise_gelu_tanh": by_tanh(NUMBERS)}
+def hard_swish(x: Array) -> Array:
+    return np.asarray(x * np.clip(x + 3, 0, 6) / 6)
 
 
-def with_gelu(b: Bind, ops: Sequence[FusedOp]) -> list[FusedOp]:
-    """The ops, with one, whose attribute `step` is the library's function, in place of those that are Gelu together."""
+FORMS = {
+    Eltwise(number("dnnl_eltwise_gelu_erf")): by_erf(NUMBERS),
+    Eltwise(number("dnnl_eltwise_gelu_tanh")): by_tanh(NUMBERS),
+    Eltwise(number("dnnl_eltwise_hardswish"), 1 / 6, 1 / 2): hard_swish(NUMBERS),
+}
+
+
+def with_activations(b: Bind, ops: Sequence[FusedOp]) -> list[FusedOp]:
+    """The ops, with one, whose attribute `step` is the library's function, in place of those that are one together."""
     kept = list(ops)
     if not any(op.op in CURVES for op in ops):
         return kept
     made = {op.results[0]: op for op in ops}
     for op in reversed(ops):
-        found = _found(b, op, made, kept) if op.op == "Mul" and op in kept else None
+        found = _found(b, op, made, kept) if op.op in LAST and op in kept else None
         if found is not None:
-            part, form = found
-            whole = FusedOp(GELU, {"step": Eltwise(number(form))}, (part.source,), op.results, op.outputs)
+            part, step = found
+            whole = FusedOp(ACTIVATION, {"step": step}, (part.source,), op.results, op.outputs)
             kept = [whole if each is op else each for each in kept if each is op or each not in part.ops]
     return kept
 
 
 def _found(
     b: Bind, last: FusedOp, made: Mapping[int, FusedOp], kept: Sequence[FusedOp]
-) -> tuple[Part, str] | None:
-    """The part that ends with this op and is Gelu, and which; what nobody else needs, of the shape that it takes."""
+) -> tuple[Part, Eltwise] | None:
+    """The part that ends with this op and is an activation, and which; what nobody else needs, of the shape that it
+    takes."""
     def known(place: int) -> Array | None:
         info = b.inputs[place] if place < len(b.inputs) else None
         return info.value if info is not None and info.size == 1 else None
@@ -61,7 +74,7 @@ def _found(
         if len(part.ops) < FEWEST or shape != last.outputs[0].dims or not is_closed(part, kept):
             continue
         given = computed(part, NUMBERS, known)
-        form = next((name for name, numbers in FORMS.items() if is_close(given, numbers)), None)
-        if form is not None:
-            return part, form
+        step = next((step for step, numbers in FORMS.items() if is_close(given, numbers)), None)
+        if step is not None:
+            return part, step
     return None
