@@ -127,6 +127,32 @@ def test_batches_of_matrix_products(left: Any, right: Any, adjoint: bool) -> Non
     assert compare(nodes, {"x": numbers(*left)}, "z", close=1e-5).kernels == ["onednn.BatchMatMulV2"]
 
 
+def of_one_matrix(matrix: tuple[int, ...], beside: tuple[int, ...], adjoint: bool = False) -> list[str]:
+    nodes = [placeholder("x"), const("w", numbers(*matrix)), placeholder("a"),
+             node("p", "BatchMatMulV2", "x", "w", adj_x=False, adj_y=adjoint), node("s", "AddV2", "p", "a"),
+             node("r", "Relu", "s"), node("z", "AddV2", "r", "x")]
+    return compare(nodes, {"x": numbers(2, 6, 9, 32), "a": numbers(*beside)}, "z", close=1e-5).kernels
+
+
+@pytest.mark.parametrize("beside", [(2, 6, 9, 32), (32,), (), (1, 1, 1, 32), (2, 1, 1, 32)])
+@pytest.mark.parametrize("matrix", [(32, 32), (1, 1, 32, 32)])
+@pytest.mark.parametrize("adjoint", [False, True])
+def test_rows_that_meet_one_matrix_and_what_is_added_to_them(matrix: Any, beside: Any, adjoint: bool) -> None:
+    assert of_one_matrix(matrix, beside, adjoint) == ["onednn.Product"]
+
+
+@pytest.mark.parametrize("beside", [(6, 9, 32), (9, 32), (1, 6, 1, 32), (2, 6, 9, 1), (1, 1, 9, 1)])
+def test_what_is_added_to_some_of_the_rows_is_added_apart(beside: Any) -> None:
+    assert of_one_matrix((32, 32), beside)[0] == "onednn.BatchMatMulV2"
+
+
+@pytest.mark.parametrize("adj_x", [False, True])
+def test_matrices_turned_round_meet_one_matrix_each(adj_x: bool) -> None:
+    nodes = [placeholder("x"), placeholder("w"), node("z", "BatchMatMulV2", "x", "w", adj_x=adj_x, adj_y=False)]
+    feeds = {"x": numbers(3, 5, 24, 24), "w": numbers(24, 40)}
+    assert compare(nodes, feeds, "z", close=1e-5).kernels == ["onednn.BatchMatMulV2"]
+
+
 def test_what_follows_a_batch_of_matrix_products() -> None:
     made = [placeholder("x"), placeholder("y"), node("z", "BatchMatMulV2", "x", "y", adj_x=False, adj_y=False),
             placeholder("other"), const("vector", numbers(20)), node("a", "AddV2", "z", "vector"),

@@ -8,12 +8,12 @@ from collections.abc import Collection, Mapping
 from weft.api import Attachable, Bind, FusedOp, Kernels, errors
 
 from ..epilogue import OPS, broadcast, epilogue
-from ..memory import FLOAT, dense, row_major
+from ..memory import FLOAT, dense
 from .binding import Head, declining, left_to_numpy
 from .convolution import CONVOLUTIONS
 from .einsum import einsum_and
 from .gates import gated
-from .matmul import batch_matmul, matmul
+from .matmul import batch_matmul, matmul, operands_of
 
 PADDING, GATE, EINSUM = "Pad", "Mul", "Einsum"
 HEADS: Mapping[str, Head] = {**CONVOLUTIONS, "BatchMatMulV2": batch_matmul, "MatMul": matmul}
@@ -32,7 +32,7 @@ def product(b: Bind) -> Attachable:
         return gated(b, lead, head, rest)
     if head.op == EINSUM:
         return einsum_and(b, head, rest)
-    lay = broadcast(b, len(head.outputs[0].dims), dense if head.op in CONVOLUTIONS else row_major)
+    lay = broadcast(b, len(head.outputs[0].dims), dense) if head.op in CONVOLUTIONS else operands_of(b, head)
     after = epilogue(b, head, rest, lay)
     return HEADS[head.op](b, head if lead is None else _padded(b, lead, head), after)
 

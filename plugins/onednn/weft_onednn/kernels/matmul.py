@@ -7,9 +7,9 @@ from math import prod
 
 from weft.api import Attachable, Bind, FusedOp, Kernels, errors
 
-from ..epilogue import Epilogue
+from ..epilogue import Epilogue, Lay, broadcast
 from ..library import library
-from ..memory import Layout, row_major, rows
+from ..memory import Layout, Operand, row_major, rows
 from ..products import Weights, product
 from .binding import alone, has_elements
 
@@ -25,9 +25,37 @@ def batch_matmul(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
     return _product(b, node, after, (node.attrs["adj_x"], node.attrs["adj_y"]))
 
 
+def operands_of(b: Bind, node: FusedOp) -> Lay:
+    """How operands lie beside the result of the product."""
+    if not _is_of_one_matrix(b, node):
+        return broadcast(b, len(node.outputs[0].dims), row_major)
+
+    def lay(place: int) -> tuple[Layout, Operand]:
+        meta = b.inputs[place].meta
+        return row_major(_as_rows(meta.dims), meta.dtype), place
+
+    return lay
+
+
+def _is_of_one_matrix(b: Bind, node: FusedOp) -> bool:
+    """Whether all rows of the left operand meet the same matrix, which is read once then and not for each of the left
+    one's, and what else there is goes with that: it is as large as the result or the same for all rows."""
+    output, (left, right) = node.outputs[0].dims, (b.inputs[a].meta.dims for a in node.args)
+    if node.attrs.get("adj_x", False) or len(left) < len(output) or prod(right[:-2]) != 1:
+        return False
+    beside = {a for each in b.fused if each is not node for a in each.args if a < len(b.inputs)}
+    return all(dims == output or prod(dims[:-1]) == 1 for dims in (b.inputs[a].meta.dims for a in beside))
+
+
+def _as_rows(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return prod(shape[:-1]), shape[-1] if shape else 1
+
+
 def _product(b: Bind, node: FusedOp, after: Epilogue, turned: tuple[bool, bool]) -> Attachable:
     output = node.outputs[0].dims
     shapes = [b.inputs[a].meta.dims for a in node.args]
+    if len(output) > 2 and _is_of_one_matrix(b, node):
+        output, shapes = _as_rows(output), [_as_rows(shapes[0]), shapes[1][-2:]]
     left, right = (_matrices(shape, len(output), turn) for shape, turn in zip(shapes, turned, strict=True))
     has_elements(*shapes)
     if prod(output) * left[0][-1] < LEAST:
