@@ -31,8 +31,8 @@ class KernelContext:
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         self._get(self._before)
-        self._set(KERNELS)
-        try:
+        try:  # before anything is set: Ctrl-C may come between two calls
+            self._set(KERNELS)
             return self._run(function, *arguments)
         finally:
             self._set(self._before)
