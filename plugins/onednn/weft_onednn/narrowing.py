@@ -212,9 +212,13 @@ def _images(facts: Facts, entry: Resolved) -> bool:
 PRODUCTS: Mapping[str, Rule] = {
     "BatchMatMulV2": _always, "Conv2D": _last_channels, "DepthwiseConv2dNative": _depthwise, "MatMul": _always,
 }
-ELEMENTWISE = ("AddV2", "BiasAdd", "Elu", "LeakyRelu", "Mul", "Relu", "Relu6", "Sigmoid", "Sub", "Tanh")
+ELEMENTWISE: Mapping[str, Rule] = {
+    **dict.fromkeys(("AddV2", "Elu", "LeakyRelu", "Mul", "Relu", "Relu6", "Sigmoid", "Sub", "Tanh"), _always),
+    "BiasAdd": _last_channels,
+}
 BETWEEN: Mapping[str, Rule] = {
-    **dict.fromkeys((*ELEMENTWISE, "ConcatV2", "ExpandDims", "Identity", "Pad", "Reshape", "Squeeze"), _always),
-    **dict.fromkeys(("AvgPool", "BiasAdd", "MaxPool"), _last_channels),
+    **ELEMENTWISE,
+    **dict.fromkeys(("ConcatV2", "ExpandDims", "Identity", "Pad", "Reshape", "Squeeze"), _always),
+    **dict.fromkeys(("AvgPool", "MaxPool"), _last_channels),
     "Mean": _images,
 }

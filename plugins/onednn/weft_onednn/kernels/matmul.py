@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from math import prod
 
-from weft.api import Attachable, Bind, FusedOp, Kernels, errors
+from weft.api import Attachable, Bind, DType, FusedOp, Kernels, errors
 
 from ..epilogue import Epilogue, Lay, broadcast
 from ..library import library
-from ..memory import Layout, Operand, row_major, rows
+from ..memory import Layout, row_major, rows
 from ..products import Weights, product
 from .binding import alone, has_elements
 
@@ -27,14 +27,11 @@ def batch_matmul(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
 
 def operands_of(b: Bind, node: FusedOp) -> Lay:
     """How operands lie beside the result of the product."""
-    if not _is_of_one_matrix(b, node):
-        return broadcast(b, len(node.outputs[0].dims), row_major)
+    return broadcast(b, len(node.outputs[0].dims), _in_rows if _is_of_one_matrix(b, node) else row_major)
 
-    def lay(place: int) -> tuple[Layout, Operand]:
-        meta = b.inputs[place].meta
-        return row_major(_as_rows(meta.dims), meta.dtype), place
 
-    return lay
+def _in_rows(shape: Sequence[int], dtype: DType) -> Layout:
+    return row_major(_as_rows(shape), dtype)
 
 
 def _is_of_one_matrix(b: Bind, node: FusedOp) -> bool:
@@ -47,8 +44,8 @@ def _is_of_one_matrix(b: Bind, node: FusedOp) -> bool:
     return all(dims == output or prod(dims[:-1]) == 1 for dims in (b.inputs[a].meta.dims for a in beside))
 
 
-def _as_rows(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return prod(shape[:-1]), shape[-1] if shape else 1
+def _as_rows(shape: Sequence[int]) -> tuple[int, ...]:
+    return prod(shape[:-1]), shape[-1]
 
 
 def _product(b: Bind, node: FusedOp, after: Epilogue, turned: tuple[bool, bool]) -> Attachable:
