@@ -149,6 +149,24 @@ def test_products_of_float32_that_a_graph_narrows_itself(product: list[Node]) ->
 
 
 @fast
+@pytest.mark.parametrize("is_narrow", [False, True])
+def test_what_a_graph_rounds_itself_behind_a_product_is_rounded(is_narrow: bool) -> None:
+    wide, narrow = weft.api.dtypes.float32, weft.api.dtypes.bfloat16
+
+    def cast(name: str, source: str, given: Any, made: Any) -> Node:
+        return Node(name, "Cast", [source], attrs={"SrcT": given, "DstT": made, "Truncate": False})
+
+    plain = [node("y", "BatchMatMulV2", "x", "x", adj_x=False, adj_y=True)]
+    product = plain if not is_narrow else [
+        cast("p", "x", wide, narrow), node("q", "BatchMatMulV2", "p", "p", T=narrow, adj_x=False, adj_y=True),
+        cast("y", "q", narrow, wide)]
+    nodes = [placeholder("x"), *product, const("third", 1 / 3), node("t", "Mul", "y", "third"),
+             cast("r", "t", wide, narrow), cast("w", "r", narrow, wide), node("z", "Neg", "w")]
+    got, _ = run(nodes, {"x": numbers(1, 40, 40, 8)}, "z", AS_WRITTEN | BF16 | {"passes": {"disable": ["bfloat16"]}})
+    assert (got == got.astype(narrow.numpy).astype(np.float32)).all()
+
+
+@fast
 def test_nodes_that_are_fetched_or_fed_stay_float32() -> None:
     nodes = [placeholder("x"), *HEADS["Conv2D"], node("r", "Relu", "y"), const("v", numbers(1, 1, 32, 16) / 6),
              conv("z", "r", "v")]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 from weft.api import Attachable, Bind, FusedOp, Kernels, errors
 
-from ..epilogue import OPS, broadcast, epilogue
+from ..epilogue import OPS, ROUNDING, broadcast, epilogue
 from ..memory import FLOAT, dense
 from .binding import Head, declining, left_to_numpy
 from .convolution import CONVOLUTIONS
@@ -25,6 +25,8 @@ def product(b: Bind) -> Attachable:
         raise errors.Unimplemented("there is no product among these nodes")
     if head.attrs["T"] is FLOAT and b.outputs[0].dtype is not FLOAT:
         raise errors.Unimplemented(f"the library has no products of float32 that give {b.outputs[0].dtype}")
+    if any(each.op == ROUNDING and each.outputs[0].dtype is not FLOAT for each in b.fused[:-1]):
+        raise errors.Unimplemented("what a Cast rounds before the end is not rounded on the way")
     first = b.fused[0]
     lead = first if first.results[0] == head.args[0] else None
     rest = [each for each in b.fused if each is not head and each is not lead]
