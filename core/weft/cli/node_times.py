@@ -84,7 +84,8 @@ def tell(found: Mapping[str, Any], most: int | None) -> None:
     tops, rows = found["ceilings"], found["nodes"]
     total = sum(row["ms"] for row in rows) or 1.0
     print(f"\nkernel calls, medians of {RUNS} traced runs; NumPy reaches {tops['gflops']:.0f} GFLOP/s (a product of "
-          f"matrices) and {tops['gbs']:.1f} GB/s (a copy) here")
+          f"matrices) and {tops['gbs']:.1f} GB/s (a copy) here. GFLOP/s are of the op as it is defined: a kernel that "
+          "needs fewer multiplications may exceed the most")
     show([{"node": row["node"], "kernel": row["kernel"], "ms": f"{row['ms']:.3f}", "share": f"{row['ms'] / total:.1%}",
            "GFLOP/s": f"{row['gflops']:.1f}", "of the most": f"{row['gflops'] / tops['gflops']:.0%}",
            "GB/s": f"{row['gbs']:.1f}", "of the most ": f"{row['gbs'] / tops['gbs']:.0%}"} for row in rows[:most]],

@@ -20,10 +20,13 @@ class Config:
     first: it is one for the whole process.
 
     `precision`: of products and of what is between them, in graphs of float32. "bf16" is bfloat16, or float32 with a
-    warning on a CPU without fast instructions for it; "auto" is the same without a warning; "f32" is float32."""
+    warning on a CPU without fast instructions for it; "auto" is the same without a warning; "f32" is float32.
+
+    `winograd`: whether convolutions of 3x3 taps may be done with fewer multiplications, which rounds a little more."""
 
     threads: int = 0
     precision: str = "f32"
+    winograd: bool = True
 
     def __post_init__(self) -> None:
         if self.threads < 0:
@@ -41,7 +44,7 @@ def weft_kernels(registry: KernelPackRegistrar, config: Config) -> None:
         from . import kernels as families  # after it: without the library there is nothing to import
         from .precision import element_types
 
-        families.register(kernels, element_types(config.precision))
+        families.register(kernels, element_types(config.precision), config.winograd)
 
     registry.kernels("CPU", register, priority=BEFORE_NUMPY)
 

@@ -72,7 +72,7 @@ def product(
     chosen = wanted(apart, number("dnnl_query_weights_md"))
     all_operands: dict[int, tuple[Layout, Operand]] = {
         SOURCE: (source, node.args[0]), RESULT: (result, len(b.inputs)),
-        WEIGHTS: (chosen, _laid(b, node, after.scale, weights, given, chosen) if is_known else node.args[1]),
+        WEIGHTS: (chosen, laid(b, node, after.scale, weights, given, chosen) if is_known else node.args[1]),
     }
     if bias is not None and after.bias is not None:
         all_operands[BIAS] = bias, after.bias.astype(b.outputs[0].dtype.numpy)
@@ -90,8 +90,12 @@ def product(
     return _then(Accumulating(lambda: made(apart, after.steps), lambda: made(over, steps), place, reads), last, b)
 
 
-def _laid(b: Bind, node: FusedOp, scale: Array | None, weights: Weights, given: Layout, chosen: Layout) -> Array:
-    """Known weights times `scale`, one number per channel, in the layout that was chosen."""
+def laid(
+    b: Bind, node: FusedOp, scale: Array | None, weights: Weights, given: Layout, chosen: Layout, form: str = "",
+    transform: Callable[[Array], Array] = np.ascontiguousarray,
+) -> Array:
+    """What `transform` makes of known weights, times `scale`, one number per channel, in the layout that was chosen.
+    `form` names what was made."""
     operand = b.inputs[node.args[1]]
 
     def pack() -> Array:
@@ -101,9 +105,11 @@ def _laid(b: Bind, node: FusedOp, scale: Array | None, weights: Weights, given: 
         if scale is not None:
             by_channel = scale.reshape(weights.channels)
             factors = by_channel if factors is None else factors.reshape(weights.channels) * by_channel
-        return packed(np.ascontiguousarray(array, np.float32), given, chosen, weights.mask, factors)
+        made = transform(np.ascontiguousarray(array, np.float32))
+        return packed(made, given, chosen, weights.mask, factors)
 
-    return b.prepared(f"onednn {library().version}/{node.op}{'' if scale is None else ' scaled'}/{chosen.name}", pack)
+    name = [f"onednn {library().version}", node.op, *(["scaled"] if scale is not None else []), form, chosen.name]
+    return b.prepared("/".join(name), pack)
 
 
 def _apart(b: Bind, node: FusedOp, after: Epilogue) -> tuple[Epilogue, Eltwise | None]:

@@ -1,4 +1,5 @@
-"""The kernels, a family a module. All are for float32; those in TYPED for other types too, where these are wanted."""
+"""The kernels, a family a module. All are for float32; those in TYPED and CONVOLUTIONS for other types
+too, where these are wanted."""
 
 from collections.abc import Collection
 
@@ -21,11 +22,14 @@ from . import (
 )
 
 FAMILIES = (einsum, layer_norm, normalization, recurrent, softmax)
-TYPED = (casting, convolution, elementwise, fused, joining, matmul, pooling, resize)
+TYPED = (casting, elementwise, joining, matmul, pooling, resize)
+CONVOLUTIONS = (convolution, fused)
 
 
-def register(kernels: Kernels, types: Collection[str]) -> None:
+def register(kernels: Kernels, types: Collection[str], winograd: bool) -> None:
     for family in FAMILIES:
         family.register(kernels)
     for typed in TYPED:
         typed.register(kernels, types)
+    for each in CONVOLUTIONS:
+        each.register(kernels, types, winograd)

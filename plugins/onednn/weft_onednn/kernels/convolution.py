@@ -3,19 +3,21 @@ wants them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 
 from weft.api import Attachable, Bind, FusedOp, Kernels, errors, geometry
 
-from ..attributes import number
+from ..attributes import Eltwise, number
 from ..epilogue import Epilogue
 from ..library import library
-from ..memory import dense, rows
+from ..memory import FLOAT, dense, rows
 from ..primitives import INFERENCE
 from ..products import Weights, product
-from .binding import alone, has_elements
+from .binding import Head, alone, has_elements
 
 DIRECT, TRANSPOSED = number("dnnl_convolution_direct"), number("dnnl_deconvolution_direct")
+LEAST_CHANNELS = 64
 
 
 def conv(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
@@ -27,6 +29,31 @@ def conv(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
     if groups > 1:
         dims, strides = [groups, filters // groups, *dims[1:]], [filters // groups, *strides]
     return _convolution(b, node, after, Weights(dims, strides, (filters,), (filters,), 0b11 if groups > 1 else 1))
+
+
+def quickest_conv2d(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
+    """With fewer multiplications, where that takes less time."""
+    images, filters = (b.inputs[a].meta.dims for a in node.args)
+    _check(b, node, node.args[1], images, filters)
+    if _is_of_neighbours(b, node, after):
+        from ..tiles import quickest  # many programs do without it
+        from .winograd import winograd
+
+        above, left = (each.before for each in geometry.spatial_windows(node.attrs, images[1:-1], filters[:-2]))
+        size = quickest(images, node.outputs[0].dims, above, left)
+        if size is not None:
+            with suppress(errors.Unimplemented):  # a part of it, on some CPU
+                return winograd(b, node, after, size)
+    return conv(b, node, after)
+
+
+def _is_of_neighbours(b: Bind, node: FusedOp, after: Epilogue) -> bool:
+    """Whether it is of float32, of each pixel and those around it, of enough channels for products of matrices to be
+    fast, and what follows is done to each result by itself."""
+    images, filters = (b.inputs[a].meta for a in node.args)
+    steps = {*node.attrs["strides"], *node.attrs["dilations"]}
+    return (filters.dims[:3] == (3, 3, images.dims[-1]) and steps == {1} and min(filters.dims[2:]) >= LEAST_CHANNELS
+            and images.dtype is b.outputs[0].dtype is FLOAT and all(isinstance(s, Eltwise) for s in after.steps))
 
 
 def depthwise_conv2d(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
@@ -85,12 +112,17 @@ def _check(b: Bind, node: FusedOp, filters: int, *shapes: Sequence[int]) -> None
     has_elements(*shapes, node.outputs[0].dims)
 
 
-CONVOLUTIONS = {
+CONVOLUTIONS: Mapping[str, Head] = {
     "Conv2D": conv, "Conv2DBackpropInput": conv_input_gradient, "Conv3D": conv,
     "Conv3DBackpropInputV2": conv_input_gradient, "DepthwiseConv2dNative": depthwise_conv2d,
 }
 
 
-def register(kernels: Kernels, types: Collection[str]) -> None:
-    for op, head in CONVOLUTIONS.items():
+def heads(winograd: bool) -> Mapping[str, Head]:
+    """By op. `winograd`: see plugin.Config."""
+    return {**CONVOLUTIONS, "Conv2D": quickest_conv2d} if winograd else CONVOLUTIONS
+
+
+def register(kernels: Kernels, types: Collection[str], winograd: bool) -> None:
+    for op, head in heads(winograd).items():
         kernels.kernel(op, dtypes={"T": types})(alone(head))

@@ -10,17 +10,17 @@ from weft.api import Attachable, Bind, FusedOp, Kernels, errors
 from ..epilogue import OPS, ROUNDING, broadcast, epilogue
 from ..memory import FLOAT, dense
 from .binding import Head, declining, left_to_numpy
-from .convolution import CONVOLUTIONS
+from .convolution import CONVOLUTIONS, heads
 from .einsum import einsum_and
 from .gates import gated
 from .matmul import batch_matmul, matmul, operands_of
 
 PADDING, GATE, EINSUM = "Pad", "Mul", "Einsum"
-HEADS: Mapping[str, Head] = {**CONVOLUTIONS, "BatchMatMulV2": batch_matmul, "MatMul": matmul}
+PRODUCTS: Mapping[str, Head] = {"BatchMatMulV2": batch_matmul, "MatMul": matmul}
 
 
-def product(b: Bind) -> Attachable:
-    head = next((each for each in b.fused if each.op in HEADS or each.op == EINSUM), None)
+def product(b: Bind, by_op: Mapping[str, Head]) -> Attachable:
+    head = next((each for each in b.fused if each.op in by_op or each.op == EINSUM), None)
     if head is None:
         raise errors.Unimplemented("there is no product among these nodes")
     if head.attrs["T"] is FLOAT and b.outputs[0].dtype is not FLOAT:
@@ -36,7 +36,7 @@ def product(b: Bind) -> Attachable:
         return einsum_and(b, head, rest)
     lay = broadcast(b, len(head.outputs[0].dims), dense) if head.op in CONVOLUTIONS else operands_of(b, head)
     after = epilogue(b, head, rest, lay)
-    return HEADS[head.op](b, head if lead is None else _padded(b, lead, head), after)
+    return by_op[head.op](b, head if lead is None else _padded(b, lead, head), after)
 
 
 def _padded(b: Bind, padding: FusedOp, head: FusedOp) -> FusedOp:
@@ -51,6 +51,8 @@ def _padded(b: Bind, padding: FusedOp, head: FusedOp) -> FusedOp:
     return head._replace(attrs={**head.attrs, **pads}, args=(images, head.args[1]))
 
 
-def register(kernels: Kernels, types: Collection[str]) -> None:
+def register(kernels: Kernels, types: Collection[str], winograd: bool) -> None:
+    by_op = {**heads(winograd), **PRODUCTS}
     kernels.kernel(PADDING, dtypes={"T": types})(left_to_numpy)
-    kernels.fusion("Product", heads=(*HEADS, EINSUM), ops=OPS, leads=[PADDING, GATE], priority=1)(declining(product))
+    kernels.fusion("Product", heads=(*by_op, EINSUM), ops=OPS, leads=[PADDING, GATE], priority=1)(
+        declining(lambda b: product(b, by_op)))

@@ -1,0 +1,215 @@
+"""Convolutions of 3x3 taps with fewer multiplications (Winograd, 1980; Lavin and Gray, 2016, arXiv:1509.09308).
+
+Images are cut into tiles of m + 2 pixels a side, which overlap by 2 and give m x m results each. Along one axis these
+are A ((G g) * (B d)), where d are the m + 2 pixels, g the taps, and * multiplies element by element: m + 2 products
+where there were 3 m. For both axes that makes (m + 2)² products of matrices, one for each place in a tile: the channels
+of all tiles with all filters. Around them are three transforms:
+
+- B, of images: one depthwise convolution for each row of B, across and then down, since these step over pixels and pad
+  as the convolution does;
+- G, of filters: when they are bound;
+- A, of results: a product of matrices, for both axes at once, into which goes what comes after the convolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from weft.api import Bind, FusedOp
+
+from ..attributes import PostOp, attributes, number
+from ..epilogue import Epilogue
+from ..library import library
+from ..memory import ANY, FLOAT, Array, Layout, Operand, dense, row_major
+from ..primitives import (
+    BIAS,
+    INFERENCE,
+    RESULT,
+    SOURCE,
+    WEIGHTS,
+    Parallel,
+    Primitive,
+    described,
+    packed,
+    reordered,
+    wanted,
+)
+from ..products import Weights, laid
+from ..tiles import TAPS, Size, matrices
+from ..workspace import Workspace, workspaces
+
+DIRECT = number("dnnl_convolution_direct")
+IMAGES, FIRST, SECOND, RESULTS = range(4)  # the arrays that stages read and write; two are in the workspace
+
+
+class Place(NamedTuple):
+    """One of the arrays, and the element where something begins there."""
+
+    array: int
+    first: int = 0
+
+    def moved(self, by: Sequence[int]) -> Place:
+        return Place(self.array, self.first + by[self.array])
+
+
+class Stage(NamedTuple):
+    primitive: Primitive
+    source: Place
+    result: Place
+
+
+class Winograd(Parallel):
+    """The stages of all turns. `parts` are elements of the workspace, `images` and `results` places among inputs and
+    outputs."""
+
+    def __init__(self, stages: Sequence[Stage], parts: tuple[int, int], images: int, results: int) -> None:
+        self.reads = {images}
+        self._stages, self._parts, self._images, self._results = stages, parts, images, results
+        self._workspaces = workspaces(sum(parts) * FLOAT.numpy.itemsize)
+
+    def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
+        take, give = self._workspaces.take, self._workspaces.give
+        arrays = (*inputs, *outputs)
+        made: WeakKeyDictionary[Workspace, list[Callable[[], None]]] = WeakKeyDictionary()
+
+        def call() -> None:
+            workspace = take()
+            try:
+                calls = made.get(workspace)
+                if calls is None:
+                    calls = [p.attach((source,), (result,)) for p, source, result in self._each(arrays, workspace)]
+                    made[workspace] = calls
+                for each in calls:
+                    each()
+            finally:
+                give(workspace)
+
+        return call
+
+    def run(self, *arrays: Array) -> None:
+        workspace = self._workspaces.take()
+        try:
+            for primitive, source, result in self._each(arrays, workspace):
+                primitive.run(source, result)
+        finally:
+            self._workspaces.give(workspace)
+
+    def _each(self, arrays: Sequence[Array], workspace: Workspace) -> Iterator[tuple[Primitive, Array, Array]]:
+        between: Array = workspace.array.view(np.float32)
+        first, second = self._parts
+        parts = (arrays[self._images].reshape(-1), between[:first], between[first : first + second],
+                 arrays[self._results].reshape(-1))
+        for primitive, source, result in self._stages:
+            yield primitive, parts[source.array][source.first :], parts[result.array][result.first :]
+
+
+def winograd(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Winograd:
+    made: dict[Size, list[Stage]] = {}
+    stages: list[Stage] = []
+    for turn, first_pixel, first_result in size.turns():
+        if turn not in made:
+            made[turn] = [*_of_images(turn), _products(b, node, after, turn), _of_results(turn, after), *_untiled(turn)]
+        by = (first_pixel, 0, 0, first_result)
+        stages += [Stage(primitive, source.moved(by), result.moved(by)) for primitive, source, result in made[turn]]
+    first, second = (max(each) for each in zip(*(turn.parts for turn in made), strict=True))
+    return Winograd(stages, (first, second), node.args[0], len(b.inputs))
+
+
+def _of_both_axes(matrix: Array) -> Array:
+    return np.kron(matrix, matrix).astype(np.float32)
+
+
+def _of_images(size: Size) -> Iterator[Stage]:
+    """[side, side, tiles, channels], by way of [side, images, height, across, channels]."""
+    side, channels = size.side, size.channels
+    images = (size.images, size.height, size.width, channels)
+    halfway = (size.images, size.height, size.across, channels)
+    yield from _filtered(size, images, halfway, (1, side), (1, size.m), (0, size.left), IMAGES, FIRST)
+    all_halfway = (side * size.images, *halfway[1:])
+    tiles = (side * size.images, size.down, size.across, channels)
+    yield from _filtered(size, all_halfway, tiles, (side, 1), (size.m, 1), (size.above, 0), FIRST, SECOND)
+
+
+def _filtered(
+    size: Size, shape: Sequence[int], filtered: Sequence[int], taps: tuple[int, int], steps: tuple[int, int],
+    before: tuple[int, int], source: int, result: int,
+) -> Iterator[Stage]:
+    """One convolution of all channels for each row of B; the results lie behind each other."""
+    images, results = dense(shape), dense(filtered)
+    after = [(n - 1) * step + k - length - pad
+             for n, step, k, length, pad in zip(filtered[1:3], steps, taps, shape[1:3], before, strict=True)]
+    filters = (size.channels, 1, 1, *taps)
+    description = described(
+        library().c.dnnl_convolution_forward_primitive_desc_create, INFERENCE, DIRECT, images.descriptor,
+        Layout.of(filters, ANY).descriptor, library().ffi.NULL, results.descriptor, list(steps), [0, 0], list(before),
+        after, attributes())
+    chosen = wanted(description, number("dnnl_query_weights_md"))
+    for i, row in enumerate(matrices(size.m)[2]):
+        weights = packed(np.tile(row.astype(np.float32), size.channels), row_major(filters), chosen)
+        operands: dict[int, tuple[Layout, Operand]] = {
+            SOURCE: (images, 0), WEIGHTS: (chosen, weights), RESULT: (results, 1)}
+        yield Stage(Primitive(description, operands), Place(source), Place(result, i * prod(filtered)))
+
+
+def _products(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Stage:
+    """[side, side, tiles, filters]."""
+    channels, filters, places = size.channels, size.filters, size.side**2
+    tiles, results = row_major((places, size.tiles, channels)), row_major((places, size.tiles, filters))
+    weights = Weights((places, channels, filters), (channels * filters, filters, 1), (filters,), (), 0b100)
+    description = _matmul(tiles, Layout.of(weights.dims, ANY), results)
+    chosen = wanted(description, number("dnnl_query_weights_md"))
+    transform = _of_both_axes(matrices(size.m)[1])
+
+    def transformed(taps: Array) -> Array:
+        made: Array = transform @ taps.reshape(TAPS**2, -1)
+        return made
+
+    operands: dict[int, tuple[Layout, Operand]] = {SOURCE: (tiles, 0), RESULT: (results, 1), WEIGHTS: (
+        chosen, laid(b, node, after.scale, weights, row_major(weights.dims), chosen, f"m = {size.m}", transformed))}
+    return Stage(Primitive(description, operands), Place(SECOND), Place(FIRST))
+
+
+def _of_results(size: Size, after: Epilogue) -> Stage:
+    """[m, m, tiles, filters]."""
+    transform, columns = _of_both_axes(matrices(size.m)[0]), size.tiles * size.filters
+    left, products, results = (row_major(shape) for shape in (
+        transform.shape, (size.side**2, columns), (size.m**2, columns)))
+    operands: dict[int, tuple[Layout, Operand]] = {
+        SOURCE: (left, transform), WEIGHTS: (products, 0), RESULT: (results, 1)}
+    bias = None
+    if after.bias is not None:
+        bias = row_major((1, columns))
+        operands[BIAS] = bias, np.tile(after.bias.astype(np.float32), size.tiles)
+    return Stage(Primitive(_matmul(left, products, results, bias, after.steps), operands), Place(FIRST), Place(SECOND))
+
+
+def _matmul(
+    left: Layout, right: Layout, result: Layout, bias: Layout | None = None, steps: Sequence[PostOp] = ()
+) -> Any:
+    return described(library().c.dnnl_matmul_primitive_desc_create, left.descriptor, right.descriptor,
+                     library().ffi.NULL if bias is None else bias.descriptor, result.descriptor, attributes(steps))
+
+
+def _untiled(size: Size) -> Iterator[Stage]:
+    """[images, rows, columns, filters]: of the last tiles in a row or column there may be a part."""
+    m, filters, line = size.m, size.filters, size.columns * size.filters
+    place = size.tiles * filters
+    tile_strides = (m * place, place, size.down * size.across * filters, size.across * filters, filters, 1)
+    strides = (line, filters, size.rows * line, m * line, m * filters, 1)
+    for top, down, rows in _whole_and_part(size.rows, m):
+        for left, across, columns in _whole_and_part(size.columns, m):
+            dims = (rows, columns, size.images, down, across, filters)
+            tiles, results = Layout.of(dims, tile_strides), Layout.of(dims, strides)
+            yield Stage(Primitive(reordered(tiles, results), {SOURCE: (tiles, 0), RESULT: (results, 1)}),
+                        Place(SECOND, (top * size.across + left) * filters),
+                        Place(RESULTS, top * m * line + left * m * filters))
+
+
+def _whole_and_part(length: int, m: int) -> list[tuple[int, int, int]]:
+    """The first tile, how many there are, and how many results of each."""
+    whole, rest = divmod(length, m)
+    return [each for each in ((0, whole, m), (whole, 1, rest)) if each[1] and each[2]]

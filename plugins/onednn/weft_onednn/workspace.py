@@ -1,0 +1,45 @@
+"""Workspaces: memory for what is between the primitives of one kernel. A call has one for itself while it runs; kernels
+take turns with the same few, which stay in the cache."""
+
+from __future__ import annotations
+
+from collections import deque
+from weakref import WeakValueDictionary
+
+from .memory import Array, aligned
+
+
+class Workspace:
+    def __init__(self, nbytes: int) -> None:
+        self.array: Array = aligned(nbytes)
+
+
+class Workspaces:
+    """As many as calls ran at once, each as large as any kernel has asked for; they go with the last kernel."""
+
+    def __init__(self) -> None:
+        self._idle: deque[Workspace] = deque()
+        self._nbytes = 0
+
+    def reserve(self, nbytes: int) -> None:
+        self._nbytes = max(nbytes, self._nbytes)
+
+    def take(self) -> Workspace:
+        try:
+            workspace = self._idle.pop()
+        except IndexError:
+            return Workspace(self._nbytes)
+        return workspace if workspace.array.nbytes >= self._nbytes else Workspace(self._nbytes)
+
+    def give(self, workspace: Workspace) -> None:
+        self._idle.append(workspace)
+
+
+_shared: WeakValueDictionary[str, Workspaces] = WeakValueDictionary()
+
+
+def workspaces(nbytes: int) -> Workspaces:
+    """Those of the process, from now on of at least this size."""
+    found = _shared.setdefault("all", Workspaces())
+    found.reserve(nbytes)
+    return found
