@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from weft.api import Attachable, Bind, FusedOp
+from weft.api import Attachable, Bind, FusedOp, ValueInfo
 
 from .attributes import Binary, Eltwise, PostOp, Sum, attributes, number, operands
 from .epilogue import Epilogue
@@ -72,7 +72,7 @@ def product(
     chosen = wanted(apart, number("dnnl_query_weights_md"))
     all_operands: dict[int, tuple[Layout, Operand]] = {
         SOURCE: (source, node.args[0]), RESULT: (result, len(b.inputs)),
-        WEIGHTS: (chosen, laid(b, node, after.scale, weights, given, chosen) if is_known else node.args[1]),
+        WEIGHTS: (chosen, _laid(b, node, after.scale, weights, given, chosen) if is_known else node.args[1]),
     }
     if bias is not None and after.bias is not None:
         all_operands[BIAS] = bias, after.bias.astype(b.outputs[0].dtype.numpy)
@@ -90,26 +90,31 @@ def product(
     return _then(Accumulating(lambda: made(apart, after.steps), lambda: made(over, steps), place, reads), last, b)
 
 
-def laid(
-    b: Bind, node: FusedOp, scale: Array | None, weights: Weights, given: Layout, chosen: Layout, form: str = "",
-    transform: Callable[[Array], Array] = np.ascontiguousarray,
-) -> Array:
-    """What `transform` makes of known weights, times `scale`, one number per channel, in the layout that was chosen.
-    `form` names what was made."""
-    operand = b.inputs[node.args[1]]
+def _laid(b: Bind, node: FusedOp, scale: Array | None, weights: Weights, given: Layout, chosen: Layout) -> Array:
+    """Known weights times `scale`, one number per channel, in the layout that was chosen."""
 
     def pack() -> Array:
-        array, factors = operand.parts()
-        if factors is not None and stripped(factors.shape) != stripped(weights.channels):
-            array, factors = operand.value, None
-        if scale is not None:
-            by_channel = scale.reshape(weights.channels)
-            factors = by_channel if factors is None else factors.reshape(weights.channels) * by_channel
-        made = transform(np.ascontiguousarray(array, np.float32))
-        return packed(made, given, chosen, weights.mask, factors)
+        array, factors = with_factors(b.inputs[node.args[1]], scale, weights.channels)
+        return packed(array, given, chosen, weights.mask, factors)
 
-    name = [f"onednn {library().version}", node.op, *(["scaled"] if scale is not None else []), form, chosen.name]
-    return b.prepared("/".join(name), pack)
+    return b.prepared(name_of_weights(node, scale, chosen), pack)
+
+
+def with_factors(operand: ValueInfo, scale: Array | None, channels: Sequence[int]) -> tuple[Array, Array | None]:
+    """Known weights, and what they are still to be multiplied by, in the shape `channels`: factors that the graph has
+    for them, and `scale`."""
+    array, factors = operand.parts()
+    if factors is not None and stripped(factors.shape) != stripped(channels):
+        array, factors = operand.value, None
+    if scale is not None:
+        by_channel = scale.reshape(channels)
+        factors = by_channel if factors is None else factors.reshape(channels) * by_channel
+    return np.ascontiguousarray(array, np.float32), factors
+
+
+def name_of_weights(node: FusedOp, scale: Array | None, chosen: Layout, form: str = "") -> str:
+    """Under which what was made of them is kept."""
+    return f"onednn {library().version}/{node.op}{'' if scale is None else ' scaled'}{form}/{chosen.name}"
 
 
 def _apart(b: Bind, node: FusedOp, after: Epilogue) -> tuple[Epilogue, Eltwise | None]:

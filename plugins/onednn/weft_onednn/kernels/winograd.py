@@ -14,6 +14,7 @@ of all tiles with all filters. Around them are three transforms:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -24,7 +25,7 @@ from weft.api import Bind, FusedOp
 from ..attributes import PostOp, attributes, number
 from ..epilogue import Epilogue
 from ..library import library
-from ..memory import ANY, FLOAT, Array, Layout, Operand, dense, row_major
+from ..memory import ANY, FLOAT, Array, Layout, Operand, aligned, dense, row_major
 from ..primitives import (
     BIAS,
     INFERENCE,
@@ -38,11 +39,13 @@ from ..primitives import (
     reordered,
     wanted,
 )
-from ..products import Weights, laid
+from ..products import name_of_weights, with_factors
 from ..tiles import TAPS, Size, matrices
 from ..workspace import Workspace, workspaces
 
 DIRECT = number("dnnl_convolution_direct")
+PLAIN = 256  # filters up to which products are as fast with these row after row, as they are made
+SIZES = 32  # that are remembered: convolutions of one size share what knows no weights
 IMAGES, FIRST, SECOND, RESULTS = range(4)  # the arrays that stages read and write; two are in the workspace
 
 
@@ -123,15 +126,16 @@ def _of_both_axes(matrix: Array) -> Array:
     return np.kron(matrix, matrix).astype(np.float32)
 
 
-def _of_images(size: Size) -> Iterator[Stage]:
+@lru_cache(maxsize=SIZES)
+def _of_images(size: Size) -> tuple[Stage, ...]:
     """[side, side, tiles, channels], by way of [side, images, height, across, channels]."""
     side, channels = size.side, size.channels
     images = (size.images, size.height, size.width, channels)
     halfway = (size.images, size.height, size.across, channels)
-    yield from _filtered(size, images, halfway, (1, side), (1, size.m), (0, size.left), IMAGES, FIRST)
     all_halfway = (side * size.images, *halfway[1:])
     tiles = (side * size.images, size.down, size.across, channels)
-    yield from _filtered(size, all_halfway, tiles, (side, 1), (size.m, 1), (size.above, 0), FIRST, SECOND)
+    return (*_filtered(size, images, halfway, (1, side), (1, size.m), (0, size.left), IMAGES, FIRST),
+            *_filtered(size, all_halfway, tiles, (side, 1), (size.m, 1), (size.above, 0), FIRST, SECOND))
 
 
 def _filtered(
@@ -157,20 +161,32 @@ def _filtered(
 
 def _products(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Stage:
     """[side, side, tiles, filters]."""
-    channels, filters, places = size.channels, size.filters, size.side**2
-    tiles, results = row_major((places, size.tiles, channels)), row_major((places, size.tiles, filters))
-    weights = Weights((places, channels, filters), (channels * filters, filters, 1), (filters,), (), 0b100)
-    description = _matmul(tiles, Layout.of(weights.dims, ANY), results)
+    places, shape = size.side**2, (size.side**2, size.channels, size.filters)
+    tiles, results = row_major((places, size.tiles, size.channels)), row_major((places, size.tiles, size.filters))
+    plain = row_major(shape)
+    description = _matmul(tiles, plain if size.filters <= PLAIN else Layout.of(shape, ANY), results)
     chosen = wanted(description, number("dnnl_query_weights_md"))
-    transform = _of_both_axes(matrices(size.m)[1])
 
-    def transformed(taps: Array) -> Array:
-        made: Array = transform @ taps.reshape(TAPS**2, -1)
-        return made
+    def transformed() -> Array:
+        taps, factors = with_factors(b.inputs[node.args[1]], after.scale, (size.filters,))
+        if factors is not None:
+            taps = taps * factors.astype(np.float32)
+        made = aligned(plain.nbytes)
+        _transformed(_of_both_axes(matrices(size.m)[1]), size.channels * size.filters).run(taps, made)
+        return made if size.filters <= PLAIN else packed(made, plain, chosen)
 
-    operands: dict[int, tuple[Layout, Operand]] = {SOURCE: (tiles, 0), RESULT: (results, 1), WEIGHTS: (
-        chosen, laid(b, node, after.scale, weights, row_major(weights.dims), chosen, f"m = {size.m}", transformed))}
+    weights = b.prepared(name_of_weights(node, after.scale, chosen, f" m = {size.m}"), transformed)
+    operands: dict[int, tuple[Layout, Operand]] = {
+        SOURCE: (tiles, 0), WEIGHTS: (chosen, weights), RESULT: (results, 1)}
     return Stage(Primitive(description, operands), Place(SECOND), Place(FIRST))
+
+
+def _transformed(matrix: Array, columns: int) -> Primitive:
+    """The product of a matrix and of another with so many columns: not NumPy's, whose threads would stay awake and
+    take the cores from the library's."""
+    left, right, result = (row_major(shape) for shape in (matrix.shape, (matrix.shape[1], columns),
+                                                          (matrix.shape[0], columns)))
+    return Primitive(_matmul(left, right, result), {SOURCE: (left, matrix), WEIGHTS: (right, 0), RESULT: (result, 1)})
 
 
 def _of_results(size: Size, after: Epilogue) -> Stage:
@@ -194,8 +210,10 @@ def _matmul(
                      library().ffi.NULL if bias is None else bias.descriptor, result.descriptor, attributes(steps))
 
 
-def _untiled(size: Size) -> Iterator[Stage]:
+@lru_cache(maxsize=SIZES)
+def _untiled(size: Size) -> tuple[Stage, ...]:
     """[images, rows, columns, filters]: of the last tiles in a row or column there may be a part."""
+    stages = []
     m, filters, line = size.m, size.filters, size.columns * size.filters
     place = size.tiles * filters
     tile_strides = (m * place, place, size.down * size.across * filters, size.across * filters, filters, 1)
@@ -204,9 +222,10 @@ def _untiled(size: Size) -> Iterator[Stage]:
         for left, across, columns in _whole_and_part(size.columns, m):
             dims = (rows, columns, size.images, down, across, filters)
             tiles, results = Layout.of(dims, tile_strides), Layout.of(dims, strides)
-            yield Stage(Primitive(reordered(tiles, results), {SOURCE: (tiles, 0), RESULT: (results, 1)}),
-                        Place(SECOND, (top * size.across + left) * filters),
-                        Place(RESULTS, top * m * line + left * m * filters))
+            stages.append(Stage(Primitive(reordered(tiles, results), {SOURCE: (tiles, 0), RESULT: (results, 1)}),
+                                Place(SECOND, (top * size.across + left) * filters),
+                                Place(RESULTS, top * m * line + left * m * filters)))
+    return tuple(stages)
 
 
 def _whole_and_part(length: int, m: int) -> list[tuple[int, int, int]]:
