@@ -70,7 +70,7 @@ def test_the_matrices_give_the_sums_of_a_convolution(m: int) -> None:
 
 @pytest.mark.usefixtures("always")
 @given(windows(), st.sampled_from(sorted(tiles.POINTS)), st.integers(1, 4), st.sampled_from([1, 3, 16]),
-       st.sampled_from([1, 5, 16]), st.sampled_from([1 << 11, 1 << 14, 1 << 23]))
+       st.sampled_from([1, 5, 16, winograd.PLAIN + 8]), st.sampled_from([1 << 11, 1 << 14, 1 << 23]))
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_images_are_cut_into_tiles(
     calls: Calls, window: Any, m: int, batch: int, depth: int, filters: int, in_cache: int
