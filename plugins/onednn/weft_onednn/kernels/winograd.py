@@ -40,7 +40,7 @@ from ..primitives import (
     wanted,
 )
 from ..products import name_of_weights, with_factors
-from ..tiles import TAPS, Size, matrices
+from ..tiles import Size, matrices
 from ..workspace import Workspace, workspaces
 
 DIRECT = number("dnnl_convolution_direct")
