@@ -1,4 +1,4 @@
-"""Convolutions of 3x3 taps with fewer multiplications: as NumPy's kernel does them, in tiles of any number and size."""
+"""Convolutions with fewer multiplications: as NumPy's kernel does them, in tiles of any number and size."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from weft_onednn import tiles, workspace
 from weft_onednn.kernels import convolution, winograd
 
 CLOSE = 1e-5  # of the largest number; convolutions round by 2e-6
+TAPS = [(3, 3), (5, 5), (1, 3), (3, 1), (1, 7), (7, 1), (5, 1), (3, 5)]
 OFF = {"plugin": {"onednn": {"winograd": False}}}
 WIDE = 128  # channels
 
@@ -59,52 +60,58 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiles, "WORTH", float("inf"))
 
 
-@pytest.mark.parametrize("m", tiles.POINTS)
-def test_the_matrices_give_the_sums_of_a_convolution(m: int) -> None:
-    a, g, b = tiles.matrices(m)
-    pixels, taps = np.random.default_rng(m).standard_normal((2, 50, m + 2))
-    taps = taps[:, :3]
-    want = [[row[i : i + 3] @ each for i in range(m)] for row, each in zip(pixels, taps, strict=True)]
-    np.testing.assert_allclose(((taps @ g.T) * (pixels @ b.T)) @ a.T, want, atol=1e-13)
+@pytest.mark.parametrize(("m", "taps"), [(m, k) for m in (1, *tiles.M) for k in (1, 3, 5, 7)
+                                         if m + k - 1 in tiles.POINTS])
+def test_the_matrices_give_the_sums_of_a_convolution(m: int, taps: int) -> None:
+    a, g, b = tiles.matrices(m, taps)
+    rng = np.random.default_rng(m)
+    pixels, filters = rng.standard_normal((50, m + taps - 1)), rng.standard_normal((50, taps))
+    want = [[row[i : i + taps] @ each for i in range(m)] for row, each in zip(pixels, filters, strict=True)]
+    np.testing.assert_allclose(((filters @ g.T) * (pixels @ b.T)) @ a.T, want, atol=1e-12)
 
 
 @pytest.mark.usefixtures("always")
-@given(windows(), st.sampled_from(sorted(tiles.POINTS)), st.integers(1, 4), st.sampled_from([1, 3, 16]),
+@given(windows(), st.sampled_from(TAPS), st.sampled_from(tiles.M), st.integers(1, 4), st.sampled_from([1, 3, 16]),
        st.sampled_from([1, 5, 16, winograd.PLAIN + 8]), st.sampled_from([1 << 11, 1 << 14, 1 << 23]))
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_images_are_cut_into_tiles(
-    calls: Calls, window: Any, m: int, batch: int, depth: int, filters: int, in_cache: int
+    calls: Calls, window: Any, taps: tuple[int, int], m: int, batch: int, depth: int, filters: int, in_cache: int
 ) -> None:
     size = window.pop("height"), window.pop("width")
     pads = window["explicit_paddings"][2:6] or [0] * 4
-    assume(window["padding"] == "SAME" or min(size[0] + sum(pads[:2]), size[1] + sum(pads[2:])) >= 3)
+    padded = size[0] + sum(pads[:2]), size[1] + sum(pads[2:])
+    assume(window["padding"] == "SAME" or (padded[0] >= taps[0] and padded[1] >= taps[1]))
     before = len(calls.bound)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tiles, "IN_CACHE", in_cache)
-        patch.setattr(tiles, "POINTS", {m: tiles.POINTS[m]})
-        compare([placeholder("x"), const("w", numbers(3, 3, depth, filters)), conv("y", "x", "w", **window)],
+        patch.setattr(tiles, "M", (m,))
+        compare([placeholder("x"), const("w", numbers(*taps, depth, filters)), conv("y", "x", "w", **window)],
                 {"x": numbers(batch, *size, depth)}, "y", close=CLOSE)
-    assert {each.m for each in calls.bound[before:]} == {m}
+    pads_more = max(pads[:2]) >= taps[0] or max(pads[2:]) >= taps[1]
+    assert [(each.down.taps, each.across.taps) for each in calls.bound[before:]] == ([] if pads_more else [taps])
+    for bound in calls.bound[before:]:
+        assert {axis.m for axis in (bound.down, bound.across) if axis.taps > 1} == {m}
 
 
-@given(st.integers(1, 6), st.integers(1, 40), st.integers(1, 40), st.sampled_from(sorted(tiles.POINTS)),
+@given(st.integers(1, 6), st.integers(1, 40), st.integers(1, 40), st.sampled_from([1, 3, 5]), st.sampled_from(tiles.M),
        st.integers(0, 2), st.integers(0, 2), st.integers(10, 23))
 def test_turns_make_all_results_of_the_pixels_that_these_need(
-    images: int, rows: int, columns: int, m: int, above: int, below: int, bits: int
+    images: int, rows: int, columns: int, taps: int, m: int, above: int, below: int, bits: int
 ) -> None:
-    height = rows + 2 - above - below
-    assume(height > 0)
-    whole = tiles.Size(m, images, height, columns + 2, 8, rows, columns, 16, above, 0)
+    height = rows + taps - 1 - above - below
+    assume(height > 0 and max(above, below) < taps)
+    whole = tiles.Size(images, tiles.Axis(taps, m if taps > 1 else 1, height, rows, above),
+                       tiles.Axis(3, m, columns + 2, columns, 0), 8, 16)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tiles, "IN_CACHE", 1 << bits)
         turns = [*whole.turns()]
     made = np.zeros((images, rows), bool)
     for size, first_pixel, first_result in turns:
         image, row = divmod(first_result // (columns * 16), rows)
-        needed = range(max(0, row - above), min(height, row - above + size.rows + 2))
-        assert (size.above, size.height) == (max(0, above - row), len(needed))
+        needed = range(max(0, row - above), min(height, row - above + size.down.results + taps - 1))
+        assert (size.down.before, size.down.pixels) == (max(0, above - row), len(needed))
         assert first_pixel == (image * height + needed.start) * (columns + 2) * 8
-        made[image : image + size.images, row : row + size.rows] = True
+        made[image : image + size.images, row : row + size.down.results] = True
     assert made.all()
     assert (len(turns) == 1) >= (whole.nbytes <= 1 << bits)
 
@@ -119,14 +126,14 @@ def test_a_network_has_them_where_they_take_less_time(calls: Calls) -> None:
         node("g", "Mul", "f", "e"), const("u", numbers(3, 3, WIDE, 32) / 30), conv("y", "g", "u")]
     done = compare(nodes, {"x": numbers(1, 28, 28, WIDE)}, "y", close=CLOSE)
     assert done.kernels == ["onednn.Product", "onednn.Product", "onednn.Conv2D"]
-    assert {size.m for size in calls.bound} == {4}
+    assert {size.down.m for size in calls.bound} == {4}
     assert len(calls.bound) == 2
     compare([placeholder("x", (1, 7, 7, WIDE)), *nodes[1:3], conv("y", "x", "w")], {"x": numbers(1, 7, 7, WIDE)}, "y")
     assert len(calls.bound) == 2
 
 
 @pytest.mark.parametrize("how", [
-    {"strides": [1, 2, 2, 1]}, {"dilations": [1, 2, 2, 1]}, {"taps": 5}, {"filters": 32}, {"groups": 2}, {"side": 7},
+    {"strides": [1, 2, 2, 1]}, {"dilations": [1, 2, 2, 1]}, {"taps": 1}, {"filters": 32}, {"groups": 2}, {"side": 7},
     {"added": True}, {"config": OFF},
 ], ids=str)
 def test_others_are_left_to_the_library(calls: Calls, how: dict[str, Any]) -> None:

@@ -7,54 +7,71 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from weft.api import geometry
 
 from .memory import FLOAT, Array
 
-TAPS = 3  # a side
-POINTS = {2: (0, 1, -1), 4: (0, 2 / 3, -2 / 3, 3 / 2, -3 / 2)}  # by m; of those tried, these round least
-WORTH = 0.95  # of a convolution's time, from which more memory for filters is not worth it
+M = (2, 4)  # results along a side of a tile
+POINTS: dict[int, tuple[float, ...]] = {  # by the side of a tile; of those tried, these round least
+    1: (), 4: (0, 1, -1), 6: (0, 2 / 3, -2 / 3, 3 / 2, -3 / 2), 8: (0, 1 / 2, -1 / 2, 1, -1, 2, -2),
+    10: (0, 2 / 5, -2 / 5, 3 / 4, -3 / 4, 13 / 10, -13 / 10, 11 / 5, -11 / 5),
+}
+MOST_PLACES = 64  # in a tile; more round too much
+WORTH = 0.9  # of a convolution's time, from which more memory for filters is not worth it
 IN_CACHE = 1 << 23  # bytes between images and results from which there are several turns
 
 
-class Size(NamedTuple):
-    """A convolution, or a turn of it: whole images, or some rows of one. `above`, `left`: the rows and columns of zeros
-    before the first pixel."""
+class Axis(NamedTuple):
+    """Height or width, in tiles of `m` results. `before`: zeros before the first pixel."""
 
+    taps: int
     m: int
-    images: int
-    height: int
-    width: int
-    channels: int
-    rows: int
-    columns: int
-    filters: int
-    above: int
-    left: int
+    pixels: int
+    results: int
+    before: int
 
     @property
     def side(self) -> int:
-        """Of a tile."""
-        return self.m + TAPS - 1
-
-    @property
-    def down(self) -> int:
-        """Tiles in a column."""
-        return -(-self.rows // self.m)
-
-    @property
-    def across(self) -> int:
-        return -(-self.columns // self.m)
+        return self.m + self.taps - 1
 
     @property
     def tiles(self) -> int:
-        return self.images * self.down * self.across
+        return -(-self.results // self.m)
+
+    @property
+    def is_served(self) -> bool:
+        """Whether there are matrices for it, and every result is made of a pixel at least."""
+        return self.side in POINTS and self.before < self.taps and self.results <= self.pixels + self.before
+
+    @property
+    def matrices(self) -> tuple[Array, Array, Array]:
+        return matrices(self.m, self.taps)
+
+
+class Size(NamedTuple):
+    """A convolution, or a turn of it: whole images, or some rows of one."""
+
+    images: int
+    down: Axis
+    across: Axis
+    channels: int
+    filters: int
+
+    @property
+    def places(self) -> int:
+        """In a tile."""
+        return self.down.side * self.across.side
+
+    @property
+    def tiles(self) -> int:
+        return self.images * self.down.tiles * self.across.tiles
 
     @property
     def parts(self) -> tuple[int, int]:
         """Elements of what is between images and results at once: each step reads the one part, writes the other."""
-        halfway = self.side * self.images * self.height * self.across * self.channels
-        return (max(halfway, self.side**2 * self.tiles * self.filters),
-                self.tiles * max(self.side**2 * self.channels, self.m**2 * self.filters))
+        halfway = self.across.side * self.images * self.down.pixels * self.across.tiles * self.channels
+        return (max(halfway, self.places * self.tiles * self.filters),
+                self.tiles * max(self.places * self.channels, self.down.m * self.across.m * self.filters))
 
     @property
     def nbytes(self) -> int:
@@ -63,11 +80,13 @@ class Size(NamedTuple):
     @property
     def cost(self) -> float:
         """How long it takes, as a part of the convolution's own time. The factors were fitted to chains of convolutions
-        of 33 sizes, by one and two threads, of 1 and 8 images, on a CPU with AVX-512: they are right within 0.13."""
-        places, matrix = self.side**2, self.channels * self.filters
-        multiplied, moved = places * self.tiles * matrix, places * self.tiles * (self.channels + self.filters)
-        longer = (places - TAPS**2) * matrix  # filters
-        whole = TAPS**2 * self.images * self.rows * self.columns * matrix
+        of 3x3 taps, of 33 sizes, by one and two threads, of 1 and 8 images, on a CPU with AVX-512: they are right
+        within 0.13. For 7x1 taps 0.05 is to be added, for 5x5 0.2."""
+        taps, matrix = self.down.taps * self.across.taps, self.channels * self.filters
+        multiplied = self.places * self.tiles * matrix
+        moved = self.places * self.tiles * (self.channels + self.filters)
+        longer = (self.places - taps) * matrix  # filters
+        whole = taps * self.images * self.down.results * self.across.results * matrix
         return (1.2 * multiplied + 50 * moved + 30 * longer + 6e6) / whole
 
     def turns(self) -> Iterator[tuple[Size, int, int]]:
@@ -77,44 +96,53 @@ class Size(NamedTuple):
         bands = [*self._replace(images=images)._bands()]
         for i in range(0, self.images, images):
             for size, pixel, row in bands:
-                yield (size, (i * self.height + pixel) * self.width * self.channels,
-                       (i * self.rows + row) * self.columns * self.filters)
+                yield (size, (i * self.down.pixels + pixel) * self.across.pixels * self.channels,
+                       (i * self.down.results + row) * self.across.results * self.filters)
 
     def _bands(self) -> Iterator[tuple[Size, int, int]]:
         """The same number of rows each, of whole tiles: the last band may do rows again that are done."""
+        down = self.down
         count = -(-self.nbytes // IN_CACHE) if self.images == 1 else 1
-        rows = -(-self.down // count) * self.m
-        if rows >= self.rows:
+        rows = -(-down.tiles // count) * down.m
+        if rows >= down.results:
             yield self, 0, 0
             return
-        for start in range(0, self.rows, rows):
-            row = min(start, self.rows - rows)
-            first = max(0, row - self.above)
-            last = min(self.height, row - self.above + rows + TAPS - 1)
-            yield self._replace(height=last - first, rows=rows, above=max(0, self.above - row)), first, row
+        for start in range(0, down.results, rows):
+            row = min(start, down.results - rows)
+            first = max(0, row - down.before)
+            last = min(down.pixels, row - down.before + rows + down.taps - 1)
+            band = down._replace(pixels=last - first, results=rows, before=max(0, down.before - row))
+            yield self._replace(down=band), first, row
 
 
-def quickest(images: Sequence[int], results: Sequence[int], above: int, left: int) -> Size | None:
-    """The tiles by which results of this shape [images, rows, columns, filters] take least time, if that is less than
-    the convolution's."""
-    (count, height, width, channels), (_, rows, columns, filters) = images, results
-    best = min((Size(m, count, height, width, channels, rows, columns, filters, above, left) for m in POINTS),
-               key=lambda size: size.cost)
-    return best if best.cost < WORTH else None
+def quickest(
+    images: Sequence[int], taps: Sequence[int], results: Sequence[int], windows: Sequence[geometry.Window]
+) -> Size | None:
+    """The tiles by which a convolution without strides takes least time, if that is less than its own. `taps`: down,
+    across; `results`: their shape [images, rows, columns, filters]."""
+    sizes = []
+    for m in M:
+        down, across = (Axis(k, m if k > 1 else 1, pixels, n, window.before)
+                        for k, pixels, n, window in zip(taps, images[1:3], results[1:3], windows, strict=True))
+        size = Size(images[0], down, across, images[3], results[3])
+        if down.is_served and across.is_served and 1 < size.places <= MOST_PLACES:
+            sizes.append(size)
+    best = min(sizes, key=lambda size: size.cost, default=None)
+    return best if best is not None and best.cost < WORTH else None
 
 
 @cache
-def matrices(m: int) -> tuple[Array, Array, Array]:
-    """A [m, side], G [side, TAPS] and B [side, side], of float64: values of polynomials at POINTS and infinity, and the
+def matrices(m: int, taps: int) -> tuple[Array, Array, Array]:
+    """A [m, side], G [side, taps] and B [side, side], of float64: values of polynomials at POINTS and infinity, and the
     interpolation of these (Toom, 1963; Cook, 1966)."""
-    points = np.array(POINTS[m])
-    side = m + TAPS - 1
-    a, g, b = np.zeros((m, side)), np.zeros((side, TAPS)), np.zeros((side, side))
+    side = m + taps - 1
+    points = np.array(POINTS[side])
+    a, g, b = np.zeros((m, side)), np.zeros((side, taps)), np.zeros((side, side))
     for i, point in enumerate(points):
         others = np.delete(points, i)
         a[:, i] = point ** np.arange(m)
-        g[i] = point ** np.arange(TAPS) / np.prod(point - others)
+        g[i] = point ** np.arange(taps) / np.prod(point - others)
         b[i, :-1] = np.poly(others)[::-1]
     a[-1, -1] = g[-1, -1] = 1
-    b[-1] = np.poly(points)[::-1]
+    b[-1] = np.atleast_1d(np.poly(points))[::-1]
     return a, g, b

@@ -17,7 +17,7 @@ from ..products import Weights, product
 from .binding import Head, alone, has_elements
 
 DIRECT, TRANSPOSED = number("dnnl_convolution_direct"), number("dnnl_deconvolution_direct")
-LEAST_CHANNELS = 64
+LEAST_CHANNELS = 48
 
 
 def conv(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
@@ -39,8 +39,8 @@ def quickest_conv2d(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
         from ..tiles import quickest  # many programs do without it
         from .winograd import winograd
 
-        above, left = (each.before for each in geometry.spatial_windows(node.attrs, images[1:-1], filters[:-2]))
-        size = quickest(images, node.outputs[0].dims, above, left)
+        windows = geometry.spatial_windows(node.attrs, images[1:-1], filters[:-2])
+        size = quickest(images, filters[:-2], node.outputs[0].dims, windows)
         if size is not None:
             with suppress(errors.Unimplemented):  # a part of it, on some CPU
                 return winograd(b, node, after, size)
@@ -48,12 +48,13 @@ def quickest_conv2d(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
 
 
 def _is_of_neighbours(b: Bind, node: FusedOp, after: Epilogue) -> bool:
-    """Whether it is of float32, of each pixel and those around it, of enough channels for products of matrices to be
-    fast, and what follows is done to each result by itself."""
+    """Whether it is of float32, of pixels side by side, of enough channels for products of matrices to be fast, and
+    what follows is done to each result by itself."""
     images, filters = (b.inputs[a].meta for a in node.args)
     steps = {*node.attrs["strides"], *node.attrs["dilations"]}
-    return (filters.dims[:3] == (3, 3, images.dims[-1]) and steps == {1} and min(filters.dims[2:]) >= LEAST_CHANNELS
-            and images.dtype is b.outputs[0].dtype is FLOAT and all(isinstance(s, Eltwise) for s in after.steps))
+    return (filters.dims[:2] != (1, 1) and steps == {1} and filters.dims[2] == images.dims[-1]
+            and min(filters.dims[2:]) >= LEAST_CHANNELS and images.dtype is b.outputs[0].dtype is FLOAT
+            and all(isinstance(step, Eltwise) for step in after.steps))
 
 
 def depthwise_conv2d(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:

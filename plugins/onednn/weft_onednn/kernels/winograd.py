@@ -1,9 +1,9 @@
-"""Convolutions of 3x3 taps with fewer multiplications (Winograd, 1980; Lavin and Gray, 2016, arXiv:1509.09308).
+"""Convolutions with fewer multiplications (Winograd, 1980; Lavin and Gray, 2016, arXiv:1509.09308).
 
-Images are cut into tiles of m + 2 pixels a side, which overlap by 2 and give m x m results each. Along one axis these
-are A ((G g) * (B d)), where d are the m + 2 pixels, g the taps, and * multiplies element by element: m + 2 products
-where there were 3 m. For both axes that makes (m + 2)² products of matrices, one for each place in a tile: the channels
-of all tiles with all filters. Around them are three transforms:
+Images are cut into tiles, which overlap and give m results along a side. These are A ((G g) * (B d)), where d are the
+m + taps - 1 pixels, g the taps, and * multiplies element by element: as many products as there are pixels, where there
+were taps * m. For both axes that makes, for each place in a tile, a product of matrices: of the channels of all tiles
+with all filters. Around them are three transforms:
 
 - B, of images: one depthwise convolution for each row of B, across and then down, since these step over pixels and pad
   as the convolution does;
@@ -40,7 +40,7 @@ from ..primitives import (
     wanted,
 )
 from ..products import name_of_weights, with_factors
-from ..tiles import Size, matrices
+from ..tiles import Axis, Size
 from ..workspace import Workspace, workspaces
 
 DIRECT = number("dnnl_convolution_direct")
@@ -122,48 +122,53 @@ def winograd(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Winograd:
     return Winograd(stages, (first, second), node.args[0], len(b.inputs))
 
 
-def _of_both_axes(matrix: Array) -> Array:
-    return np.kron(matrix, matrix).astype(np.float32)
+def _of_both_axes(size: Size, which: int) -> Array:
+    return np.kron(size.down.matrices[which], size.across.matrices[which]).astype(np.float32)
 
 
 @lru_cache(maxsize=SIZES)
 def _of_images(size: Size) -> tuple[Stage, ...]:
-    """[side, side, tiles, channels], by way of [side, images, height, across, channels]."""
-    side, channels = size.side, size.channels
-    images = (size.images, size.height, size.width, channels)
-    halfway = (size.images, size.height, size.across, channels)
-    all_halfway = (side * size.images, *halfway[1:])
-    tiles = (side * size.images, size.down, size.across, channels)
-    return (*_filtered(size, images, halfway, (1, side), (1, size.m), (0, size.left), IMAGES, FIRST),
-            *_filtered(size, all_halfway, tiles, (side, 1), (size.m, 1), (size.above, 0), FIRST, SECOND))
+    """[down.side, across.side, tiles, channels], by way of [across.side, images, pixels, across.tiles, channels]."""
+    down, across, channels = size.down, size.across, size.channels
+    both = down.taps > 1 and across.taps > 1
+    stages: list[Stage] = []
+    if across.taps > 1:
+        shape, filtered = ((size.images, down.pixels, n, channels) for n in (across.pixels, across.tiles))
+        stages += _filtered(across, shape, filtered, 1, IMAGES, FIRST if both else SECOND)
+    if down.taps > 1:
+        images = size.images * across.side
+        shape, filtered = ((images, n, across.tiles, channels) for n in (down.pixels, down.tiles))
+        stages += _filtered(down, shape, filtered, 0, FIRST if both else IMAGES, SECOND)
+    return tuple(stages)
 
 
 def _filtered(
-    size: Size, shape: Sequence[int], filtered: Sequence[int], taps: tuple[int, int], steps: tuple[int, int],
-    before: tuple[int, int], source: int, result: int,
+    axis: Axis, shape: tuple[int, ...], filtered: tuple[int, ...], which: int, source: int, result: int
 ) -> Iterator[Stage]:
-    """One convolution of all channels for each row of B; the results lie behind each other."""
+    """One convolution of all channels for each row of the axis' B; the results lie behind each other. `which`: 0 for
+    down, 1 for across."""
     images, results = dense(shape), dense(filtered)
-    after = [(n - 1) * step + k - length - pad
-             for n, step, k, length, pad in zip(filtered[1:3], steps, taps, shape[1:3], before, strict=True)]
-    filters = (size.channels, 1, 1, *taps)
+    taps, steps, before, after = ([other, other] for other in (1, 1, 0, 0))
+    taps[which], steps[which], before[which] = axis.side, axis.m, axis.before
+    after[which] = (axis.tiles - 1) * axis.m + axis.side - axis.pixels - axis.before
+    filters = (shape[-1], 1, 1, *taps)
     description = described(
         library().c.dnnl_convolution_forward_primitive_desc_create, INFERENCE, DIRECT, images.descriptor,
-        Layout.of(filters, ANY).descriptor, library().ffi.NULL, results.descriptor, list(steps), [0, 0], list(before),
-        after, attributes())
+        Layout.of(filters, ANY).descriptor, library().ffi.NULL, results.descriptor, steps, [0, 0], before, after,
+        attributes())
     chosen = wanted(description, number("dnnl_query_weights_md"))
-    for i, row in enumerate(matrices(size.m)[2]):
-        weights = packed(np.tile(row.astype(np.float32), size.channels), row_major(filters), chosen)
+    for i, row in enumerate(axis.matrices[2]):
+        weights = packed(np.tile(row.astype(np.float32), shape[-1]), row_major(filters), chosen)
         operands: dict[int, tuple[Layout, Operand]] = {
             SOURCE: (images, 0), WEIGHTS: (chosen, weights), RESULT: (results, 1)}
         yield Stage(Primitive(description, operands), Place(source), Place(result, i * prod(filtered)))
 
 
 def _products(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Stage:
-    """[side, side, tiles, filters]."""
-    places, shape = size.side**2, (size.side**2, size.channels, size.filters)
-    tiles, results = row_major((places, size.tiles, size.channels)), row_major((places, size.tiles, size.filters))
-    plain = row_major(shape)
+    """[places, tiles, filters]."""
+    shape = size.places, size.channels, size.filters
+    tiles, results, plain = (row_major(each) for each in (
+        (size.places, size.tiles, size.channels), (size.places, size.tiles, size.filters), shape))
     description = _matmul(tiles, plain if size.filters <= PLAIN else Layout.of(shape, ANY), results)
     chosen = wanted(description, number("dnnl_query_weights_md"))
 
@@ -172,10 +177,10 @@ def _products(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Stage:
         if factors is not None:
             taps = taps * factors.astype(np.float32)
         made = aligned(plain.nbytes)
-        _transformed(_of_both_axes(matrices(size.m)[1]), size.channels * size.filters).run(taps, made)
+        _transformed(_of_both_axes(size, 1), size.channels * size.filters).run(taps, made)
         return made if size.filters <= PLAIN else packed(made, plain, chosen)
 
-    weights = b.prepared(name_of_weights(node, after.scale, chosen, f" m = {size.m}"), transformed)
+    weights = b.prepared(name_of_weights(node, after.scale, chosen, f" of {size.down.m}x{size.across.m}"), transformed)
     operands: dict[int, tuple[Layout, Operand]] = {
         SOURCE: (tiles, 0), WEIGHTS: (chosen, weights), RESULT: (results, 1)}
     return Stage(Primitive(description, operands), Place(SECOND), Place(FIRST))
@@ -190,10 +195,10 @@ def _transformed(matrix: Array, columns: int) -> Primitive:
 
 
 def _of_results(size: Size, after: Epilogue) -> Stage:
-    """[m, m, tiles, filters]."""
-    transform, columns = _of_both_axes(matrices(size.m)[0]), size.tiles * size.filters
+    """[down.m, across.m, tiles, filters]."""
+    transform, columns = _of_both_axes(size, 0), size.tiles * size.filters
     left, products, results = (row_major(shape) for shape in (
-        transform.shape, (size.side**2, columns), (size.m**2, columns)))
+        transform.shape, (transform.shape[1], columns), (transform.shape[0], columns)))
     operands: dict[int, tuple[Layout, Operand]] = {
         SOURCE: (left, transform), WEIGHTS: (products, 0), RESULT: (results, 1)}
     bias = None
@@ -213,22 +218,21 @@ def _matmul(
 @lru_cache(maxsize=SIZES)
 def _untiled(size: Size) -> tuple[Stage, ...]:
     """[images, rows, columns, filters]: of the last tiles in a row or column there may be a part."""
-    stages = []
-    m, filters, line = size.m, size.filters, size.columns * size.filters
-    place = size.tiles * filters
-    tile_strides = (m * place, place, size.down * size.across * filters, size.across * filters, filters, 1)
-    strides = (line, filters, size.rows * line, m * line, m * filters, 1)
-    for top, down, rows in _whole_and_part(size.rows, m):
-        for left, across, columns in _whole_and_part(size.columns, m):
-            dims = (rows, columns, size.images, down, across, filters)
+    down, across, filters = size.down, size.across, size.filters
+    line, place, stages = across.results * filters, size.tiles * filters, []
+    tile_strides = (across.m * place, place, down.tiles * across.tiles * filters, across.tiles * filters, filters, 1)
+    strides = (line, filters, down.results * line, down.m * line, across.m * filters, 1)
+    for top, many_down, rows in _whole_and_part(down):
+        for left, many_across, columns in _whole_and_part(across):
+            dims = (rows, columns, size.images, many_down, many_across, filters)
             tiles, results = Layout.of(dims, tile_strides), Layout.of(dims, strides)
             stages.append(Stage(Primitive(reordered(tiles, results), {SOURCE: (tiles, 0), RESULT: (results, 1)}),
-                                Place(SECOND, (top * size.across + left) * filters),
-                                Place(RESULTS, top * m * line + left * m * filters)))
+                                Place(SECOND, (top * across.tiles + left) * filters),
+                                Place(RESULTS, top * down.m * line + left * across.m * filters)))
     return tuple(stages)
 
 
-def _whole_and_part(length: int, m: int) -> list[tuple[int, int, int]]:
+def _whole_and_part(axis: Axis) -> list[tuple[int, int, int]]:
     """The first tile, how many there are, and how many results of each."""
-    whole, rest = divmod(length, m)
-    return [each for each in ((0, whole, m), (whole, 1, rest)) if each[1] and each[2]]
+    whole, rest = divmod(axis.results, axis.m)
+    return [each for each in ((0, whole, axis.m), (whole, 1, rest)) if each[1] and each[2]]
