@@ -22,7 +22,7 @@ class Config:
     `precision`: of products and of what is between them, in graphs of float32. "bf16" is bfloat16, or float32 with a
     warning on a CPU without fast instructions for it; "auto" is the same without a warning; "f32" is float32.
 
-    `winograd`: whether convolutions of 3x3 taps may be done with fewer multiplications, which rounds a little more."""
+    `winograd`: whether convolutions may be done with fewer multiplications, which rounds a little more."""
 
     threads: int = 0
     precision: str = "f32"
