@@ -12,13 +12,15 @@ import weft
 from build import const, graph, node
 from hypothesis import strategies as st
 from weft.graph import Node
-from weft_onednn.library import open_library
+from weft_onednn.library import library, open_library
 
 try:
     open_library(0)
 except weft.errors.Unavailable as error:
     pytest.skip(str(error), allow_module_level=True)
 
+AVX512 = 0x27  # dnnl_cpu_isa_avx512_core in dnnl_types.h
+FUSES_ALL = library().c.dnnl_get_effective_cpu_isa() & AVX512 == AVX512  # else products of matrices do less at once
 AS_WRITTEN = {"plugins": {"block": ["simplify"]}}
 NUMPY_ALONE = {"plugins": {"block": ["onednn", "simplify"]}}
 ALONE = AS_WRITTEN | {"passes": {"disable": ["fusion"]}}

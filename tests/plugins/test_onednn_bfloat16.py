@@ -232,6 +232,7 @@ def test_graphs_of_bfloat16_are_served_too() -> None:
     np.testing.assert_allclose(got.astype(np.float32), want, rtol=STEP, atol=STEP)
 
 
+@fast
 @pytest.mark.parametrize("off", [{"passes": {"disable": ["bfloat16"]}}, {"plugin": {"onednn": {"precision": "f32"}}}])
 def test_it_can_be_switched_off(off: dict[str, Any]) -> None:
     nodes, feeds = [placeholder("x"), *HEADS["Conv2D"], node("r", "Relu", "y")], {"x": numbers(1, 16, 16, 8)}

@@ -10,7 +10,7 @@ import weft
 from build import const, graph, node, placeholder
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from onednn_pair import ALONE, NORM, STATISTICS, compare, conv, numbers, statistics, windows
+from onednn_pair import ALONE, FUSES_ALL, NORM, STATISTICS, compare, conv, numbers, statistics, windows
 from weft.api import dtypes
 from weft.graph import Node
 from weft_onednn import primitives
@@ -203,7 +203,7 @@ def test_what_follows_a_product_is_done_with_it(head: str, after: list[str]) -> 
     x = numbers(*shape)
     other = numbers(*shape[:-1], 16)
     done = compare(made, {"x": x, "other": other}, value, close=1e-5)
-    assert done.kernels == ["onednn.Product"]
+    assert done.kernels == ["onednn.Product"] or not FUSES_ALL
 
 
 @pytest.mark.parametrize("op", ["Maximum", "Minimum"])
