@@ -200,6 +200,12 @@ def test_einsums_of_any_kind_agree(first: list[str], second: list[str], data: An
     einsum(f"{''.join(first)},{''.join(second)}->{''.join(output)}", lengths)
 
 
+def test_an_einsum_that_gives_one_number_is_left_to_numpy() -> None:
+    lengths = dict.fromkeys("abcd", 16)
+    for after in ([], [node("y", "Relu", "e")]):
+        assert not [kernel for kernel in einsum("abcd,abcd->", lengths, *after).kernels if "onednn" in kernel]
+
+
 def test_what_follows_an_einsum_is_done_with_it() -> None:
     after = [const("scale", 0.125), const("mask", numbers(2, 4, 40, 36)), node("m", "Mul", "e", "scale"),
              node("a", "AddV2", "m", "mask"), node("y", "Relu", "a")]

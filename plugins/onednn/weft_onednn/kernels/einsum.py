@@ -25,8 +25,8 @@ def einsum_and(b: Bind, node: FusedOp, rest: Sequence[FusedOp]) -> Attachable:
     shapes = [b.inputs[a].meta.dims for a in node.args]
     has_elements(*shapes)
     found = Contraction(node.attrs["equation"], shapes)
-    if prod(found.result.dims) * found.left.dims[-1] < LEAST:
-        raise errors.Unimplemented("NumPy's call is cheaper for so few elements")
+    if not node.outputs[0].dims or prod(found.result.dims) * found.left.dims[-1] < LEAST:
+        raise errors.Unimplemented("NumPy's call is cheaper for one number, and for so few elements")
     source, result = found.left.layout, found.result.layout
     weights = Weights(found.right.dims, found.right.strides, (), (), 0)
     after = Epilogue(steps=steps_after(b, node, rest, _lay(b, found, len(node.outputs[0].dims))))
