@@ -14,7 +14,7 @@ from weft.errors import InvalidArgument
 
 fast = settings(max_examples=60)
 images = hnp.arrays(np.float32, hnp.array_shapes(min_dims=2, max_dims=3, max_side=3).map(lambda s: (*s, 3)),
-                    elements=st.floats(0, 1, width=16, allow_subnormal=False))
+                    elements=st.floats(0, 1, width=16))
 
 
 def run(op, x, *amount):
@@ -47,13 +47,15 @@ def test_hue_goes_round(x, delta):
 def test_saturation_stays_within_its_range(x, scale):
     def scaled(r, g, b):
         hue, saturation, value = colorsys.rgb_to_hsv(r, g, b)
-        return colorsys.hsv_to_rgb(hue, min(saturation * scale, 1), value)
+        saturation = min(saturation * scale, 1)
+        if np.float32(hue) == 1:  # a whole turn, of which TensorFlow's kernel knows no color
+            return (value * (1 - saturation),) * 3
+        return colorsys.hsv_to_rgb(hue, saturation, value)
 
     np.testing.assert_allclose(run("AdjustSaturation", x, scale), by_pixel(scaled, x), atol=1e-4)
 
 
 def test_red_with_a_trace_of_blue_becomes_black_as_in_tensorflow():
-    """Its hue is rounded to a whole turn, of which that kernel knows no color."""
     np.testing.assert_array_equal(run("AdjustSaturation", np.array([[[1, 0, 2**-23]]], np.float32), 1), [[[0, 0, 0]]])
 
 
