@@ -8,14 +8,14 @@ many as ever were in use at once.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 from weft.api import errors
 
-from .attributes import Eltwise, attributes, number
+from .attributes import Eltwise, PostOp, attributes, number
 from .library import library
 from .memory import Array, Layout, Operand, aligned, row_major
 
@@ -155,6 +155,14 @@ def of_elements(step: Eltwise, source: Layout, result: Layout) -> Any:
     """The description of a function of elements."""
     return described(library().c.dnnl_eltwise_forward_primitive_desc_create, INFERENCE, step.algorithm,
                      source.descriptor, result.descriptor, step.alpha, step.beta, attributes())
+
+
+def of_matrices(
+    left: Layout, right: Layout, result: Layout, bias: Layout | None = None, steps: Sequence[PostOp] = ()
+) -> Any:
+    """The description of a product of matrices, or of as many as there are in a batch."""
+    return described(library().c.dnnl_matmul_primitive_desc_create, left.descriptor, right.descriptor,
+                     library().ffi.NULL if bias is None else bias.descriptor, result.descriptor, attributes(steps))
 
 
 def implementation(description: Any) -> str:

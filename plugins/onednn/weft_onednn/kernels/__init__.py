@@ -1,5 +1,5 @@
-"""The kernels, a family a module. All are for float32; those in TYPED and CONVOLUTIONS for other types
-too, where these are wanted."""
+"""The kernels, a family a module. All are for float32; those in TYPED and OF_CONVOLUTIONS for other types too, where
+these are wanted."""
 
 from collections.abc import Collection
 
@@ -23,7 +23,7 @@ from . import (
 
 FAMILIES = (einsum, layer_norm, normalization, recurrent, softmax)
 TYPED = (casting, elementwise, joining, matmul, pooling, resize)
-CONVOLUTIONS = (convolution, fused)
+OF_CONVOLUTIONS = (convolution, fused)
 
 
 def register(kernels: Kernels, types: Collection[str], winograd: bool) -> None:
@@ -31,5 +31,5 @@ def register(kernels: Kernels, types: Collection[str], winograd: bool) -> None:
         family.register(kernels)
     for typed in TYPED:
         typed.register(kernels, types)
-    for each in CONVOLUTIONS:
+    for each in OF_CONVOLUTIONS:
         each.register(kernels, types, winograd)

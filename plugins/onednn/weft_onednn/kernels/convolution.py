@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 from weft.api import Attachable, Bind, FusedOp, Kernels, errors, geometry
 
@@ -20,7 +21,7 @@ DIRECT, TRANSPOSED = number("dnnl_convolution_direct"), number("dnnl_deconvoluti
 LEAST_CHANNELS = 48
 
 
-def conv(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
+def conv(b: Bind, node: FusedOp, after: Epilogue, *, winograd: bool = False) -> Attachable:
     """Filter HWIO, of volumes DHWIO; the images' channels may be several groups of the filter's."""
     images, (*taps, depth, filters) = (b.inputs[a].meta.dims for a in node.args)
     groups = images[-1] // max(depth, 1)
@@ -28,33 +29,8 @@ def conv(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
     dims, strides = [filters, depth, *taps], [1, inward, *steps]
     if groups > 1:
         dims, strides = [groups, filters // groups, *dims[1:]], [filters // groups, *strides]
-    return _convolution(b, node, after, Weights(dims, strides, (filters,), (filters,), 0b11 if groups > 1 else 1))
-
-
-def quickest_conv2d(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
-    """With fewer multiplications, where that takes less time."""
-    images, filters = (b.inputs[a].meta.dims for a in node.args)
-    _check(b, node, node.args[1], images, filters)
-    if _is_of_neighbours(b, node, after):
-        from ..tiles import quickest  # many programs do without it
-        from .winograd import winograd
-
-        windows = geometry.spatial_windows(node.attrs, images[1:-1], filters[:-2])
-        size = quickest(images, filters[:-2], node.outputs[0].dims, windows)
-        if size is not None:
-            with suppress(errors.Unimplemented):  # a part of it, on some CPU
-                return winograd(b, node, after, size)
-    return conv(b, node, after)
-
-
-def _is_of_neighbours(b: Bind, node: FusedOp, after: Epilogue) -> bool:
-    """Whether it is of float32, of pixels side by side, of enough channels for products of matrices to be fast, and
-    what follows is done to each result by itself."""
-    images, filters = (b.inputs[a].meta for a in node.args)
-    steps = {*node.attrs["strides"], *node.attrs["dilations"]}
-    return (filters.dims[:2] != (1, 1) and steps == {1} and filters.dims[2] == images.dims[-1]
-            and min(filters.dims[2:]) >= LEAST_CHANNELS and images.dtype is b.outputs[0].dtype is FLOAT
-            and all(isinstance(step, Eltwise) for step in after.steps))
+    weights = Weights(dims, strides, (filters,), (filters,), 0b11 if groups > 1 else 1)
+    return _convolution(b, node, after, weights, winograd=winograd)
 
 
 def depthwise_conv2d(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
@@ -67,15 +43,35 @@ def depthwise_conv2d(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
     return _convolution(b, node, after, Weights(dims, strides, (channels, multiplier), (channels * multiplier,), 0b11))
 
 
-def _convolution(b: Bind, node: FusedOp, after: Epilogue, weights: Weights) -> Attachable:
+def _convolution(
+    b: Bind, node: FusedOp, after: Epilogue, weights: Weights, *, winograd: bool = False
+) -> Attachable:
     attrs, (images, filters) = node.attrs, (b.inputs[a].meta for a in node.args)
     _check(b, node, node.args[1], images.dims, filters.dims)
     places = geometry.spatial_windows(attrs, images.dims[1:-1], filters.dims[:-2])
+    if winograd and _is_of_neighbours(b, node, after):
+        from .. import tiles  # many programs do without these
+        from .winograd import in_tiles
+
+        size = tiles.quickest(images.dims, filters.dims[:-2], node.outputs[0].dims, places)
+        if size is not None:
+            with suppress(errors.Unimplemented):  # a part of it, on some CPU
+                return in_tiles(b, node, after, size)
     source, result = dense(images.dims, images.dtype), dense(node.outputs[0].dims, b.outputs[0].dtype)
     create = library().c.dnnl_convolution_forward_primitive_desc_create
     return product(b, node, after, weights, source, result, create, lambda weights, bias, attributes: (
         INFERENCE, DIRECT, source.descriptor, weights, bias, result.descriptor, list(attrs["strides"][1:-1]),
         [d - 1 for d in attrs["dilations"][1:-1]], [p.before for p in places], [p.after for p in places], attributes))
+
+
+def _is_of_neighbours(b: Bind, node: FusedOp, after: Epilogue) -> bool:
+    """Whether it is of float32, of pixels side by side, of enough channels for products of matrices to be fast, and
+    what follows is done to each result by itself."""
+    images, filters = (b.inputs[a].meta for a in node.args)
+    steps = {*node.attrs["strides"], *node.attrs["dilations"]}
+    return (filters.dims[:2] != (1, 1) and steps == {1} and filters.dims[2] == images.dims[-1]
+            and min(filters.dims[2:]) >= LEAST_CHANNELS and images.dtype is b.outputs[0].dtype is FLOAT
+            and all(isinstance(step, Eltwise) for step in after.steps))
 
 
 def conv_input_gradient(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
@@ -121,7 +117,7 @@ CONVOLUTIONS: Mapping[str, Head] = {
 
 def heads(winograd: bool) -> Mapping[str, Head]:
     """By op. `winograd`: see plugin.Config."""
-    return {**CONVOLUTIONS, "Conv2D": quickest_conv2d} if winograd else CONVOLUTIONS
+    return {**CONVOLUTIONS, "Conv2D": partial(conv, winograd=winograd)}
 
 
 def register(kernels: Kernels, types: Collection[str], winograd: bool) -> None:

@@ -12,11 +12,10 @@ from functools import partial
 import numpy as np
 from weft.api import Bind, DType, FusedOp, errors
 
-from ..attributes import attributes, operands
+from ..attributes import operands
 from ..epilogue import Epilogue, broadcast, epilogue
-from ..library import library
 from ..memory import FLOAT, PLAIN, Array, Layout, Operand, row_major
-from ..primitives import BIAS, RESULT, SOURCE, WEIGHTS, Parallel, Primitive, described
+from ..primitives import BIAS, RESULT, SOURCE, WEIGHTS, Parallel, Primitive, of_matrices
 from .binding import has_elements
 
 FEWER = 8  # pixels for each filter from which less is multiplied, packing of the filters counted in
@@ -103,9 +102,7 @@ def _product(
 ) -> Primitive:
     """Of images and filters, which are the array after the result."""
     weights, bias = row_major(filters), row_major((1, 1, filters[-1]))
-    description = described(
-        library().c.dnnl_matmul_primitive_desc_create, source[0].descriptor, weights.descriptor,
-        library().ffi.NULL if after.bias is None else bias.descriptor, result.descriptor, attributes(after.steps))
+    description = of_matrices(source[0], weights, result, None if after.bias is None else bias, after.steps)
     places: dict[int, tuple[Layout, Operand]] = {
         SOURCE: source, RESULT: (result, len(b.inputs)), WEIGHTS: (weights, len(b.inputs) + 1),
         **operands(after.steps)}

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -35,6 +35,7 @@ from ..primitives import (
     Parallel,
     Primitive,
     described,
+    of_matrices,
     packed,
     reordered,
     wanted,
@@ -44,7 +45,7 @@ from ..tiles import Axis, Size
 from ..workspace import Workspace, workspaces
 
 DIRECT = number("dnnl_convolution_direct")
-PLAIN = 256  # filters up to which products are as fast with these row after row, as they are made
+MOST_IN_ROWS = 256  # filters with which products are as fast where these lie as they are made, row after row
 SIZES = 32  # that are remembered: convolutions of one size share what knows no weights
 IMAGES, FIRST, SECOND, RESULTS = range(4)  # the arrays that stages read and write; two are in the workspace
 
@@ -110,7 +111,7 @@ class Winograd(Parallel):
             yield primitive, parts[source.array][source.first :], parts[result.array][result.first :]
 
 
-def winograd(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Winograd:
+def in_tiles(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Winograd:
     made: dict[Size, list[Stage]] = {}
     stages: list[Stage] = []
     for turn, first_pixel, first_result in size.turns():
@@ -120,10 +121,6 @@ def winograd(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Winograd:
         stages += [Stage(primitive, source.moved(by), result.moved(by)) for primitive, source, result in made[turn]]
     first, second = (max(each) for each in zip(*(turn.parts for turn in made), strict=True))
     return Winograd(stages, (first, second), node.args[0], len(b.inputs))
-
-
-def _of_both_axes(size: Size, which: int) -> Array:
-    return np.kron(size.down.matrices[which], size.across.matrices[which]).astype(np.float32)
 
 
 @lru_cache(maxsize=SIZES)
@@ -169,7 +166,7 @@ def _products(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Stage:
     shape = size.places, size.channels, size.filters
     tiles, results, plain = (row_major(each) for each in (
         (size.places, size.tiles, size.channels), (size.places, size.tiles, size.filters), shape))
-    description = _matmul(tiles, plain if size.filters <= PLAIN else Layout.of(shape, ANY), results)
+    description = of_matrices(tiles, plain if size.filters <= MOST_IN_ROWS else Layout.of(shape, ANY), results)
     chosen = wanted(description, number("dnnl_query_weights_md"))
 
     def transformed() -> Array:
@@ -177,8 +174,8 @@ def _products(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Stage:
         if factors is not None:
             taps = taps * factors.astype(np.float32)
         made = aligned(plain.nbytes)
-        _transformed(_of_both_axes(size, 1), size.channels * size.filters).run(taps, made)
-        return made if size.filters <= PLAIN else packed(made, plain, chosen)
+        _transform(size, 1, size.channels * size.filters).run(taps, made)
+        return made if size.filters <= MOST_IN_ROWS else packed(made, plain, chosen)
 
     weights = b.prepared(name_of_weights(node, after.scale, chosen, f" of {size.down.m}x{size.across.m}"), transformed)
     operands: dict[int, tuple[Layout, Operand]] = {
@@ -186,33 +183,25 @@ def _products(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Stage:
     return Stage(Primitive(description, operands), Place(SECOND), Place(FIRST))
 
 
-def _transformed(matrix: Array, columns: int) -> Primitive:
-    """The product of a matrix and of another with so many columns: not NumPy's, whose threads would stay awake and
-    take the cores from the library's."""
-    left, right, result = (row_major(shape) for shape in (matrix.shape, (matrix.shape[1], columns),
-                                                          (matrix.shape[0], columns)))
-    return Primitive(_matmul(left, right, result), {SOURCE: (left, matrix), WEIGHTS: (right, 0), RESULT: (result, 1)})
-
-
 def _of_results(size: Size, after: Epilogue) -> Stage:
     """[down.m, across.m, tiles, filters]."""
-    transform, columns = _of_both_axes(size, 0), size.tiles * size.filters
-    left, products, results = (row_major(shape) for shape in (
-        transform.shape, (transform.shape[1], columns), (transform.shape[0], columns)))
-    operands: dict[int, tuple[Layout, Operand]] = {
-        SOURCE: (left, transform), WEIGHTS: (products, 0), RESULT: (results, 1)}
-    bias = None
-    if after.bias is not None:
-        bias = row_major((1, columns))
-        operands[BIAS] = bias, np.tile(after.bias.astype(np.float32), size.tiles)
-    return Stage(Primitive(_matmul(left, products, results, bias, after.steps), operands), Place(FIRST), Place(SECOND))
+    bias = None if after.bias is None else np.tile(after.bias.astype(np.float32), size.tiles)
+    return Stage(_transform(size, 0, size.tiles * size.filters, bias, after.steps), Place(FIRST), Place(SECOND))
 
 
-def _matmul(
-    left: Layout, right: Layout, result: Layout, bias: Layout | None = None, steps: Sequence[PostOp] = ()
-) -> Any:
-    return described(library().c.dnnl_matmul_primitive_desc_create, left.descriptor, right.descriptor,
-                     library().ffi.NULL if bias is None else bias.descriptor, result.descriptor, attributes(steps))
+def _transform(
+    size: Size, which: int, columns: int, bias: Array | None = None, steps: Sequence[PostOp] = ()
+) -> Primitive:
+    """A, G or B, by number, of both axes times a matrix of so many columns. Where it is done once it is not left to
+    NumPy, whose threads would stay awake and take the cores from the library's."""
+    matrix = np.kron(size.down.matrices[which], size.across.matrices[which]).astype(np.float32)
+    rows, inner = matrix.shape
+    left, right, result = (row_major(shape) for shape in (matrix.shape, (inner, columns), (rows, columns)))
+    operands: dict[int, tuple[Layout, Operand]] = {SOURCE: (left, matrix), WEIGHTS: (right, 0), RESULT: (result, 1)}
+    if bias is not None:
+        operands[BIAS] = row_major((1, columns)), bias
+    description = of_matrices(left, right, result, operands[BIAS][0] if bias is not None else None, steps)
+    return Primitive(description, operands)
 
 
 @lru_cache(maxsize=SIZES)
