@@ -43,7 +43,13 @@ class Attachable(Protocol):
 
     def attach(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Callable[[], Any]: ...
 
-    # Optional, on a device that works on host memory:
+    # Optional:
+    #
+    #     how: str
+    #         """In which of several ways it does the work, in a few words, for `weft explain --all` and
+    #         `weft bench --nodes`."""
+    #
+    # and on a device that works on host memory:
     #
     #     reads: Collection[int]
     #         """The places of the inputs that its calls look at. A constant that nobody looks at, since bind has

@@ -2,8 +2,33 @@
 
 import json
 
+import numpy as np
 import pytest
 from build import const, node, placeholder
+
+TELLING = """
+from weft.api import hookimpl
+
+WEFT_API = (1, 0)
+
+@hookimpl
+def weft_kernels(registry):
+    registry.kernels("CPU", lambda kernels: kernels.kernel("Neg", priority=9)(Negated))
+
+class Negated:
+    def __init__(self, b):
+        self._rank = len(b.inputs[0].meta.dims)
+
+    @property
+    def how(self):
+        return {1: "by rows"}[self._rank]
+
+    def run(self, x, out):
+        out[...] = -x
+
+    def attach(self, inputs, outputs):
+        return lambda: self.run(*inputs, *outputs)
+"""
 
 
 @pytest.fixture
@@ -39,7 +64,7 @@ def test_json_has_every_row_in_full(command, chain):
     found = rows(command("explain", chain, "--json"))
     assert len(found) == 44
     assert found["side"] == {"node": "side", "op": "Neg", "requested": "", "assigned": "CPU:0", "kernel": "cpu.Neg",
-                             "fused": "", "reason": "first in order with a kernel", "refused": ""}
+                             "fused": "", "reason": "first in order with a kernel", "refused": "", "how": ""}
 
 
 def test_open_shapes_are_named_with_what_to_write(command, chain):
@@ -119,3 +144,30 @@ def test_what_placement_refuses_is_in_the_table_also_where_shapes_are_given(comm
     assert done.status == 0
     assert "not linked, because of node 'a': the node asks for EXAMPLE:0, which cannot serve it" in done.out
     assert ["a", "Rsqrt", "EXAMPLE:0", "-", "the", "node", "asks"] in [line[:7] for line in done.words]
+
+
+@pytest.fixture(scope="module")
+def telling(tmp_path_factory):
+    """Where a plugin is whose kernels for Neg tell how they work, of one axis."""
+    path = tmp_path_factory.mktemp("plugin") / "telling.py"
+    path.write_text(TELLING)
+    return path
+
+
+def test_what_a_kernel_tells_of_its_way_is_shown(command, saved, telling):
+    model = saved(placeholder("x", (3,)), node("a", "Neg", "x"), node("b", "Relu", "a"))
+    explained = rows(command("explain", model, "--plugin", telling, "--json"))
+    assert {name: row["how"] for name, row in explained.items()} == {"x": "", "a": "by rows", "b": ""}
+    assert "by rows" in command("explain", model, "--plugin", telling).out
+    found = json.loads(command("bench", model, "--plugin", telling, "--nodes", "--json", "--seconds", "0.01").out)
+    assert {row["node"]: row["how"] for row in found["nodes"]} == {"a": "by rows", "b": ""}
+    assert "by rows" in command("bench", model, "--plugin", telling, "--nodes", "--seconds", "0.01").out
+
+
+def test_a_kernel_that_fails_to_tell_is_named_and_runs(command, saved, telling, tmp_path):
+    model = saved(placeholder("x", (3, 2)), node("a", "Neg", "x"))
+    done = command("explain", model, "--plugin", telling)
+    assert done.status == 1
+    assert "'how' of the kernel telling.Neg" in done.err
+    np.save(tmp_path / "x.npy", np.ones((3, 2), np.float32))
+    assert command("run", model, "--plugin", telling, "--input", f"x={tmp_path / 'x.npy'}").status == 0

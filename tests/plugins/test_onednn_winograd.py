@@ -204,6 +204,16 @@ def test_what_is_no_number_stays_so_where_it_was() -> None:
     assert 0 < tiled.sum() <= 64 * 128
 
 
+def test_a_step_tells_which_convolutions_are_done_so() -> None:
+    nodes = [placeholder("x", (1, 28, 28, 128)), const("w", numbers(3, 3, 128, 128)), conv("tiled", "x", "w"),
+             const("v", numbers(1, 1, 128, 128)), conv("direct", "tiled", "v"), node("y", "Relu", "direct")]
+    with weft.Session(graph(*nodes)) as session:
+        ways = session.prepare("y", ["x"]).executable().ways()
+    assert ways["tiled"].startswith("Winograd, tiles of ")
+    assert "Winograd" not in ways["direct"]
+    assert ways["direct"] == ways["y"] != ""
+
+
 def test_a_cpu_without_a_part_of_it_gets_the_convolution(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuses(*_: Any) -> Any:
         raise weft.errors.Unimplemented("oneDNN has only 'ref' for this")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .arguments import add_device, add_listing, add_model, command, open_graph
@@ -44,8 +44,8 @@ def explain(args: Namespace) -> int:
         session = Session(graph, device=args.device)
         outputs = [opened.tensor(name) for name in args.fetch] or opened.outputs or sinks(graph, session.nodes)
         order = [node.name for node in needed(graph, outputs)] if args.fetch else list(graph.nodes)
-        note = _link(session, outputs, args.input, opened)
-    rows = {row["node"]: row for row in session.placement().table()}
+        note, ways = _link(session, outputs, args.input, opened)
+    rows = {row["node"]: row | {"how": ways.get(row["node"], "")} for row in session.placement().table()}
     chosen = [rows[name] for name in order]
     if args.json:
         show_json(chosen)
@@ -54,9 +54,11 @@ def explain(args: Namespace) -> int:
     return 0
 
 
-def _link(session: Session, outputs: Sequence[str], given: Sequence[str], opened: Opened) -> str:
+def _link(
+    session: Session, outputs: Sequence[str], given: Sequence[str], opened: Opened
+) -> tuple[str, Mapping[str, str]]:
     """Link the step for these inputs, so that kernels which decline are known. What there is to tell of that: why it
-    cannot be done, or is done without graph passes."""
+    cannot be done, or is done without graph passes; and by node in which way the work is done."""
     from ..errors import WeftError
     from ..model import find_inputs
 
@@ -68,18 +70,20 @@ def _link(session: Session, outputs: Sequence[str], given: Sequence[str], opened
         row = session.placement().get(error.node or "")
         if given and (row is None or row.error is not error):  # what is asked cannot be; the table tells of the rest
             raise
-        return f"not linked, because of node '{error.node}': {error.message}" if row else f"not linked: {error.message}"
+        where = f", because of node '{error.node}'" if row else ""
+        return f"not linked{where}: {error.message}", {}
     metas = dict(zip(feeds, prepared.program.functions["main"].arg_metas, strict=True))
     wanted = {name: shapes.get(name, meta.dims if meta.is_static else None) for name, meta in metas.items()}
     unknown = [name for name, shape in wanted.items() if shape is None]
     if unknown:
         named = ", ".join(f"{name} {metas[name]}" for name in unknown)
         example = ",".join(str(dim or 1) for dim in metas[unknown[0]].shape or (None,))
-        return f"not linked, since shapes are open: {named}; give them: --input {unknown[0]}={example}"
+        return f"not linked, since shapes are open: {named}; give them: --input {unknown[0]}={example}", {}
     for name, shape in wanted.items():
         _check_fits(name, shape or (), metas[name])
-    prepared.executable(tuple(shape or () for shape in wanted.values()))
-    return f"run without what graph passes would make: {prepared.left_out}" if prepared.left_out else ""
+    executable = prepared.executable(tuple(shape or () for shape in wanted.values()))
+    left_out = f"run without what graph passes would make: {prepared.left_out}" if prepared.left_out else ""
+    return left_out, executable.ways()
 
 
 EXAMPLE = "NAME=1,224,224,3"
@@ -116,8 +120,8 @@ def _tell(rows: list[dict[str, str]], note: str, every: bool) -> None:
     print()
     rows = [row | {"kernel": row["kernel"].partition(".")[0], "reason": _brief(row)} for row in rows]
     if every or len(rows) <= FEW:
-        fused = ("fused",) if any(row["fused"] for row in rows) else ()
-        show(rows, ("node", *COLUMNS, *fused), cut=("node",), wrap=("reason", "refused"))
+        told = [column for column in ("fused", "how") if any(row[column] for row in rows)]
+        show(rows, ("node", *COLUMNS, *told), cut=("node",), wrap=("reason", "refused"))
         return
     groups = Counter(tuple(row[c] for c in COLUMNS) for row in rows)
     show([{"nodes": count, **dict(zip(COLUMNS, group, strict=True))} for group, count in groups.most_common()],

@@ -15,6 +15,7 @@ from ..workload import Workload, workload
 
 if TYPE_CHECKING:
     from ..model import Model
+    from ..running.executor import Executable
 
 RUNS = 20
 SIDE = 1024  # of the matrices whose product tells what the machine computes
@@ -22,8 +23,8 @@ MEGABYTES = 64  # that are copied to tell what it moves
 
 
 def node_times(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
-    """Under `nodes` a row a call, the longest first: milliseconds (medians of traced runs), GFLOP/s, GB/s; and the
-    `ceilings` of the machine in the same units."""
+    """Under `nodes` a row a call, the longest first: its kernel and in which way that works, milliseconds (medians of
+    traced runs), GFLOP/s, GB/s; and the `ceilings` of the machine in the same units."""
     fed = {model.fed[name]: value for name, value in feeds.items()}
     fetches = list(model.fetched.values())
     taken: dict[str, list[float]] = defaultdict(list)
@@ -36,7 +37,8 @@ def node_times(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
             if event.call.code not in OWN:
                 calls[event.call.node] = event.call
                 taken[event.call.node].append((event.end_ns - event.start_ns) / 1e6)
-    works = _workloads(model, fed, fetches)
+    executable = model.session.prepare(fetches, tuple(fed)).executable(tuple(value.shape for value in fed.values()))
+    works, ways = _workloads(executable), executable.ways()
     rows = []
     for name, call in calls.items():
         ms = median(taken[name])
@@ -44,15 +46,13 @@ def node_times(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
         flops, nbytes = (sum(column) for column in zip(*done, strict=True)) if done else (0, 0)
         if call.fused:
             nbytes = works[name].nbytes if name in works else 0
-        rows.append({"node": name, "kernel": call.code, "calls": len(taken[name]) // RUNS, "ms": ms,
-                     "gflops": flops / ms / 1e6, "gbs": nbytes / ms / 1e6})
+        rows.append({"node": name, "kernel": call.code, "how": ways.get(name, ""), "calls": len(taken[name]) // RUNS,
+                     "ms": ms, "gflops": flops / ms / 1e6, "gbs": nbytes / ms / 1e6})
     return {"ceilings": ceilings(), "nodes": sorted(rows, key=lambda row: -row["ms"])}
 
 
-def _workloads(model: Model, fed: Mapping[str, Any], fetches: list[str]) -> dict[str, Workload]:
-    """By node, for the shapes of these feeds."""
-    prepared = model.session.prepare(fetches, tuple(fed))
-    executable = prepared.executable(tuple(value.shape for value in fed.values()))
+def _workloads(executable: Executable) -> dict[str, Workload]:
+    """By node."""
     metas = executable.metas
     return {call.node: workload(call.op, call.attrs, [metas[a] for a in call.args], [metas[r] for r in call.results])
             for call in executable.function.kernels if call.code not in OWN}
@@ -86,10 +86,12 @@ def tell(found: Mapping[str, Any], most: int | None) -> None:
     print(f"\nkernel calls, medians of {RUNS} traced runs; NumPy reaches {tops['gflops']:.0f} GFLOP/s (a product of "
           f"matrices) and {tops['gbs']:.1f} GB/s (a copy) here. GFLOP/s are of the op as it is defined: a kernel that "
           "needs fewer multiplications may exceed the most")
-    show([{"node": row["node"], "kernel": row["kernel"], "ms": f"{row['ms']:.3f}", "share": f"{row['ms'] / total:.1%}",
+    how = ("how",) if any(row["how"] for row in rows) else ()
+    show([{"node": row["node"], "kernel": row["kernel"], "how": row["how"], "ms": f"{row['ms']:.3f}",
+           "share": f"{row['ms'] / total:.1%}",
            "GFLOP/s": f"{row['gflops']:.1f}", "of the most": f"{row['gflops'] / tops['gflops']:.0%}",
            "GB/s": f"{row['gbs']:.1f}", "of the most ": f"{row['gbs'] / tops['gbs']:.0%}"} for row in rows[:most]],
-         ("node", "kernel", "ms", "share", "GFLOP/s", "of the most", "GB/s", "of the most "), cut=("node",))
+         ("node", "kernel", *how, "ms", "share", "GFLOP/s", "of the most", "GB/s", "of the most "), cut=("node",))
     if most is not None and len(rows) > most:
         rest = sum(row["ms"] for row in rows[most:])
         print(f"{len(rows) - most} more take {rest:.3f} ms together: --all")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ..device import Device
 from ..host_program import Call
 from ..kernel import Bound, KernelDef
+from ..plugin_code import plugin_code
 
 
 class BoundCall(NamedTuple):
@@ -41,6 +42,12 @@ class BoundCall(NamedTuple):
         """The arguments that its calls look at."""
         places = getattr(self.bound, "reads", None) if self.sees_host else None
         return self.call.args if places is None else tuple(a for i, a in enumerate(self.call.args) if i in places)
+
+    @property
+    def how(self) -> str:
+        """What the kernel says of the way in which it does the work. Raises PluginError where it fails to."""
+        with plugin_code(f"'how' of the kernel {self.call.code}"):
+            return str(getattr(self.bound, "how", ""))
 
     @property
     def fills_cores(self) -> bool:

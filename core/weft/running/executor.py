@@ -64,6 +64,11 @@ class Executable:
         if self._asynchronous or len(self.layout.attached) < 2 or self.layout.is_in_order:
             self.tuning.way = flat
 
+    def ways(self) -> dict[str, str]:
+        """By node, in which way its kernel does the work, where that tells."""
+        told = ((bound.call, bound.how) for bound in self.layout.calls)
+        return {node: how for call, how in told if how for node in call.fused or (call.node,)}
+
     def run(self, feeds: Sequence[Any], step: Step) -> list[Any]:
         """Results for these arguments: arrays of exactly the linked metadata, contiguous and aligned.
 

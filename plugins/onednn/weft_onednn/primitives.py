@@ -41,10 +41,15 @@ class Primitive(Parallel):
         self.handle = library().make("primitive", c.dnnl_primitive_create, description)
         self.operands = dict(operands)
         self.reads = places(operands)
+        self._description = description
         self.scratch = Layout.like(c.dnnl_primitive_desc_query_md(description, c.dnnl_query_scratchpad_md, 0))
         self._execute, self._point = c.dnnl_primitive_execute, c.dnnl_memory_set_data_handle
         self._from_buffer = ffi.from_buffer
         self._idle: deque[Arguments] = deque()
+
+    @property
+    def how(self) -> str:
+        return implementation(self._description)
 
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
         arguments = Arguments(self, (*inputs, *outputs))
@@ -78,15 +83,21 @@ def places(operands: Mapping[int, tuple[Layout, Operand]]) -> set[int]:
 
 
 class Accumulating(Parallel):
-    """A product whose result may be written over the input at `place`, which it adds: `over` does it like that, `apart`
-    into other memory. Each is made when it is first needed."""
+    """A product whose result may be written over the input at `place`, which it adds: `over` does it like that, as
+    `description` says, `apart` into other memory. Each is made when it is first needed."""
 
     def __init__(
-        self, apart: Callable[[], Primitive], over: Callable[[], Primitive], place: int, reads: Collection[int]
+        self, apart: Callable[[], Primitive], over: Callable[[], Primitive], place: int, reads: Collection[int],
+        description: Any,
     ) -> None:
         self.inplace = {0: place}
         self.reads = reads
         self._apart, self._over, self._place = cache(apart), cache(over), place
+        self._description = description
+
+    @property
+    def how(self) -> str:
+        return implementation(self._description)
 
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
         is_over = inputs[self._place].ctypes.data == outputs[0].ctypes.data
@@ -103,6 +114,10 @@ class InTurn(Parallel):
         self.inplace: dict[int, int] = getattr(first, "inplace", {})
         self.reads = first.reads
         self._first, self._second, self._place = first, second, place
+
+    @property
+    def how(self) -> str:
+        return self._first.how
 
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
         first = self._first.attach(inputs, outputs)

@@ -87,7 +87,8 @@ def product(
     steps = [*after.steps[:number_of_step], Sum(), *after.steps[number_of_step + 1 :]]
     over = description(chosen, steps)
     reads = places(all_operands | operands(after.steps))
-    return _then(Accumulating(lambda: made(apart, after.steps), lambda: made(over, steps), place, reads), last, b)
+    accumulating = Accumulating(lambda: made(apart, after.steps), lambda: made(over, steps), place, reads, over)
+    return _then(accumulating, last, b)
 
 
 def _laid(b: Bind, node: FusedOp, scale: Array | None, weights: Weights, given: Layout, chosen: Layout) -> Array:

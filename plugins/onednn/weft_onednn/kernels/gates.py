@@ -29,6 +29,10 @@ class Gated(Parallel):
         self.reads = {*product.reads, place}
         self._filters, self._place, self._shape = filters, place, shape
 
+    @property
+    def how(self) -> str:
+        return self._product.how
+
     def run(self, *arrays: Array) -> None:
         made = np.empty(self._shape, np.float32)
         self._multiply(arrays[self._place], made)

@@ -25,6 +25,10 @@ class Normalization(Parallel):
     def __init__(self, primitive: Primitive) -> None:
         self._primitive = primitive
 
+    @property
+    def how(self) -> str:
+        return self._primitive.how
+
     def run(self, *arrays: Array) -> None:
         self._primitive.run(*arrays[:6])
         _repeat(arrays[:5], arrays[6:])

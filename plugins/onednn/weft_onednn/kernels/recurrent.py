@@ -44,6 +44,10 @@ class Steps(Parallel):
         self._step, self._places = step, places
         self.reads = step.reads
 
+    @property
+    def how(self) -> str:
+        return self._step.how
+
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
         calls = [self._step.attach(each, ()) for each in self._each((*inputs, *outputs))]
 

@@ -23,6 +23,10 @@ class Softmax(Parallel):
     def __init__(self, primitive: Primitive) -> None:
         self._primitive = primitive
 
+    @property
+    def how(self) -> str:
+        return self._primitive.how
+
     def run(self, x: Array, out: Array) -> None:
         self._primitive.run(x, out)
         _spread_nan(out)

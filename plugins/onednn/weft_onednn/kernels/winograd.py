@@ -68,10 +68,11 @@ class Stage(NamedTuple):
 
 class Winograd(Parallel):
     """The stages of all turns. `parts` are elements of the workspace, `images` and `results` places among inputs and
-    outputs."""
+    outputs, `how` see Attachable."""
 
-    def __init__(self, stages: Sequence[Stage], parts: tuple[int, int], images: int, results: int) -> None:
+    def __init__(self, stages: Sequence[Stage], parts: tuple[int, int], images: int, results: int, how: str) -> None:
         self.reads = {images}
+        self.how = how
         self._stages, self._parts, self._images, self._results = stages, parts, images, results
         self._workspaces = workspaces(sum(parts) * FLOAT.numpy.itemsize)
 
@@ -120,7 +121,8 @@ def in_tiles(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Winograd:
         by = (first_pixel, 0, 0, first_result)
         stages += [Stage(primitive, source.moved(by), result.moved(by)) for primitive, source, result in made[turn]]
     first, second = (max(each) for each in zip(*(turn.parts for turn in made), strict=True))
-    return Winograd(stages, (first, second), node.args[0], len(b.inputs))
+    how = f"Winograd, tiles of {size.down.m}x{size.across.m}"
+    return Winograd(stages, (first, second), node.args[0], len(b.inputs), how)
 
 
 @lru_cache(maxsize=SIZES)
