@@ -33,23 +33,30 @@ class Parallel:
         return library().threads > 1
 
 
-class Primitive(Parallel):
-    """`description` of what is to be done; `operands` by the number that the library knows them by."""
+class Described(Parallel):
+    """What is done as a description of the library's says."""
 
-    def __init__(self, description: Any, operands: Mapping[int, tuple[Layout, Operand]]) -> None:
-        c, ffi = library().c, library().ffi
-        self.handle = library().make("primitive", c.dnnl_primitive_create, description)
-        self.operands = dict(operands)
-        self.reads = places(operands)
+    def __init__(self, description: Any) -> None:
         self._description = description
-        self.scratch = Layout.like(c.dnnl_primitive_desc_query_md(description, c.dnnl_query_scratchpad_md, 0))
-        self._execute, self._point = c.dnnl_primitive_execute, c.dnnl_memory_set_data_handle
-        self._from_buffer = ffi.from_buffer
-        self._idle: deque[Arguments] = deque()
 
     @property
     def how(self) -> str:
         return implementation(self._description)
+
+
+class Primitive(Described):
+    """`operands` by the number that the library knows them by."""
+
+    def __init__(self, description: Any, operands: Mapping[int, tuple[Layout, Operand]]) -> None:
+        super().__init__(description)
+        c, ffi = library().c, library().ffi
+        self.handle = library().make("primitive", c.dnnl_primitive_create, description)
+        self.operands = dict(operands)
+        self.reads = places(operands)
+        self.scratch = Layout.like(c.dnnl_primitive_desc_query_md(description, c.dnnl_query_scratchpad_md, 0))
+        self._execute, self._point = c.dnnl_primitive_execute, c.dnnl_memory_set_data_handle
+        self._from_buffer = ffi.from_buffer
+        self._idle: deque[Arguments] = deque()
 
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
         arguments = Arguments(self, (*inputs, *outputs))
@@ -82,7 +89,7 @@ def places(operands: Mapping[int, tuple[Layout, Operand]]) -> set[int]:
     return {operand for _, operand in operands.values() if isinstance(operand, int)}
 
 
-class Accumulating(Parallel):
+class Accumulating(Described):
     """A product whose result may be written over the input at `place`, which it adds: `over` does it like that, as
     `description` says, `apart` into other memory. Each is made when it is first needed."""
 
@@ -90,14 +97,10 @@ class Accumulating(Parallel):
         self, apart: Callable[[], Primitive], over: Callable[[], Primitive], place: int, reads: Collection[int],
         description: Any,
     ) -> None:
+        super().__init__(description)
         self.inplace = {0: place}
         self.reads = reads
         self._apart, self._over, self._place = cache(apart), cache(over), place
-        self._description = description
-
-    @property
-    def how(self) -> str:
-        return implementation(self._description)
 
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
         is_over = inputs[self._place].ctypes.data == outputs[0].ctypes.data
@@ -107,20 +110,28 @@ class Accumulating(Parallel):
         self._apart().run(*arrays)
 
 
-class InTurn(Parallel):
-    """What a primitive does, and then another to the result, in place: the array of this number."""
+class Around(Parallel):
+    """What a primitive does, and something besides."""
 
-    def __init__(self, first: Primitive | Accumulating, second: Primitive, place: int) -> None:
-        self.inplace: dict[int, int] = getattr(first, "inplace", {})
-        self.reads = first.reads
-        self._first, self._second, self._place = first, second, place
+    def __init__(self, primitive: Primitive | Accumulating) -> None:
+        self._primitive = primitive
 
     @property
     def how(self) -> str:
-        return self._first.how
+        return self._primitive.how
+
+
+class InTurn(Around):
+    """What a primitive does, and then another to the result, in place: the array of this number."""
+
+    def __init__(self, first: Primitive | Accumulating, second: Primitive, place: int) -> None:
+        super().__init__(first)
+        self.inplace: dict[int, int] = getattr(first, "inplace", {})
+        self.reads = first.reads
+        self._second, self._place = second, place
 
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
-        first = self._first.attach(inputs, outputs)
+        first = self._primitive.attach(inputs, outputs)
         second = self._second.attach(((*inputs, *outputs)[self._place],), ())
 
         def call() -> None:
@@ -130,7 +141,7 @@ class InTurn(Parallel):
         return call
 
     def run(self, *arrays: Array) -> None:
-        self._first.run(*arrays)
+        self._primitive.run(*arrays)
         self._second.run(arrays[self._place])
 
 

@@ -15,32 +15,28 @@ from weft.api import Bind, DType, FusedOp, errors
 from ..attributes import operands
 from ..epilogue import Epilogue, broadcast, epilogue
 from ..memory import FLOAT, PLAIN, Array, Layout, Operand, row_major
-from ..primitives import BIAS, RESULT, SOURCE, WEIGHTS, Parallel, Primitive, of_matrices
+from ..primitives import BIAS, RESULT, SOURCE, WEIGHTS, Around, Primitive, of_matrices
 from .binding import has_elements
 
 FEWER = 8  # pixels for each filter from which less is multiplied, packing of the filters counted in
 
 
-class Gated(Parallel):
+class Gated(Around):
     """`product` of images and filters that are made with every run: from `filters` [C, F] and the array at `place`."""
 
     def __init__(self, product: Primitive, filters: Array, place: int, shape: tuple[int, int, int]) -> None:
-        self._product = product
+        super().__init__(product)
         self.reads = {*product.reads, place}
         self._filters, self._place, self._shape = filters, place, shape
-
-    @property
-    def how(self) -> str:
-        return self._product.how
 
     def run(self, *arrays: Array) -> None:
         made = np.empty(self._shape, np.float32)
         self._multiply(arrays[self._place], made)
-        self._product.run(*arrays, made)
+        self._primitive.run(*arrays, made)
 
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
         made: Array = np.ndarray(self._shape, np.float32, PLAIN.allocate(self._filters.nbytes * self._shape[0]))
-        call, multiply, factors = self._product.attach(inputs, (*outputs, made)), self._multiply, inputs[self._place]
+        call, multiply, factors = self._primitive.attach(inputs, (*outputs, made)), self._multiply, inputs[self._place]
 
         def run() -> None:
             multiply(factors, made)

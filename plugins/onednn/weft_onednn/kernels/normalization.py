@@ -12,22 +12,15 @@ from ..attributes import attributes, number
 from ..epilogue import NORMALISATIONS
 from ..library import library
 from ..memory import Array, Layout, Operand, dense
-from ..primitives import INFERENCE, MEAN, RESULT, SCALE, SHIFT, SOURCE, VARIANCE, Parallel, Primitive, described
+from ..primitives import INFERENCE, MEAN, RESULT, SCALE, SHIFT, SOURCE, VARIANCE, Around, Primitive, described
 from .binding import declining, has_elements
 
 FLAGS = number("dnnl_use_global_stats") | number("dnnl_use_scale") | number("dnnl_use_shift")
 STATISTICS = (3, 4)  # the inputs that the outputs beside the first repeat
 
 
-class Normalization(Parallel):
+class Normalization(Around):
     """The primitive, and what TensorFlow gives beside its result: mean and variance, twice, and a zero."""
-
-    def __init__(self, primitive: Primitive) -> None:
-        self._primitive = primitive
-
-    @property
-    def how(self) -> str:
-        return self._primitive.how
 
     def run(self, *arrays: Array) -> None:
         self._primitive.run(*arrays[:6])

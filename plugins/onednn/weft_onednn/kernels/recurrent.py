@@ -15,7 +15,7 @@ from weft.api import Bind, Kernels, errors
 from ..attributes import attributes, number
 from ..library import library
 from ..memory import ANY, Array, Layout, Operand, row_major
-from ..primitives import BIAS, INFERENCE, RESULT, SOURCE, WEIGHTS, Parallel, Primitive, described, packed, wanted
+from ..primitives import BIAS, INFERENCE, RESULT, SOURCE, WEIGHTS, Around, Primitive, described, packed, wanted
 from .binding import declining, has_elements
 
 LEFT_TO_RIGHT = number("dnnl_unidirectional_left2right")
@@ -36,20 +36,17 @@ class Size(NamedTuple):
     cells: int
 
 
-class Steps(Parallel):
+class Steps(Around):
     """A sequence by a primitive of one step, over x [time, ...] and two results of as many steps, cs and h. Places:
     x, state, hidden among the inputs, then cs and h behind them."""
 
     def __init__(self, step: Primitive, places: Sequence[int]) -> None:
-        self._step, self._places = step, places
+        super().__init__(step)
+        self._places = places
         self.reads = step.reads
 
-    @property
-    def how(self) -> str:
-        return self._step.how
-
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
-        calls = [self._step.attach(each, ()) for each in self._each((*inputs, *outputs))]
+        calls = [self._primitive.attach(each, ()) for each in self._each((*inputs, *outputs))]
 
         def call() -> None:
             for step in calls:
@@ -59,7 +56,7 @@ class Steps(Parallel):
 
     def run(self, *arrays: Array) -> None:
         for each in self._each(arrays):
-            self._step.run(*each)
+            self._primitive.run(*each)
 
     def _each(self, arrays: Sequence[Array]) -> list[tuple[Array, ...]]:
         """The arrays of each step, at the places of the whole."""

@@ -11,21 +11,14 @@ from weft.api import Attachable, Bind, Kernels
 from ..attributes import attributes, number
 from ..library import library
 from ..memory import Array, dense
-from ..primitives import INFERENCE, RESULT, SOURCE, Parallel, Primitive, described
+from ..primitives import INFERENCE, RESULT, SOURCE, Around, Primitive, described
 from .binding import declining, has_elements
 
 ACCURATE = number("dnnl_softmax_accurate")
 
 
-class Softmax(Parallel):
+class Softmax(Around):
     """The primitive, which leaves out of a row's sum what is NaN: here the whole row is NaN then."""
-
-    def __init__(self, primitive: Primitive) -> None:
-        self._primitive = primitive
-
-    @property
-    def how(self) -> str:
-        return self._primitive.how
 
     def run(self, x: Array, out: Array) -> None:
         self._primitive.run(x, out)

@@ -165,10 +165,10 @@ def _filtered(
 
 def _products(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Stage:
     """[places, tiles, filters]."""
-    shape = size.places, size.channels, size.filters
-    tiles, results, plain = (row_major(each) for each in (
-        (size.places, size.tiles, size.channels), (size.places, size.tiles, size.filters), shape))
-    description = of_matrices(tiles, plain if size.filters <= MOST_IN_ROWS else Layout.of(shape, ANY), results)
+    shape, in_rows = (size.places, size.channels, size.filters), size.filters <= MOST_IN_ROWS
+    tiles, results = (row_major((size.places, size.tiles, n)) for n in (size.channels, size.filters))
+    plain = row_major(shape)
+    description = of_matrices(tiles, plain if in_rows else Layout.of(shape, ANY), results)
     chosen = wanted(description, number("dnnl_query_weights_md"))
 
     def transformed() -> Array:
@@ -177,7 +177,7 @@ def _products(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Stage:
             taps = taps * factors.astype(np.float32)
         made = aligned(plain.nbytes)
         _transform(size, 1, size.channels * size.filters).run(taps, made)
-        return made if size.filters <= MOST_IN_ROWS else packed(made, plain, chosen)
+        return made if in_rows else packed(made, plain, chosen)
 
     weights = b.prepared(name_of_weights(node, after.scale, chosen, f" of {size.down.m}x{size.across.m}"), transformed)
     operands: dict[int, tuple[Layout, Operand]] = {
@@ -200,10 +200,11 @@ def _transform(
     rows, inner = matrix.shape
     left, right, result = (row_major(shape) for shape in (matrix.shape, (inner, columns), (rows, columns)))
     operands: dict[int, tuple[Layout, Operand]] = {SOURCE: (left, matrix), WEIGHTS: (right, 0), RESULT: (result, 1)}
+    added = None
     if bias is not None:
-        operands[BIAS] = row_major((1, columns)), bias
-    description = of_matrices(left, right, result, operands[BIAS][0] if bias is not None else None, steps)
-    return Primitive(description, operands)
+        added = row_major((1, columns))
+        operands[BIAS] = added, bias
+    return Primitive(of_matrices(left, right, result, added, steps), operands)
 
 
 @lru_cache(maxsize=SIZES)
