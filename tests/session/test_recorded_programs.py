@@ -1,6 +1,7 @@
 """Programs of several runs in one session, with what TensorFlow 2.21 gave: results, or errors by their code.
 
-Each folder of data/programs holds a graph, its arrays, and the runs in order: feeds, fetches and targets.
+Each folder of data/programs holds a graph, its arrays, and the runs in order: feeds, fetches and targets. Every program
+gives the same with the passes and kernel packs that are installed, and node by node with the reference kernels.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from weft import graphdef
 from weft.errors import WeftError
 
 PROGRAMS = Path(__file__).parents[1] / "data" / "programs"
+CONFIGS: dict[str, dict[str, Any]] = {
+    "optimized": {},
+    "as written": {"plugins": {"block": ["onednn", "simplify"]}, "passes": {"disable": ["fusion"]}},
+}
 
 
 def value(given: Any, arrays: Any) -> Any:
@@ -31,12 +36,13 @@ def is_tensor(name: str) -> bool:
     return ":" in name
 
 
+@pytest.mark.parametrize("config", CONFIGS)
 @pytest.mark.parametrize("name", sorted(folder.name for folder in PROGRAMS.iterdir()))
-def test_a_program_gives_what_tensorflow_gave(name: str) -> None:
+def test_a_program_gives_what_tensorflow_gave(name: str, config: str) -> None:
     case = json.loads((PROGRAMS / name / "case.json").read_text("utf-8"))
     graph = graphdef.load(PROGRAMS / name / "graph.pb")
-    devices = {"plugin": {"cpu": {"count": case["devices"]["CPU"]}}}
-    with np.load(PROGRAMS / name / "data.npz") as arrays, weft.Session(graph, devices) as session:
+    settings = CONFIGS[config] | {"plugin": {"cpu": {"count": case["devices"]["CPU"]}}}
+    with np.load(PROGRAMS / name / "data.npz") as arrays, weft.Session(graph, settings) as session:
         assert case["runs"]
         for number, step in enumerate(case["runs"]):
             fetches = [f for f in step["fetches"] if is_tensor(f)]
