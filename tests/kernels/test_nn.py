@@ -157,6 +157,12 @@ def test_training_moves_running_statistics_by_the_average_factor():
     np.testing.assert_allclose(variance, np.array([7, 8]) * 0.75 + flat.var(0, ddof=1) * 0.25, rtol=1e-5)
 
 
+def test_infinite_running_statistics_stay_infinite_as_tensorflows_do():
+    _, mean, variance, *_ = norm(random(2, 3, 4, 2), [np.inf, 6], [7, np.inf], is_training=True,
+                                 exponential_avg_factor=0.25)
+    assert (np.isposinf([mean, variance]) == [[True, False], [False, True]]).all()
+
+
 def test_statistics_of_nothing_are_not_numbers_and_those_of_one_element_finite():
     assert np.isnan(norm(random(0, 3, 4, 2), [], [], is_training=True)[1]).all()
     assert norm(random(1, 1, 1, 2), [], [], is_training=True)[2].tolist() == [0, 0]

@@ -126,7 +126,8 @@ def _trained(b: Bind, channels: Channels) -> Run:
         _normalise(channels, x, spread(mean), spread(_scale(scale, variance, epsilon)), spread(offset), y)
         new = (mean, variance * bessel)
         if weight != 1:
-            new = (old_mean + (mean - old_mean) * weight, old_variance + (new[1] - old_variance) * weight)
+            kept = 1 - weight  # not old + (new - old) * weight, which makes NaN of infinities
+            new = (old_mean * kept + mean * weight, old_variance * kept + new[1] * weight)
         for target, source in zip(statistics, (*new, mean, variance, 0), strict=False):
             target[...] = source
 
