@@ -18,7 +18,7 @@ from cffi import FFI
 
 PACKAGE = Path(__file__).parent / "weft_onednn"
 MADE = PACKAGE / "declarations.py"
-OPENMP = "int omp_get_max_threads(void); int omp_pause_resource_all(int kind);"
+OPENMP = "int omp_get_max_threads(void); int omp_pause_resource_all(int kind); void omp_set_num_threads(int count);"
 TYPE = r"\b(?:const_)?dnnl_\w+_t\b"
 HEADERS = '#include "oneapi/dnnl/dnnl.h"\n#include "oneapi/dnnl/dnnl_debug.h"\n'
 WHOLE = ("dnnl_exec_arg_t", "dnnl_version_t")  # structs whose fields are read

@@ -5,7 +5,7 @@ Dimensions are in the library's order: batch, channels, height, width. Strides, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -16,7 +16,8 @@ from .declarations import ffi
 from .library import library
 
 Array = np.ndarray[Any, Any]
-Operand = int | Array  # a place among the inputs and outputs of a kernel, or a constant
+# A place among the inputs and outputs of a kernel, a constant, or what gives one when it is needed.
+Operand = int | Array | Callable[[], Array]
 ANY = "any"
 PLAIN = PlainAllocator()
 FLOAT = dtypes.float32

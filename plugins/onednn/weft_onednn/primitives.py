@@ -156,7 +156,10 @@ class Arguments:
         memories: dict[int, Any] = {}
         self._kept: list[Any] = [memories]
         for role, (layout, operand) in primitive.operands.items():
-            array = operand if not isinstance(operand, int) else None if arrays is None else arrays[operand]
+            if isinstance(operand, int):
+                array = None if arrays is None else arrays[operand]
+            else:
+                array = operand() if callable(operand) else operand
             memories[role] = layout.memory(array)
             self._kept.append(array)
             if isinstance(operand, int) and arrays is None:

@@ -14,6 +14,7 @@ from .epilogue import Epilogue
 from .functions import BINARY
 from .library import library
 from .memory import ANY, FLOAT, Array, Layout, Operand, dense, row_major
+from .packing import packing
 from .primitives import (
     BIAS,
     RESULT,
@@ -91,14 +92,14 @@ def product(
     return _then(accumulating, last, b)
 
 
-def _laid(b: Bind, node: FusedOp, scale: Array | None, weights: Weights, given: Layout, chosen: Layout) -> Array:
+def _laid(b: Bind, node: FusedOp, scale: Array | None, weights: Weights, given: Layout, chosen: Layout) -> Operand:
     """Known weights times `scale`, one number per channel, in the layout that was chosen."""
 
     def pack() -> Array:
         array, factors = with_factors(b.inputs[node.args[1]], scale, weights.channels)
         return packed(array, given, chosen, weights.mask, factors)
 
-    return b.prepared(name_of_weights(node, scale, chosen), pack)
+    return b.prepared(name_of_weights(node, scale, chosen), lambda: packing(chosen.nbytes, pack))
 
 
 def with_factors(operand: ValueInfo, scale: Array | None, channels: Sequence[int]) -> tuple[Array, Array | None]:

