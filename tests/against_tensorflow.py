@@ -64,8 +64,10 @@ KNOWN = (  # differences that stay: what the report of one looks like, and why
      "of NaN and infinity"),
     (r"^\w+\(complex[^)]* (nan|inf|huge).*\n +output", "complex numbers beyond the range of their squares"),
     (r"^(Cumulative\w+|Segment\w+|Unsorted\w+|NthElement|Quantize\w+)\([^)]* nan.*\n +output", "NaN is passed on"),
+    (r"^CumulativeLogsumexp\([^)]* inf.*\n +output", "TensorFlow's scan makes NaN of two infinities"),
+    (r"^Inplace(Add|Sub)\((bool|string)\[0,", "of nothing TensorFlow adds what cannot be added"),
     (r"^(Selu|Elu|Soft\w+|\w+Grad)\(b?float16.*\n +output", "two-byte floats are rounded once here"),
-    (r"^(ResizeBilinearGrad|CTCLoss)\(.*float64.*\n +output", "TensorFlow computes in float32 here"),
+    (r"^(ResizeBilinearGrad|CTCLoss|ImageProj\w+)\(.*float64.*\n +output", "TensorFlow computes in float32 here"),
     (r"^(I?R?FFT\w*)\(.*\n.*must have length of at least", "of nothing TensorFlow gives what it has not written"),
     (r"^(Adjust\w+|CombinedNon\w+|ImageProj\w+|I?R?FFT\w*|ScaleAndTranslate|Resize\w+|Polygamma|TopK\w*)" + ODD
      + r".*\n +output", "of NaN and infinity"),
