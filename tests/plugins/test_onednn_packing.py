@@ -7,10 +7,11 @@ import time
 
 import numpy as np
 import pytest
-from build import const, node, placeholder
-from onednn_pair import compare, conv, library, numbers
+import weft
+from build import const, graph, node, placeholder
+from onednn_pair import ALONE, compare, conv, library, numbers
 from threads import in_threads
-from weft_onednn import packing
+from weft_onednn import packing, products
 from weft_onednn.packing import Packed, packers
 
 
@@ -68,6 +69,19 @@ def test_an_error_is_raised_to_whoever_needs_the_array_and_threads_go_on():
         with pytest.raises(MemoryError, match="of 1 byte"):
             failing()
     assert packed().tolist() == [1]
+
+
+@pytest.mark.usefixtures("threaded")
+def test_a_thread_without_memory_is_told_of_with_the_node(monkeypatch):
+    def fail(*_):
+        raise MemoryError("of 1 byte")
+
+    monkeypatch.setattr(products, "packed", fail)
+    nodes = [placeholder("x"), const("w", numbers(1, 1, 8, 8)), conv("y", "x", "w"), node("z", "Neg", "y")]
+    with (weft.Session(graph(*nodes), ALONE) as session,
+          pytest.raises(weft.errors.ResourceExhausted, match="of 1 byte") as caught):
+        session.run("z", {"x": numbers(1, 9, 9, 8)})
+    assert caught.value.node == "y"
 
 
 @pytest.mark.usefixtures("threaded")

@@ -21,7 +21,7 @@ def weft_ops(registry):
     for name, metadata in (("BadShape", lambda attrs, x: 1 / 0), ("BadInfo", lambda attrs, x: (4,))):
         registry.add(OpSpec(f"Test>{name}", inputs=["x: T"], outputs=["y: T"], attrs=["T: type", "what: string = ''"],
                             metadata=metadata))
-    for name in ("Raise", "Count", "Two", "Refuse", "Keep", "BadBind"):
+    for name in ("Raise", "Count", "Two", "Refuse", "Keep", "BadBind", "BadAttach"):
         registry.add(OpSpec(f"Test>{name}", inputs=["x: T"], outputs=["y: T"], attrs=["T: type", "what: string = ''"],
                             metadata=None if name == "Count" else lambda attrs, x: x))
     registry.add(OpSpec("Test>Needed", inputs=["x: T"], outputs=["a: T", "b: T", "c: T"], attrs=["T: type"],
@@ -73,6 +73,16 @@ def register(kernels):
     @kernels.kernel("Test>Keep")
     def keep(b):
         return Attached()
+
+    @kernels.kernel("Test>BadAttach")
+    def bad_attach(b):
+        return BadAttached()
+
+class BadAttached:
+    def run(self, x, out):
+        out[...] = x
+    def attach(self, inputs, outputs):
+        return {}["nothing"]
 
 class Attached:
     def run(self, x, out):
@@ -187,6 +197,13 @@ def test_a_kernel_with_attach_is_attached_where_its_buffers_are_fixed(config):
     attached = session(config, "Keep")
     assert np.array_equal(attached.run("after", {"x": X}), X * 2)  # n is a buffer of the frame
     assert np.array_equal(attached.run("n", {"x": X}), -X * 3)  # n is a fresh result
+
+
+def test_what_attach_raises_names_node_and_kernel(config):
+    with pytest.raises(PluginError, match="attach of test_kernels's kernel for Test>BadAttach raised Key") as caught:
+        session(config, "BadAttach").run("after", {"x": X})
+    assert (caught.value.node, caught.value.op) == ("n", "Test>BadAttach")
+    assert isinstance(caught.value.__cause__, KeyError)
 
 
 def test_a_condition_that_raises_makes_its_kernel_no_candidate(config):

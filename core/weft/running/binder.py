@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..allocator import HostAllocator
 from ..allocators.aligned import array_maker
 from ..device import STREAM
-from ..errors import PluginError, ResourceExhausted, Unimplemented, WeftError
+from ..errors import Unimplemented, WeftError
 from ..host_program import Call
 from ..infer import infer_call
 from ..kernel import Bind, Bound, Declined, Keep, KernelDef, check_bound, run_of
@@ -18,6 +18,7 @@ from ..op import MetadataRule, OpDef
 from ..tensor import TensorMetadata, ValueInfo
 from .attached import returning
 from .host_array import view
+from .kernel_errors import as_plugin_error
 
 if TYPE_CHECKING:
     from ..device import Device
@@ -84,12 +85,9 @@ def bind(kernel: KernelDef, node: Bind, device: str) -> Bound | Declined:
         check_bound(bound, kernel.pack, node.op)
     except WeftError as error:
         raise error.at(node=node.node, op=node.op, device=device)  # noqa: B904 - the same error, with its place filled in
-    except MemoryError as error:
-        raise ResourceExhausted(f"no memory for what the kernel prepares: {error}", node=node.node, op=node.op,
-                                device=device) from error
     except Exception as error:
-        raise PluginError(f"bind of {kernel.pack}'s kernel for {node.op} raised {type(error).__name__}: {error}",
-                          node=node.node, op=node.op, device=device) from error
+        typed = as_plugin_error(error, "bind", kernel.pack, node.op)
+        raise typed.at(node=node.node, op=node.op, device=device) from error
     return bound
 
 

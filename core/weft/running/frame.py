@@ -44,6 +44,7 @@ from .dead_memory import poisoned
 from .device_memory import Owned
 from .host_array import given, typed, view
 from .kernel_context import KernelContext
+from .kernel_errors import as_plugin_error
 from .memory_plan import MemoryPlan, Use, plan_memory
 from .pieces import Pieces
 from .step import Step
@@ -301,7 +302,7 @@ class FrameLayout:
         if self.fixed.issuperset(args) and self.fixed.issuperset(results):
             inputs, outputs = tuple(registers[a] for a in args), tuple(registers[r] for r in results)
             attach = getattr(bound.bound, "attach", None)
-            return attach(inputs, outputs) if attach is not None else partial(run, *inputs, *outputs)
+            return partial(run, *inputs, *outputs) if attach is None else _attached(bound, attach, inputs, outputs)
         return open_call(registers, args, results, self._fresh(bound, registers), run)
 
     def _runner(self, bound: BoundCall, registers: list[Any]) -> Callable[..., Any]:
@@ -420,3 +421,18 @@ def _roots(calls: Sequence[BoundCall], count: int) -> list[int]:
         for output, argument in bound.alias.items():
             root[bound.call.results[output]] = root[bound.call.args[argument]]
     return root
+
+
+def _attached(
+    bound: BoundCall, attach: Callable[..., Attached], inputs: Sequence[Any], outputs: Sequence[Any]
+) -> Attached:
+    """What the kernel attaches to these arrays. Raises PluginError for what it raises, unless that is weft's and meant
+    for the user."""
+    node, op = bound.call.node, bound.call.op
+    try:
+        return attach(inputs, outputs)
+    except WeftError as error:
+        raise error.at(node=node, op=op)  # noqa: B904 - the same error, with its place filled in
+    except Exception as error:
+        assert bound.kernel is not None
+        raise as_plugin_error(error, "attach", bound.kernel.pack, op).at(node=node, op=op) from error

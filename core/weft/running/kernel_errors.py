@@ -8,6 +8,7 @@ from ..errors import (
     DeadlineExceeded,
     InvalidArgument,
     OutOfRange,
+    PluginError,
     ResourceExhausted,
     Unimplemented,
     Unknown,
@@ -30,6 +31,13 @@ def as_weft_error(error: BaseException, what: str) -> WeftError:
     typed = kind(f"{what} failed with {type(error).__name__}: {error}".removesuffix(": "))
     typed.__cause__ = error
     return typed
+
+
+def as_plugin_error(error: Exception, what: str, pack: str, op: str) -> WeftError:
+    """The error for what a kernel's code raised where it prepares runs. Weft's own errors are meant for the user."""
+    if isinstance(error, MemoryError):
+        return ResourceExhausted(f"no memory for what the kernel prepares: {error}")
+    return PluginError(f"{what} of {pack}'s kernel for {op} raised {type(error).__name__}: {error}")
 
 
 def is_interrupt(error: BaseException) -> bool:
