@@ -65,6 +65,15 @@ def test_without_the_library_numpy_serves_and_the_record_says_why(missing: str, 
     assert remedy
 
 
+def test_a_process_ends_well_also_where_the_library_goes_before_what_it_has_made() -> None:
+    """The interpreter clears what is left at its end in an order of its own."""
+    python("""
+        import ml_dtypes  # or whatever is of C++: the first such library stays
+        from weft_onednn.library import library
+        del library().c
+    """)
+
+
 def test_several_threads_run_one_session() -> None:
     with weft.Session(network()) as session:
         call = session.make_callable("y", ["x"])

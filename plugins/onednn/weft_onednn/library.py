@@ -34,7 +34,8 @@ class Library:
 
     def __init__(self, ffi: Any, path: str) -> None:
         self.ffi = ffi
-        self.c = ffi.dlopen(path, ffi.RTLD_NOW | ffi.RTLD_LOCAL)
+        # It stays: objects that it is to destroy may go later than this, at the interpreter's end.
+        self.c = ffi.dlopen(path, ffi.RTLD_NOW | ffi.RTLD_LOCAL | ffi.RTLD_NODELETE)
         found = self.c.dnnl_version()
         self.version = f"{found.major}.{found.minor}.{found.patch}"
         if (found.major, found.minor) < OLDEST:
