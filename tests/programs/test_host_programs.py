@@ -9,6 +9,7 @@ from collections import Counter
 
 import pytest
 import weft
+from garbage import collect
 from programs.conftest import CONFIG
 from programs.writing import CHAIN, Body, program
 from weft.errors import Aborted, Cancelled, Internal, InvalidArgument, NotFound, Unknown, WeftError
@@ -417,7 +418,7 @@ def test_ten_thousand_executions_of_which_many_fail_or_are_cancelled_leave_nothi
         assert host.work_queue.quiesce(20)
 
     def footprint():
-        gc.collect()
+        collect()
         kinds = Counter(f"{type(thing).__module__}.{type(thing).__name__}" for thing in gc.get_objects())
         return {kind: n for kind, n in kinds.items() if kind.startswith("weft.")}
 

@@ -4,20 +4,18 @@ point."""
 
 from __future__ import annotations
 
-import gc
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import weft
+from garbage import left_over
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs.conftest import CONFIG
 from programs.writing import Body, program
 from weft.errors import Cancelled
-from weft.running.driver import Driver
-from weft.running.propagation import Propagation
 from weft.work_queue import WorkQueueConfig
 
 EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "150"))
@@ -35,8 +33,7 @@ def hosts():
     for host in made:
         assert host.work_queue.quiesce(20)
         host.close()
-    gc.collect()
-    assert not [t for t in gc.get_objects() if isinstance(t, Driver | Propagation) and t._step.host in made]
+    assert left_over(made) == []
 
 
 @st.composite

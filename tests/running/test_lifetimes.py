@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import weft
 from build import const, graph, node, placeholder
+from garbage import collect
 from threads import in_threads
 from weft.errors import Aborted, Cancelled, DeadlineExceeded, InvalidArgument
 from weft.running.step import CancelToken, RunOptions
@@ -46,8 +47,7 @@ def footprint(allocator):
 
 
 def counted(allocator):
-    while gc.collect():  # what finalizers of garbage leave is garbage of the next collection
-        pass
+    collect()
     kinds = Counter(f"{type(thing).__module__}.{type(thing).__name__}" for thing in gc.get_objects())
     return {
         "threads": threading.active_count(), "files": open_files(), "buffers": allocator.stats().buffers,

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import weft
 from build import graph, node, placeholder
+from garbage import collect
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from threads import in_threads
@@ -40,8 +41,7 @@ def host():
     yield host
     host.close()
     del host
-    gc.collect()  # what executables had is freed by the first,
-    gc.collect()  # the host that freed it by the second: other tests count what there is
+    collect()  # other tests count what there is
 
 
 # Dividing: nothing here has threads.

@@ -3,7 +3,6 @@ small oracle says, whatever the schedule; and a step ends when it must."""
 
 from __future__ import annotations
 
-import gc
 import os
 import threading
 import time
@@ -14,12 +13,11 @@ import numpy as np
 import pytest
 import weft
 from build import graph, node, placeholder
+from garbage import left_over
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from weft.errors import Cancelled, DeadlineExceeded, InvalidArgument, Unavailable, WeftError
-from weft.running.driver import Driver
 from weft.running.link import link
-from weft.running.propagation import Propagation
 from weft.running.step import CancelToken, RunOptions, Step
 from weft.runtime import runtime
 
@@ -81,12 +79,6 @@ def oracle(calls, x, y):
         else:
             values.append(values[a] + values[b])
     return values
-
-
-def left_over(hosts):
-    """What a run has to itself, of runs on these hosts that are over."""
-    gc.collect()
-    return [t for t in gc.get_objects() if isinstance(t, Driver | Propagation) and t._step.host in hosts]
 
 
 def values(executable, arguments, host, step=None):
