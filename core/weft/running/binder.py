@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..allocator import HostAllocator
 from ..allocators.aligned import array_maker
 from ..device import STREAM
-from ..errors import Unimplemented, WeftError
+from ..errors import Unimplemented
 from ..host_program import Call
 from ..infer import infer_call
 from ..kernel import Bind, Bound, Declined, Keep, KernelDef, check_bound, run_of
@@ -18,7 +18,7 @@ from ..op import MetadataRule, OpDef
 from ..tensor import TensorMetadata, ValueInfo
 from .attached import returning
 from .host_array import view
-from .kernel_errors import as_plugin_error
+from .kernel_errors import raise_of
 
 if TYPE_CHECKING:
     from ..device import Device
@@ -78,16 +78,12 @@ class Binder(NamedTuple):
 
 
 def bind(kernel: KernelDef, node: Bind, device: str) -> Bound | Declined:
-    """What the kernel's bind returns. Raises PluginError for what it raises, unless that is weft's and meant for the
-    user."""
+    """What the kernel's bind returns. Raises as `raise_of`."""
     try:
         bound = kernel.bind(node)
         check_bound(bound, kernel.pack, node.op)
-    except WeftError as error:
-        raise error.at(node=node.node, op=node.op, device=device)  # noqa: B904 - the same error, with its place filled in
-    except Exception as error:
-        typed = as_plugin_error(error, "bind", kernel.pack, node.op)
-        raise typed.at(node=node.node, op=node.op, device=device) from error
+    except Exception as error:  # noqa: BLE001 - it is raised again
+        raise_of("bind", error, kernel.pack, node.node, node.op, device)
     return bound
 
 

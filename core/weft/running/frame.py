@@ -44,7 +44,7 @@ from .dead_memory import poisoned
 from .device_memory import Owned
 from .host_array import given, typed, view
 from .kernel_context import KernelContext
-from .kernel_errors import as_plugin_error
+from .kernel_errors import raise_of
 from .memory_plan import MemoryPlan, Use, plan_memory
 from .pieces import Pieces
 from .step import Step
@@ -426,13 +426,9 @@ def _roots(calls: Sequence[BoundCall], count: int) -> list[int]:
 def _attached(
     bound: BoundCall, attach: Callable[..., Attached], inputs: Sequence[Any], outputs: Sequence[Any]
 ) -> Attached:
-    """What the kernel attaches to these arrays. Raises PluginError for what it raises, unless that is weft's and meant
-    for the user."""
-    node, op = bound.call.node, bound.call.op
+    """What the kernel attaches to these arrays. Raises as `raise_of`."""
+    assert bound.kernel is not None
     try:
         return attach(inputs, outputs)
-    except WeftError as error:
-        raise error.at(node=node, op=op)  # noqa: B904 - the same error, with its place filled in
-    except Exception as error:
-        assert bound.kernel is not None
-        raise as_plugin_error(error, "attach", bound.kernel.pack, op).at(node=node, op=op) from error
+    except Exception as error:  # noqa: BLE001 - it is raised again
+        raise_of("attach", error, bound.kernel.pack, bound.call.node, bound.call.op)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import NoReturn
 
 from ..errors import (
     DeadlineExceeded,
@@ -33,11 +34,15 @@ def as_weft_error(error: BaseException, what: str) -> WeftError:
     return typed
 
 
-def as_plugin_error(error: Exception, what: str, pack: str, op: str) -> WeftError:
-    """The error for what a kernel's code raised where it prepares runs. Weft's own errors are meant for the user."""
+def raise_of(what: str, error: Exception, pack: str, node: str, op: str, device: str | None = None) -> NoReturn:
+    """Raise what a kernel's bind or attach has raised, with its place: as PluginError, as ResourceExhausted where there
+    is no memory, or weft's own error as it is, which is meant for the user."""
+    if isinstance(error, WeftError):
+        raise error.at(node=node, op=op, device=device)
+    typed: WeftError = PluginError(f"{what} of {pack}'s kernel for {op} raised {type(error).__name__}: {error}")
     if isinstance(error, MemoryError):
-        return ResourceExhausted(f"no memory for what the kernel prepares: {error}")
-    return PluginError(f"{what} of {pack}'s kernel for {op} raised {type(error).__name__}: {error}")
+        typed = ResourceExhausted(f"no memory for what the kernel prepares: {error}")
+    raise typed.at(node=node, op=op, device=device) from error
 
 
 def is_interrupt(error: BaseException) -> bool:

@@ -115,6 +115,7 @@ def _inferred(b: Bind, channels: Channels) -> Run:
 def _trained(b: Bind, channels: Channels) -> Run:
     """Batch statistics; the running variance is that of a sample, divided by one element less (Bessel)."""
     epsilon, weight = b.attrs["epsilon"], np.float32(b.attrs["exponential_avg_factor"])
+    kept = 1 - weight  # of the old: old + (new - old) * weight would make NaN of infinities
     count = b.inputs[0].size // channels.count
     bessel = np.float32(count / max(count - 1, 1))
 
@@ -126,7 +127,6 @@ def _trained(b: Bind, channels: Channels) -> Run:
         _normalise(channels, x, spread(mean), spread(_scale(scale, variance, epsilon)), spread(offset), y)
         new = (mean, variance * bessel)
         if weight != 1:
-            kept = 1 - weight  # not old + (new - old) * weight, which makes NaN of infinities
             new = (old_mean * kept + mean * weight, old_variance * kept + new[1] * weight)
         for target, source in zip(statistics, (*new, mean, variance, 0), strict=False):
             target[...] = source

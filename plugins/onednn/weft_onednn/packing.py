@@ -54,7 +54,7 @@ class Packers:
             self._todo.append(packed)
             starts = self._working < library().threads
             self._working += starts
-        if starts:
+        if starts:  # no daemons: they would write into arrays that go while the process ends
             threading.Thread(target=self._work, name="weft-onednn-packer", daemon=False).start()
 
     def _work(self) -> None:
