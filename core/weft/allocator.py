@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 ALIGNMENT = 64
+LARGE_PAGE = 1 << 21  # what starts at a multiple of it can be in large pages, which x86-64 and ARM have of this size
 
 
 class AllocatorStats(NamedTuple):

@@ -10,10 +10,12 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..allocator import ALIGNMENT, LARGE_PAGE
 from ..allocators.aligned import array_maker
 from ..device import STREAM
 from ..errors import WeftError
@@ -162,7 +164,7 @@ class FrameLayout:
             weakref.finalize(frame, self._host.device_memory.dropped.extend, lent)  # of a run that failed
         return frame
 
-    def _poisoned(self, flat: list[Attached], buffers: list[Any], copies: dict[int, Any]) -> list[Attached]:
+    def _poisoned(self, flat: list[Attached], buffers: Mapping[int, Any], copies: dict[int, Any]) -> list[Attached]:
         """The attached calls, which leave nothing to be read in host memory of the frame that is dead."""
         touched = [{self._root[r] for r in (*call.args, *call.results)}
                    for call in (self.calls[n].call for n in self.attached)]
@@ -236,35 +238,48 @@ class FrameLayout:
         out, arg = self._metas[bound.call.results[output]], self._metas[bound.call.args[argument]]
         return out.is_static and out.shape == arg.shape and out.dtype.itemsize == arg.dtype.itemsize
 
-    def _allocate(self, plan: MemoryPlan, owned: list[Owned]) -> list[Any]:
+    def _allocate(self, plan: MemoryPlan, owned: list[Owned]) -> dict[int, Any]:
         """A buffer for each slot; `owned` gets those on devices. Host memory goes back when the last array over it is
         gone, which may be later than the frame: a kernel of an abandoned step may still use it."""
-        buffers = []
+        users = {slot: self.producer[register] for register, slot in reversed(plan.slot_of.items())}  # the first one
+        buffers = self._arena(plan, users)
         try:
             for slot, (memory, nbytes) in enumerate(plan.slots):
-                user = next(self.producer[register] for register, s in plan.slot_of.items() if s == slot)
-                buffers.append(self._allocate_slot(memory, nbytes, user))
                 if memory != HOST:
-                    assert user.device is not None
-                    owned.append((user.device.free, buffers[-1]))
+                    buffers[slot] = self._allocate_slot(nbytes, users[slot])
+                    device = users[slot].device
+                    assert device is not None
+                    owned.append((device.free, buffers[slot]))
         except BaseException:
             self._host.device_memory.free(owned)
             raise
         return buffers
 
-    def _allocate_slot(self, memory: int, nbytes: int, user: BoundCall) -> Any:
-        device = user.device
+    def _arena(self, plan: MemoryPlan, users: Mapping[int, BoundCall]) -> dict[int, Any]:
+        """Buffers of the slots in host memory, one behind the other; in large pages, if the system has any."""
+        sizes = {slot: nbytes for slot, (memory, nbytes) in enumerate(plan.slots) if memory == HOST}
+        if not sizes:
+            return {}
+        *starts, total = accumulate((-(-nbytes // ALIGNMENT) * ALIGNMENT for nbytes in sizes.values()), initial=0)
         try:
-            if memory == HOST:
-                return self._host.allocator.allocate(nbytes)
-            assert device is not None
+            arena = self._host.allocator.allocate(total, LARGE_PAGE if total >= LARGE_PAGE else ALIGNMENT)
+        except WeftError as error:
+            raise self._at(users[max(sizes, key=sizes.__getitem__)], error)  # noqa: B904 - the same error
+        return {slot: arena[start : start + sizes[slot]] for slot, start in zip(sizes, starts, strict=True)}
+
+    def _allocate_slot(self, nbytes: int, user: BoundCall) -> Any:
+        device = user.device
+        assert device is not None
+        try:
             what = f"of {self.plan.nbytes} bytes that a run of this program takes"
             return self._host.device_memory.allocate(device, nbytes, what)
         except WeftError as error:
-            if device is not None:
-                self._host.failed(device, error)
-            name = None if device is None else self._host.name_of(device)
-            raise error.at(node=user.call.node, op=user.call.op, device=name)  # noqa: B904 - the same error
+            self._host.failed(device, error)
+            raise self._at(user, error)  # noqa: B904 - the same error
+
+    def _at(self, user: BoundCall, error: WeftError) -> WeftError:
+        name = None if user.device is None else self._host.name_of(user.device)
+        return error.at(node=user.call.node, op=user.call.op, device=name)
 
     def _maker(self, register: int, registers: list[Any]) -> Maker:
         """Makes the register's arrays, or its buffers, which belong to the step that is in the last of `registers`."""
