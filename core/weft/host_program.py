@@ -11,7 +11,6 @@ which they may run one after the other.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -103,8 +102,7 @@ class Function(NamedTuple):
         return tuple(meta_of(self.register_types[r]) for r in self.results)
 
 
-@dataclass(frozen=True, slots=True)
-class HostProgram:
+class HostProgram(NamedTuple):
     """Functions by name, the constants they share, and the devices they need: `CPU:0`, one for each stream."""
 
     functions: Mapping[str, Function]

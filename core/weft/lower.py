@@ -8,7 +8,6 @@ the other is not, for an event of the device.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from .errors import Unimplemented
@@ -24,20 +23,21 @@ from .tensor import TensorMetadata, ValueInfo
 MAIN = "main"
 
 
-@dataclass
 class Builder:
-    """A function being written: registers with their types and the stream whose memory holds them."""
+    """A function being written: registers with their types and the stream whose memory holds them. `host_visible`: the
+    devices whose memory is the host's."""
 
-    host_visible: frozenset[str]  # devices whose memory is the host's
-    types: list[RegisterType] = field(default_factory=list)
-    streams: list[int] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
-    constants: list[Any] = field(default_factory=list)
-    devices: list[str] = field(default_factory=list)
-    copies: dict[tuple[int, int], int] = field(default_factory=dict)  # (register, stream) -> register
-    made: dict[str, Call] = field(default_factory=dict)  # node -> its call
-    held: dict[str, tuple[str, ...]] = field(default_factory=dict)  # node without a call -> the nodes it comes after
-    events: dict[str, int] = field(default_factory=dict)  # node -> the register that tells that a device has done it
+    def __init__(self, host_visible: frozenset[str]) -> None:
+        self.host_visible = host_visible
+        self.types: list[RegisterType] = []
+        self.streams: list[int] = []
+        self.calls: list[Call] = []
+        self.constants: list[Any] = []
+        self.devices: list[str] = []
+        self.copies: dict[tuple[int, int], int] = {}  # (register, stream) -> register
+        self.made: dict[str, Call] = {}  # node -> its call
+        self.held: dict[str, tuple[str, ...]] = {}  # node without a call -> the nodes it comes after
+        self.events: dict[str, int] = {}  # node -> the register that tells that a device has done it
 
     def register(self, kind: RegisterType, stream: int) -> int:
         self.types.append(kind)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple, Protocol
 
@@ -50,20 +49,22 @@ class DeviceView(Protocol):
         """The plugins that are not in use, each with the reason."""
 
 
-@dataclass(slots=True)
 class Assignment:
     """One node's row: `device` is a short name, "" where the runtime itself serves the node, None where nothing can;
     `refused` has (candidate, reason) in the order they were asked."""
 
-    node: str
-    op: str
-    requested: str
-    device: str | None = None
-    kernel: KernelDef | None = None
-    reason: str = ""
-    refused: list[tuple[str, str]] = field(default_factory=list)
-    fused: tuple[str, str] | None = None  # the kernel that does it together with others, and the last of these
-    error: WeftError | None = None
+    __slots__ = ("device", "error", "fused", "kernel", "node", "op", "reason", "refused", "requested")
+
+    def __init__(self, node: str, op: str, requested: str) -> None:
+        self.node = node
+        self.op = op
+        self.requested = requested
+        self.device: str | None = None
+        self.kernel: KernelDef | None = None
+        self.reason = ""
+        self.refused: list[tuple[str, str]] = []
+        self.fused: tuple[str, str] | None = None  # the kernel that does it with others, and the last of these
+        self.error: WeftError | None = None
 
 
 class Placement(Mapping[str, Assignment]):
@@ -108,14 +109,16 @@ class Member(NamedTuple):
     entry: Resolved
 
 
-@dataclass(slots=True)
 class Group:
     """Nodes that go to one device, most often one alone. `asker`: whose request counts, which may be a node that needs
     no kernel; None when nobody asks. `lacking`: by device type, the member that has no kernel there, and why."""
 
-    members: Sequence[Member]
-    asker: Assignment | None = None
-    lacking: dict[str, tuple[Assignment, str]] = field(default_factory=dict)
+    __slots__ = ("asker", "lacking", "members")
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        self.members = members
+        self.asker: Assignment | None = None
+        self.lacking: dict[str, tuple[Assignment, str]] = {}
 
     @property
     def first(self) -> Assignment:

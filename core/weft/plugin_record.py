@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from .errors import PluginError, Unavailable, WeftError
 
@@ -34,8 +34,7 @@ _STATUS: dict[type[WeftError], Status] = {
 }
 
 
-@dataclass(frozen=True)
-class PluginRecord:
+class PluginRecord(NamedTuple):
     """One plugin. `reason`: why it is not ok, or what is worth knowing; `remedy`: what to do about it;
     `registered`: what it brought, by kind, as names or, where there may be many, their number."""
 
@@ -46,20 +45,20 @@ class PluginRecord:
     version: str | None = None
     reason: str = ""
     remedy: str = ""
-    registered: Mapping[str, Any] = field(default_factory=dict)
-    error: WeftError | None = field(default=None, repr=False, compare=False)
+    registered: Mapping[str, Any] = MappingProxyType({})
+    error: WeftError | None = None
 
     def refused(self, error: WeftError) -> PluginRecord:
         """This record with the status that an error means, its message and hint."""
         reason = str(error).removesuffix(f"; {error.hint}")
         status = _STATUS.get(type(error), "failed")
-        return replace(self, status=status, reason=reason, remedy=error.hint or "", error=error)
+        return self._replace(status=status, reason=reason, remedy=error.hint or "", error=error)
 
     def noted(self, reason: str, remedy: str = "", status: Status | None = None) -> PluginRecord:
         """This record with one more reason."""
         reasons = "; ".join(filter(None, [self.reason, reason]))
         remedies = "; ".join(filter(None, [self.remedy, remedy]))
-        return replace(self, status=status or self.status, reason=reasons, remedy=remedies)
+        return self._replace(status=status or self.status, reason=reasons, remedy=remedies)
 
     @property
     def traceback(self) -> str:

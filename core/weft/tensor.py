@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +81,6 @@ def merge_shapes(a: Shape, b: Shape) -> Shape:
     return tuple(y if x is None else x for x, y in zip(a, b, strict=True))
 
 
-@dataclass(slots=True)
 class ValueInfo:
     """What metadata functions and bind know of a value.
 
@@ -91,10 +89,16 @@ class ValueInfo:
     or variant holds.
     """
 
-    meta: TensorMetadata
-    value: np.ndarray[Any, Any] | None = None
-    dims: tuple[int | None, ...] | None = None
-    handle: tuple[TensorMetadata, ...] | None = None
+    __slots__ = ("dims", "handle", "meta", "value")
+
+    def __init__(
+        self, meta: TensorMetadata, value: np.ndarray[Any, Any] | None = None,
+        dims: tuple[int | None, ...] | None = None, handle: tuple[TensorMetadata, ...] | None = None,
+    ) -> None:
+        self.meta = meta
+        self.value = value
+        self.dims = dims
+        self.handle = handle
 
     @property
     def dtype(self) -> DType:

@@ -8,7 +8,6 @@ cannot join; what is done to its result alone leaves the group, and makes one wi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from ..host_program import Call
 from ..kernel import FusedOp, FusionDef, KernelDef
@@ -19,17 +18,17 @@ MOST = 32  # calls of a group: a kernel's text should stay one that a compiler i
 Fusions = Callable[[Call], Sequence[FusionDef]]
 
 
-@dataclass
 class Group:
     """`calls` in their order. `fusions`: those that take all of them, and `without_head` those that take all but the
     head, each in the order in which they are to be asked; `head`, if there is one, is one of the calls; `lead` makes
     its first argument, and is none of them."""
 
-    calls: list[Call]
-    fusions: list[FusionDef]
-    without_head: list[FusionDef]
-    head: Call | None = None
-    lead: Call | None = None
+    def __init__(self, calls: list[Call], fusions: list[FusionDef], without_head: list[FusionDef]) -> None:
+        self.calls = calls
+        self.fusions = fusions
+        self.without_head = without_head
+        self.head: Call | None = None
+        self.lead: Call | None = None
 
     @property
     def everything(self) -> list[Call]:

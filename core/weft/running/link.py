@@ -7,7 +7,6 @@ memory is planned. What has no static shape is bound when it is first seen (see 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +47,6 @@ class NodesDeclined(Unimplemented):
         self.refusals = refusals
 
 
-@dataclass(slots=True)
 class Shared:
     """What the links of one program share: what kernels prepared, constants folded and uploaded (by register).
     `resources` are what kernels keep for nodes, for the programs of one session together.
@@ -56,16 +54,19 @@ class Shared:
     `buffers` are those on devices, with what frees them; they live as long as the program may be linked or run.
     """
 
-    prepared: dict[Any, Any] = field(default_factory=dict)
-    folded: dict[tuple[int, ...], list[Any]] = field(default_factory=dict)
-    uploaded: dict[int, Any] = field(default_factory=dict)
-    buffers: list[Owned] = field(default_factory=list)
-    functions: dict[str, LinkedFunction] = field(default_factory=dict)
-    resources: Resources = field(default_factory=Resources)
+    def __init__(self, functions: dict[str, LinkedFunction], resources: Resources) -> None:
+        self.prepared: dict[Any, Any] = {}
+        self.folded: dict[tuple[int, ...], list[Any]] = {}
+        self.uploaded: dict[int, Any] = {}
+        self.buffers: list[Owned] = []
+        self.functions = functions
+        self.resources = resources
 
     def renumbered(self) -> Shared:
         """This for a program that was lowered anew: its registers mean other values."""
-        return Shared(self.prepared, buffers=self.buffers, resources=self.resources)
+        anew = Shared({}, self.resources)
+        anew.prepared, anew.buffers = self.prepared, self.buffers
+        return anew
 
 
 class LinkedFunction:
@@ -85,7 +86,7 @@ class LinkedFunction:
     @property
     def executable(self) -> Executable:
         if self._executable is None:  # two threads may link it at once: either link will do
-            shared = Shared(functions=self._functions, resources=self._resources)
+            shared = Shared(self._functions, self._resources)
             self._executable = link(self._program, self._host, function=self.name, shared=shared)
         return self._executable
 
@@ -103,7 +104,7 @@ def link(
     """
     chosen = program.functions[function]
     infos = [ValueInfo(meta) for meta in arguments or chosen.arg_metas]
-    linker = Linker(program, chosen, host, Shared() if shared is None else shared, waits, fuses)
+    linker = Linker(program, chosen, host, Shared({}, Resources()) if shared is None else shared, waits, fuses)
     linked: Executable = KernelContext().run(linker.link, infos)  # packs may start their threads
     return linked
 

@@ -9,7 +9,6 @@ every order that they allow.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from .pieces import Pieces
@@ -28,12 +27,11 @@ class Use(NamedTuple):
     inplace: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(slots=True)
-class MemoryPlan:
+class MemoryPlan(NamedTuple):
     """`slot_of`: planned register to slot; `slots`: (memory, bytes) of each."""
 
-    slot_of: dict[int, int] = field(default_factory=dict)
-    slots: list[tuple[int, int]] = field(default_factory=list)
+    slot_of: dict[int, int]
+    slots: list[tuple[int, int]]
 
     @property
     def nbytes(self) -> int:
@@ -49,7 +47,7 @@ def plan_memory(uses: Sequence[Use], pieces: Pieces | None = None) -> MemoryPlan
         for register in (*use.reads, *(r for r, _ in use.writes)):
             last_use[register] = index
             used_in[register] = used_in.get(register, 0) | 1 << home[index]
-    plan = MemoryPlan()
+    plan = MemoryPlan({}, [])
     free: dict[int, int] = {}  # slot -> bit set of the pieces that use what was in it
     for index, use in enumerate(uses):
         later = ~reach[home[index]]  # pieces that may not have ended

@@ -63,7 +63,7 @@ class Prepared:
         # What needs no conversion; an object array may hold anything, so strings always do.
         self._dtypes = [(i, meta.dtype.numpy if meta.dtype.itemsize else None) for i, meta in enumerate(metas)]
         self._linking = linking
-        shared = Shared(resources=session.resources)
+        shared = Shared({}, session.resources)
         weakref.finalize(self, host.device_memory.dropped.extend, shared.buffers)
         self._latest = program, shared  # one object: registers of the one are numbers in the other
         self._variants: dict[tuple[tuple[int, ...], ...], Executable] = {}
