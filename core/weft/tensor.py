@@ -129,7 +129,7 @@ class ValueInfo:
     def vector(self) -> tuple[int | None, ...] | None:
         """The elements of an integer vector or scalar as far as they are known, else None."""
         if self.value is not None:
-            return tuple(int(v) for v in self.value.reshape(-1))
+            return tuple(self.value.reshape(-1).tolist())
         return self.dims
 
 

@@ -321,6 +321,50 @@ def test_a_pass_is_told_the_elements_of_what_needs_constants_alone(asking):
     assert sys.modules["asking"].seen["s"][2][0].value is None
 
 
+BOUND = """
+from weft.api import OpSpec, errors, hookimpl
+WEFT_API = (1, 0)
+bound = []
+
+@hookimpl
+def weft_ops(registry):
+    registry.add(OpSpec("Test>Twice", inputs=["x: T"], outputs=["y: T"], attrs=["T: type", "needs: bool"],
+                        metadata=lambda attrs, x: x))
+
+@hookimpl
+def weft_kernels(registry):
+    registry.kernels("CPU", lambda kernels: kernels.kernel("Test>Twice")(twice))
+
+def twice(b):
+    bound.append(b.inputs[0].is_known)
+    if b.attrs["needs"] and not b.inputs[0].is_known:
+        raise errors.Unimplemented("what is not known before the run")
+    given = b.inputs[0].value if b.attrs["needs"] else None
+
+    def run(x, out):
+        out[...] = 2 * (x if given is None else given)
+    return run
+"""
+
+
+@pytest.mark.parametrize("needs", [False, True])
+def test_constants_alike_are_computed_by_one_bound_kernel_unless_it_needs_them(asking, tmp_path, needs):
+    (tmp_path / "binding.py").write_text(BOUND)
+    asking["plugins"]["load"].append("binding")
+    values = {"a": [1, 2], "b": [3, 4], "c": [5, 6]}
+    constants = [const(name, value) for name, value in values.items()]
+    same = node("a2", "Test>Twice", "a", needs=needs)
+    doubled = [same, *(same.replace(name=f"{name}2", inputs=[name]) for name in ("b", "c"))]
+    nodes = graph(placeholder("x", (2,)), *constants, *doubled, node("s", "AddN", "x", "a2", "b2", "c2", N=4))
+    assert weft.Session(nodes, asking).run("s", {"x": [1, 1]}).tolist() == [19, 25]
+    seen = sys.modules["asking"].seen
+    assert {name: seen[f"{name}2"][2][0].value.tolist() for name in values} == {
+        name: [2 * each for each in value] for name, value in values.items()}
+    bound = sys.modules.pop("binding").bound
+    assert bound.count(False) == 1
+    assert (len(bound) > 4) is needs  # when the program is linked each node is bound
+
+
 def test_a_pass_knows_no_more_than_the_type_of_what_does_not_fit(asking):
     nodes = graph(placeholder("x", (4, 3)), const("w", np.ones((2, 5))), node("m", "MatMul", "x", "w"))
     with pytest.raises(InvalidArgument):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from .binder import Binder
 from .host_array import solid, view
 from .kernel_context import KernelContext
 
+Compute = Callable[[Sequence[ValueInfo]], list[Any] | None]  # results of known inputs; None where that fails
 FOLDED_BYTES = 64 << 10  # a folded value may be this large, or as large as what it was made from
 
 
@@ -38,16 +39,32 @@ def _held(known: ValueInfo) -> int:
 
 def folded(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> list[Any] | None:
     """The call's results, or None where no kernel takes it or it fails: then it fails in the run that needs it."""
+    compute = folding(binder, inputs, outputs)
+    return None if compute is None else compute(inputs)
+
+
+def folding(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> Compute | None:
+    """What computes the call's results, of inputs that are known; None where no kernel takes the call. If bind is told
+    no elements of `inputs`, it does so for all inputs of their metadata."""
+    metas = [o.meta for o in outputs]
     try:
-        kernel, bound, _ = binder.bind(inputs, [o.meta for o in outputs])
-        if kernel is None or kernel.returns or kernel.step:
-            return None
-        arrays = [solid(i.value) for i in inputs]
-        if bound is None:
-            alias = kernel.aliases(binder.call.attrs)
-            return [view(arrays[alias[i]], o.meta) for i, o in enumerate(outputs)]
-        results = [np.empty(o.meta.dims, o.dtype.numpy) for o in outputs]
-        KernelContext().run(run_of(bound), *arrays, *results)
-    except (WeftError, ArithmeticError, ValueError, MemoryError):
+        kernel, bound, _ = binder.bind(inputs, metas)
+    except (WeftError, MemoryError):
         return None
-    return results
+    if kernel is None or kernel.returns or kernel.step:
+        return None
+    run = None if bound is None else run_of(bound)
+    alias = kernel.aliases(binder.call.attrs)
+
+    def compute(known: Sequence[ValueInfo]) -> list[Any] | None:
+        try:
+            arrays = [solid(i.value) for i in known]
+            if run is None:
+                return [view(arrays[alias[i]], meta) for i, meta in enumerate(metas)]
+            results = [np.empty(meta.dims, meta.dtype.numpy) for meta in metas]
+            KernelContext().run(run, *arrays, *results)
+        except (WeftError, ArithmeticError, ValueError, MemoryError):
+            return None
+        return results
+
+    return compute
