@@ -30,6 +30,28 @@ def test_pooling(op: str, window: Any, taps: Any, strides: Any, channels: int) -
     assert done.kernels == [f"onednn.{op}"]
 
 
+AFTER_POOLS = {
+    "an activation": [node("y", "Relu", "p")],
+    "Swish": [node("s", "Sigmoid", "p"), node("y", "Mul", "s", "p")],
+    "bias and activation": [const("c", numbers(5)), node("b", "BiasAdd", "p", "c", data_format="NHWC"),
+                            node("y", "Elu", "b")],
+    "factors and shifts": [const("c", numbers(5)), const("d", numbers(5)), node("m", "Mul", "p", "c"),
+                           node("y", "Sub", "d", "m")],
+    "another tensor": [node("y", "AddV2", "z", "p")],
+}
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AvgPool"])
+@pytest.mark.parametrize("case", AFTER_POOLS)
+def test_pooling_and_what_follows_are_one_call(op: str, case: str) -> None:
+    attrs = {"ksize": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "data_format": "NHWC", "padding": "SAME"}
+    if op == "MaxPool":
+        attrs["explicit_paddings"] = []
+    made = [placeholder("x"), placeholder("z"), node("p", op, "x", **attrs), *AFTER_POOLS[case]]
+    done = compare(made, {"x": numbers(2, 7, 8, 5), "z": numbers(2, 4, 4, 5)}, "y")
+    assert done.kernels == ["onednn.Pool"]
+
+
 def test_nan_never_wins_a_window() -> None:
     x = numbers(1, 4, 4, 16)
     x[0, 1, 1] = np.nan

@@ -15,12 +15,13 @@ from build import FLOAT, const, graph, node, placeholder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from weft import dtypes, wire
+from weft.attr_value import ShapeAttr
 from weft.errors import InvalidArgument
 from weft.graph import Node, TensorValue
 from weft.tensor_proto import put_shape
 
-PASSES = ("constants", "identities", "pads", "batch-norm", "scales", "reshapes", "pools", "strides", "cells",
-          "sequences")
+PASSES = ("constants", "identities", "pads", "batch-norm", "scales", "duplicates", "reshapes", "pools", "strides",
+          "cells", "sequences")
 INT = dtypes.int32
 BATCH_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 
@@ -681,10 +682,67 @@ def test_errors_name_nodes_that_the_graph_has():
 def test_a_graph_that_cannot_be_simplified_stays_the_same_object():
     nodes = [placeholder("x", (2,)), node("y", "Neg", "x")]
     (_, before), *rest = session(nodes, *PASSES).optimized(["y"], ["x"])
-    in_order = ["constants", "identities", "batch-norm", "cells", "pads", "scales", "sequences", "pools", "reshapes",
-                "strides"]
+    in_order = ["constants", "identities", "batch-norm", "cells", "pads", "scales", "sequences", "duplicates", "pools",
+                "reshapes", "strides"]
     assert [name for name, _ in rest] == in_order
     assert all(found is before for _, found in rest)
+
+
+# duplicates
+
+
+def twins(**more):
+    """Two chains of two nodes over x, and what adds them up."""
+    return [placeholder("x", (1, 4, 4, 2)), node("a", "Relu", "x"), node("b", "Relu", "x", **more), pool("c", "a"),
+            pool("d", "b"), node("y", "AddV2", "c", "d")]
+
+
+def pool(name, x):
+    return node(name, "MaxPool", x, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME", data_format="NHWC")
+
+
+def test_of_nodes_that_do_the_same_to_the_same_tensors_one_stays():
+    found = compared(twins(), "duplicates")
+    assert ops(found) == {"Relu": 1, "MaxPool": 1, "AddV2": 1}
+    assert [str(source) for source in found["y"].inputs] == ["c", "c"]
+
+
+@pytest.mark.parametrize(("known", "relus"), [("a", 1), ("b", 2)])
+def test_a_duplicate_that_somebody_knows_stays(known, relus):
+    assert ops(compared(twins(), "duplicates", fetches=("y", known)))["Relu"] == relus
+
+
+DIFFERENT = {
+    "op": [node("a", "Relu", "x"), node("b", "Elu", "x")],
+    "attributes": [node("a", "LeakyRelu", "x", alpha=0.5), node("b", "LeakyRelu", "x", alpha=0.25)],
+    "inputs": [node("z", "Neg", "x"), node("a", "Relu", "x"), node("b", "Relu", "z")],
+    "order of inputs": [const("c", 3), node("a", "Sub", "x", "c"), node("b", "Sub", "c", "x")],
+    "place": [node("a", "Relu", "x"), node("b", "Relu", "x", device="EXAMPLE:0")],
+    "what is waited for": [node("a", "Relu", "x"), Node("w", "Assert", ["yes", "x"], attrs={"T": [FLOAT]}),
+                           const("yes", True, np.bool_), node("b", "Relu", "x").replace(controls=["w"])],
+}
+
+
+@pytest.mark.parametrize("case", DIFFERENT)
+def test_nodes_that_differ_are_no_duplicates(case):
+    nodes = [placeholder("x", (3, 2)), *DIFFERENT[case], node("y", "AddV2", "a", "b")]
+    found = compared(nodes, "duplicates")
+    assert {"a", "b"} <= found.nodes.keys()
+
+
+def test_random_numbers_are_drawn_by_each_for_itself():
+    nodes = [vector("shape", [64]), *(Node(name, "RandomUniform", ["shape"], attrs={"T": INT, "dtype": FLOAT})
+                                      for name in ("a", "b")), node("y", "Sub", "a", "b")]
+    assert session(nodes, *PASSES).run("y").any()
+
+
+def test_what_is_read_of_a_variable_before_and_after_it_is_written_differs():
+    nodes = [Node("v", "VariableV2", attrs={"dtype": FLOAT, "shape": ShapeAttr(())}), const("one", 1),
+             node("begin", "Assign", "v", "one"), node("a", "Neg", "v"),
+             node("write", "AssignAdd", "v", "one").replace(controls=["a"]),
+             node("b", "Neg", "v"), node("y", "Sub", "a", "b")]
+    found = optimized(nodes, *PASSES, feeds=())
+    assert ops(found)["Neg"] == 2
 
 
 # any graph
@@ -791,9 +849,16 @@ class Drawn:
                 self.nodes.append(vector(f"to{len(self.nodes)}", values))
                 self.add(op, self.last, self.nodes[-1].name, **{"Tshape" if op == "Reshape" else "Tperm": INT})
 
+    def twice(self):
+        """The last node once more, and the sum of both."""
+        last = next(each for each in self.nodes if each.name == self.last)
+        if last.op != "Placeholder":
+            self.add(last.op, *map(str, last.inputs), **last.attrs)
+            self.add("AddV2", last.name, self.last)
+
 
 BLOCKS = (Drawn.layer, Drawn.layer, Drawn.pixels, Drawn.bias, Drawn.norm, Drawn.scaling, Drawn.scaling, Drawn.pad,
-          Drawn.same)
+          Drawn.same, Drawn.twice)
 TOLERANCE = {"float16": 3e-2, "float32": 2e-5, "float64": 1e-13}
 
 

@@ -1,9 +1,9 @@
 """The memory plan: which registers share a buffer, decided once from who uses what until when.
 
-A planned register belongs to a slot, a buffer of its frame. Slots are reused as soon as the value in them is read for
-the last time; the smallest that fits is taken, else the largest is grown. An output that may be written over an input
-takes its slot when nobody needs the input any more. In a list that is run in pieces, what is over is what has ended in
-every order that they allow.
+A planned register belongs to a slot, a buffer of its frame; those in host memory are parts of one block. Slots are
+reused as soon as the value in them is read for the last time; the smallest that fits is taken, else the largest is
+grown. An output that may be written over an input takes its slot when nobody needs the input any more. In a list that
+is run in pieces, what is over is what has ended in every order that they allow.
 """
 
 from __future__ import annotations

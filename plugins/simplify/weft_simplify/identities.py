@@ -55,12 +55,7 @@ Same = list[tuple[int, Input]]  # an output's number, and what it is
 
 def _identity(view: View, _: Node, sources: list[Input]) -> Same:
     """Not of a variable: that may be written before what was read of it is used."""
-    return [(index, source) for index, source in enumerate(sources) if not _is_reference(view, source)]
-
-
-def _is_reference(view: View, source: Input) -> bool:
-    entry = view.resolve(view.graph[source.node])
-    return entry is None or any(arg.is_ref for arg in entry.op.outputs)
+    return [(index, source) for index, source in enumerate(sources) if not view.is_reference(source)]
 
 
 def _cast(_: View, node: Node, sources: list[Input]) -> Same:

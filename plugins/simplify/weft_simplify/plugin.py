@@ -14,6 +14,7 @@ PASSES = {  # by name: the function, and the passes that make work for it
     "pads": ("weft_simplify.pads:explicit", ("identities",)),
     "batch-norm": ("weft_simplify.batch_norm:folded", ("identities",)),
     "scales": ("weft_simplify.scales:folded", ("batch-norm", "pads")),
+    "duplicates": ("weft_simplify.duplicates:merged", ("scales",)),
     "reshapes": ("weft_simplify.reshapes:avoided", ("scales",)),
     "pools": ("weft_simplify.pools:behind", ("scales",)),
     "strides": ("weft_simplify.strides:moved", ("scales",)),

@@ -46,6 +46,11 @@ class View:
         taker, number = takers[0]
         return taker if taker.inputs[number].index == 0 else None
 
+    def is_reference(self, source: Input) -> bool:
+        """Whether a tensor may be that of a variable itself, which is written in the middle of a run."""
+        entry = self.resolve(self.graph[source.node])
+        return entry is None or any(arg.is_ref for arg in entry.op.outputs)
+
     def constant(self, source: Input) -> TensorValue | None:
         """The value of a tensor that is the same in every run."""
         node = self.graph[source.node]

@@ -1,36 +1,52 @@
-"""Windows over images and volumes with channels last: the largest, the mean; and means of whole images."""
+"""Windows over images and volumes with channels last: the largest, the mean, and what follows them; and means of whole
+images."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from weft.api import Bind, Kernels, errors, geometry
+from weft.api import Attachable, Bind, FusedOp, Kernels, errors, geometry
 
-from ..attributes import PostOp, attributes, number
+from ..attributes import PostOp, attributes, number, operands
+from ..epilogue import CHAINED, Epilogue, broadcast, steps_after, with_swish
 from ..functions import linear
 from ..library import library
 from ..memory import dense
 from ..primitives import INFERENCE, RESULT, SOURCE, Primitive, described
-from .binding import declining, has_elements
+from .binding import Head, alone, declining, has_elements
 
 LARGEST, MEAN = number("dnnl_pooling_max"), number("dnnl_pooling_avg_exclude_padding")
 IMAGE = (1, 2)  # the axes of one channel of an image
 
 
-def pool(kind: int) -> Callable[[Bind], Primitive]:
-    def bind(b: Bind) -> Primitive:
-        attrs, shape = b.attrs, b.inputs[0].meta.dims
+def pool(kind: int) -> Head:
+    def bind(b: Bind, node: FusedOp, after: Epilogue) -> Primitive:
+        attrs, images = node.attrs, node.args[0]
         is_last = attrs["data_format"] in ("NHWC", "NDHWC")
         if not is_last or {attrs[name][i] for name in ("ksize", "strides") for i in (0, -1)} != {1}:
             raise errors.Unimplemented("channels that are not last, or windows over batch or depth")
         taps, strides = attrs["ksize"][1:-1], attrs["strides"][1:-1]
-        places = geometry.spatial_windows(attrs, shape[1:-1], taps)
+        places = geometry.spatial_windows(attrs, b.inputs[images].meta.dims[1:-1], taps)
         pads = [p.before for p in places], [p.after for p in places]
         if any(pad >= n for pad, n in zip((*pads[0], *pads[1]), (*taps, *taps), strict=True)):
             raise errors.Unimplemented("windows over padding alone")
-        return _pool(b, kind, b.outputs[0].dims, taps, strides, pads)
+        return _pool(b, kind, images, node.outputs[0].dims, taps, strides, pads, after.steps)
 
     return bind
+
+
+POOLS: Mapping[str, Head] = {
+    **dict.fromkeys(("MaxPool", "MaxPool3D"), pool(LARGEST)), **dict.fromkeys(("AvgPool", "AvgPool3D"), pool(MEAN)),
+}
+
+
+def pool_and(b: Bind) -> Attachable:
+    """Windows, and what follows them."""
+    node, *rest = b.fused
+    if node.op not in POOLS:
+        raise errors.Unimplemented("there are no windows among these nodes")
+    lay = broadcast(b, len(node.outputs[0].dims), dense)
+    return POOLS[node.op](b, node, Epilogue(steps=steps_after(b, node, with_swish(b, rest), lay)))
 
 
 def of_images(scaled: Callable[[int], Sequence[PostOp]]) -> Callable[[Bind], Primitive]:
@@ -42,26 +58,27 @@ def of_images(scaled: Callable[[int], Sequence[PostOp]]) -> Callable[[Bind], Pri
         if len(shape) != 4 or geometry.reduction_axes(4, [int(axis) for axis in axes.reshape(-1)]) != IMAGE:
             raise errors.Unimplemented("a reduction of other axes than those of images")
         output, area = (shape[0], 1, 1, shape[3]), shape[1] * shape[2]
-        return _pool(b, MEAN, output, shape[1:3], (1, 1), ([0, 0], [0, 0]), scaled(area))
+        return _pool(b, MEAN, 0, output, shape[1:3], (1, 1), ([0, 0], [0, 0]), scaled(area))
 
     return bind
 
 
 def _pool(
-    b: Bind, kind: int, output: Sequence[int], taps: Sequence[int], strides: Sequence[int],
-    pads: tuple[list[int], list[int]], after: Sequence[PostOp] = (),
+    b: Bind, kind: int, images: int, output: Sequence[int], taps: Sequence[int], strides: Sequence[int],
+    pads: tuple[list[int], list[int]], after: Sequence[PostOp],
 ) -> Primitive:
-    images = b.inputs[0].meta
-    has_elements(images.dims, output)
-    source, result = dense(images.dims, images.dtype), dense(output, b.outputs[0].dtype)
+    """`images`: the number of the input that has them."""
+    given = b.inputs[images].meta
+    has_elements(given.dims, output)
+    source, result = dense(given.dims, given.dtype), dense(output, b.outputs[0].dtype)
     description = described(library().c.dnnl_pooling_forward_primitive_desc_create, INFERENCE, kind, source.descriptor,
                             result.descriptor, list(strides), list(taps), [0] * len(taps), *pads, attributes(after))
-    return Primitive(description, {SOURCE: (source, 0), RESULT: (result, len(b.inputs))})
+    return Primitive(description, {SOURCE: (source, images), RESULT: (result, len(b.inputs)), **operands(after)})
 
 
 def register(kernels: Kernels, types: Collection[str]) -> None:
-    for kind, ops in ((LARGEST, ("MaxPool", "MaxPool3D")), (MEAN, ("AvgPool", "AvgPool3D"))):
-        for op in ops:
-            kernels.kernel(op, dtypes={"T": types})(declining(pool(kind)))
+    for op, head in POOLS.items():
+        kernels.kernel(op, dtypes={"T": types})(alone(head))
     kernels.kernel("Mean", dtypes={"T": types})(declining(of_images(lambda _: ())))
     kernels.kernel("Sum", dtypes={"T": types})(declining(of_images(lambda count: [linear(count, 0.0)])))
+    kernels.fusion("Pool", heads=POOLS, ops=CHAINED)(declining(pool_and))
