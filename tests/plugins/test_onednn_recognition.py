@@ -200,6 +200,12 @@ def test_einsums_of_any_kind_agree(first: list[str], second: list[str], data: An
     einsum(f"{''.join(first)},{''.join(second)}->{''.join(output)}", lengths)
 
 
+@pytest.mark.parametrize("equation", ["BTNH,BSNH->BNTS", "acdf,cfa->acd", "aebf,bf->ae", "aecb,ceab->cab"])
+def test_einsums_with_matrices_of_one_row_or_column_agree(equation: str) -> None:
+    lengths = dict.fromkeys("abcdef", 16) | {"B": 4, "T": 1, "N": 8, "H": 64, "S": 40}
+    einsum(equation, lengths)
+
+
 def test_an_einsum_that_gives_one_number_is_left_to_numpy() -> None:
     lengths = dict.fromkeys("abcd", 16)
     for after in ([], [node("y", "Relu", "e")]):

@@ -65,6 +65,11 @@ class Contraction:
         lengths = self._lengths if lengths is None else lengths
         strides = dict(zip(labels, rows([lengths[label] for label in labels]), strict=True))
         seen = [_merged(group, lengths, strides) for group in (*self._batch, first, second)]
+        *_, (high, down), (wide, across) = seen
+        if high == across == 1:  # of a single row, too, the library wants to know where the next one would be
+            seen[-2] = high, wide
+        elif wide == down == 1:
+            seen[-1] = wide, high
         return Matrices([n for n, _ in seen], [stride for _, stride in seen])
 
 
