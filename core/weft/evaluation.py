@@ -38,22 +38,30 @@ class Evaluation:
     ) -> tuple[ValueInfo, ...]:
         """What is known of a node's outputs, with their elements where those of its inputs are known and computing them
         now is no waste."""
-        if entry.op.stateful or not is_worth_folding(inputs, outputs):
+        found = None if entry.op.stateful or not is_worth_folding(inputs, outputs) else self._device
+        if found is None:
             return outputs
-        like = entry.op.name, id(entry.attrs), tuple([i.meta for i in inputs]), tuple([o.meta for o in outputs])
-        bound = self._bound.get(like)
-        if bound is None:
-            bound = self._bound[like] = entry.attrs, self._bind(entry, [ValueInfo(i.meta) for i in inputs], outputs)
-        compute = bound[1]
-        if compute is None:  # a kernel may need the elements to be bound
-            compute = self._bind(entry, inputs, outputs)
+        compute = self._bound_alike(found, entry, inputs, outputs) or self._bind(found, entry, inputs, outputs)
         values = None if compute is None else compute(inputs)
         return outputs if values is None else tuple(map(constant_info, values))
 
-    def _bind(self, entry: Resolved, inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> Compute | None:
-        if self._device is None:
+    def _bound_alike(
+        self, found: tuple[str, Device], entry: Resolved, inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]
+    ) -> Compute | None:
+        """What is done to all inputs like these; None where bind is told elements of them, or needs to be."""
+        rule = self._host.registries.ops.metadata(entry.op)
+        if rule is not None and rule.values:
             return None
-        name, device = self._device
+        like = entry.op.name, id(entry.attrs), tuple([i.meta for i in inputs]), tuple([o.meta for o in outputs])
+        if like not in self._bound:
+            unknown = [ValueInfo(i.meta) for i in inputs]
+            self._bound[like] = entry.attrs, self._bind(found, entry, unknown, outputs)
+        return self._bound[like][1]
+
+    def _bind(
+        self, found: tuple[str, Device], entry: Resolved, inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]
+    ) -> Compute | None:
+        name, device = found
         able = tuple([kernel for kernel in self._host.registries.kernels.candidates(entry.op.name, device.type)
                       if kernel.refuses(entry.attrs) is None])
         call = Call(f"{device.type}.{entry.op.name}", (), (), entry.attrs, node=entry.node.name)

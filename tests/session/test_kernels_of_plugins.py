@@ -322,18 +322,19 @@ def test_a_pass_is_told_the_elements_of_what_needs_constants_alone(asking):
 
 
 BOUND = """
-from weft.api import OpSpec, errors, hookimpl
+from weft.api import OpSpec, ValueInfo, errors, hookimpl
 WEFT_API = (1, 0)
 bound = []
 
 @hookimpl
 def weft_ops(registry):
-    registry.add(OpSpec("Test>Twice", inputs=["x: T"], outputs=["y: T"], attrs=["T: type", "needs: bool"],
-                        metadata=lambda attrs, x: x))
+    for name, values in (("Twice", ()), ("Told", ["x"])):
+        registry.add(OpSpec(f"Test>{name}", inputs=["x: T"], outputs=["y: T"], attrs=["T: type", "needs: bool"],
+                            metadata=lambda attrs, x: ValueInfo(x.meta), values=values))
 
 @hookimpl
 def weft_kernels(registry):
-    registry.kernels("CPU", lambda kernels: kernels.kernel("Test>Twice")(twice))
+    registry.kernels("CPU", lambda kernels: kernels.kernel("Test>Told")(kernels.kernel("Test>Twice")(twice)))
 
 def twice(b):
     bound.append(b.inputs[0].is_known)
@@ -363,6 +364,15 @@ def test_constants_alike_are_computed_by_one_bound_kernel_unless_it_needs_them(a
     bound = sys.modules.pop("binding").bound
     assert bound.count(False) == 1
     assert (len(bound) > 4) is needs  # when the program is linked each node is bound
+
+
+def test_bind_is_told_what_the_metadata_function_reads_of_constants_too(asking, tmp_path):
+    (tmp_path / "binding.py").write_text(BOUND)
+    asking["plugins"]["load"].append("binding")
+    nodes = graph(placeholder("x", (2,)), const("a", [1, 2]), node("b", "Test>Told", "a", needs=False),
+                  node("s", "AddV2", "x", "b"))
+    assert weft.Session(nodes, asking).run("s", {"x": [1, 1]}).tolist() == [3, 5]
+    assert all(sys.modules.pop("binding").bound)
 
 
 def test_a_pass_knows_no_more_than_the_type_of_what_does_not_fit(asking):

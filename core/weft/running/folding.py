@@ -49,20 +49,19 @@ def folding(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[Value
     metas = [o.meta for o in outputs]
     try:
         kernel, bound, _ = binder.bind(inputs, metas)
-    except (WeftError, MemoryError):
+    except WeftError:
         return None
     if kernel is None or kernel.returns or kernel.step:
         return None
-    run = None if bound is None else run_of(bound)
-    alias = kernel.aliases(binder.call.attrs)
 
     def compute(known: Sequence[ValueInfo]) -> list[Any] | None:
         try:
             arrays = [solid(i.value) for i in known]
-            if run is None:
+            if bound is None:
+                alias = kernel.aliases(binder.call.attrs)
                 return [view(arrays[alias[i]], meta) for i, meta in enumerate(metas)]
             results = [np.empty(meta.dims, meta.dtype.numpy) for meta in metas]
-            KernelContext().run(run, *arrays, *results)
+            KernelContext().run(run_of(bound), *arrays, *results)
         except (WeftError, ArithmeticError, ValueError, MemoryError):
             return None
         return results
