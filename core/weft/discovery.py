@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -79,7 +80,7 @@ class Plugins:
             from .plugin_module import contribution, import_plugin
 
             if distribution is None:  # its id is known only now
-                record = record._replace(id=_own_id(import_plugin(candidate.source), record.id))
+                record = replace(record, id=_own_id(import_plugin(candidate.source), record.id))
                 self._check_blocked(record)
             self._check_free(record)
             if distribution is not None:
@@ -92,7 +93,7 @@ class Plugins:
             self.registries.missing_plugins[refused.id] = f"{refused.status}: {refused.reason}"
             return refused
         self.configs[record.id] = brought.config
-        return record._replace(registered=summary(brought))
+        return replace(record, registered=summary(brought))
 
     def _check_blocked(self, record: PluginRecord) -> None:
         plugins, own = self.config.plugins, folded(record.id)

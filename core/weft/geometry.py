@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -165,14 +166,12 @@ def tap_slices(length: int, stride: int, size: int, offset: int) -> tuple[slice,
     return slice(first, last), slice(start, start + (last - first - 1) * stride + 1, stride)
 
 
+@dataclass(frozen=True, slots=True)
 class Slicing:
     """A strided slice: its NumPy index, None while something in it is unknown; the shape of what it selects."""
 
-    __slots__ = ("index", "shape")
-
-    def __init__(self, index: tuple[Any, ...] | None, shape: tuple[int | None, ...]) -> None:
-        self.index = index
-        self.shape = shape
+    index: tuple[Any, ...] | None
+    shape: tuple[int | None, ...]
 
 
 def strided_slice(

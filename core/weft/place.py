@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple, Protocol
 
@@ -49,22 +50,20 @@ class DeviceView(Protocol):
         """The plugins that are not in use, each with the reason."""
 
 
+@dataclass(slots=True)
 class Assignment:
     """One node's row: `device` is a short name, "" where the runtime itself serves the node, None where nothing can;
     `refused` has (candidate, reason) in the order they were asked."""
 
-    __slots__ = ("device", "error", "fused", "kernel", "node", "op", "reason", "refused", "requested")
-
-    def __init__(self, node: str, op: str, requested: str) -> None:
-        self.node = node
-        self.op = op
-        self.requested = requested
-        self.device: str | None = None
-        self.kernel: KernelDef | None = None
-        self.reason = ""
-        self.refused: list[tuple[str, str]] = []
-        self.fused: tuple[str, str] | None = None  # the kernel that does it with others, and the last of these
-        self.error: WeftError | None = None
+    node: str
+    op: str
+    requested: str
+    device: str | None = None
+    kernel: KernelDef | None = None
+    reason: str = ""
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    fused: tuple[str, str] | None = None  # the kernel that does it together with others, and the last of these
+    error: WeftError | None = None
 
 
 class Placement(Mapping[str, Assignment]):

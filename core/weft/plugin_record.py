@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from .errors import PluginError, Unavailable, WeftError
 
@@ -34,7 +34,8 @@ _STATUS: dict[type[WeftError], Status] = {
 }
 
 
-class PluginRecord(NamedTuple):
+@dataclass(frozen=True)
+class PluginRecord:
     """One plugin. `reason`: why it is not ok, or what is worth knowing; `remedy`: what to do about it;
     `registered`: what it brought, by kind, as names or, where there may be many, their number."""
 
@@ -45,20 +46,20 @@ class PluginRecord(NamedTuple):
     version: str | None = None
     reason: str = ""
     remedy: str = ""
-    registered: Mapping[str, Any] = MappingProxyType({})
-    error: WeftError | None = None
+    registered: Mapping[str, Any] = field(default_factory=dict)
+    error: WeftError | None = field(default=None, repr=False, compare=False)
 
     def refused(self, error: WeftError) -> PluginRecord:
         """This record with the status that an error means, its message and hint."""
         reason = str(error).removesuffix(f"; {error.hint}")
         status = _STATUS.get(type(error), "failed")
-        return self._replace(status=status, reason=reason, remedy=error.hint or "", error=error)
+        return replace(self, status=status, reason=reason, remedy=error.hint or "", error=error)
 
     def noted(self, reason: str, remedy: str = "", status: Status | None = None) -> PluginRecord:
         """This record with one more reason."""
         reasons = "; ".join(filter(None, [self.reason, reason]))
         remedies = "; ".join(filter(None, [self.remedy, remedy]))
-        return self._replace(status=status or self.status, reason=reasons, remedy=remedies)
+        return replace(self, status=status or self.status, reason=reasons, remedy=remedies)
 
     @property
     def traceback(self) -> str:

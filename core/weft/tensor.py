@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +82,7 @@ def merge_shapes(a: Shape, b: Shape) -> Shape:
     return tuple(y if x is None else x for x, y in zip(a, b, strict=True))
 
 
+@dataclass(slots=True)
 class ValueInfo:
     """What metadata functions and bind know of a value.
 
@@ -89,16 +91,10 @@ class ValueInfo:
     or variant holds.
     """
 
-    __slots__ = ("dims", "handle", "meta", "value")
-
-    def __init__(
-        self, meta: TensorMetadata, value: np.ndarray[Any, Any] | None = None,
-        dims: tuple[int | None, ...] | None = None, handle: tuple[TensorMetadata, ...] | None = None,
-    ) -> None:
-        self.meta = meta
-        self.value = value
-        self.dims = dims
-        self.handle = handle
+    meta: TensorMetadata
+    value: np.ndarray[Any, Any] | None = None
+    dims: tuple[int | None, ...] | None = None
+    handle: tuple[TensorMetadata, ...] | None = None
 
     @property
     def dtype(self) -> DType:
@@ -129,7 +125,7 @@ class ValueInfo:
     def vector(self) -> tuple[int | None, ...] | None:
         """The elements of an integer vector or scalar as far as they are known, else None."""
         if self.value is not None:
-            return tuple(self.value.reshape(-1).tolist())
+            return tuple(int(v) for v in self.value.reshape(-1))
         return self.dims
 
 

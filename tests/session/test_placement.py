@@ -31,6 +31,15 @@ def test_without_requests_nodes_go_to_the_preferred_type_that_has_a_kernel():
     assert row(session, "x")["assigned"] == "host"
 
 
+def test_what_is_printed_of_devices_plugins_and_nodes_tells_its_fields():
+    placed = weft.Session(two_nodes()).placement()["a"]
+    assert "name='CPU:0', type='CPU'" in repr(weft.devices())
+    assert "id='cpu', status='ok'" in repr(weft.plugins())
+    assert "node='a', op='AddV2'" in repr(placed)
+    assert "value=None" in repr(weft.api.info(dtypes.float32, (3,)))
+    assert weft.api.info(dtypes.float32, (3,)) == weft.api.info(dtypes.float32, (3,))
+
+
 @pytest.mark.parametrize("request_", [
     "EXAMPLE:0", "/device:EXAMPLE:0", "/job:localhost/replica:0/task:0/device:EXAMPLE:0", "/device:EXAMPLE:*",
     "/example:0", "EXAMPLE",

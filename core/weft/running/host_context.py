@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -34,23 +35,20 @@ if TYPE_CHECKING:
     from .waiter import Waiter
 
 
+@dataclass
 class DeviceRecord:
     """One device, or one device type that has none. status: `found` (not opened yet), `ok` (opened, a kernel and a
     copy ran), `unavailable` (`reason` says why, `remedy` what to do), also of a device that was lost."""
 
-    def __init__(
-        self, name: str, type: str, plugin: str, status: str,  # noqa: A002 - the field's word
-        device: Device | None = None,
-    ) -> None:
-        self.name = name
-        self.type = type
-        self.plugin = plugin
-        self.status = status
-        self.reason = ""
-        self.remedy = ""
-        self.attributes: dict[str, Any] = {} if device is None else dict(device.attributes)
-        self.device = device
-        self.is_open = False  # a device that was lost is, too, until its host is closed
+    name: str
+    type: str
+    plugin: str
+    status: str
+    reason: str = ""
+    remedy: str = ""
+    attributes: dict[str, Any] = field(default_factory=dict)
+    device: Device | None = field(default=None, repr=False)
+    is_open: bool = field(default=False, repr=False)  # a device that was lost is, too, until its host is closed
 
     def give_up(self, error: Exception) -> None:
         self.status = "unavailable"
@@ -291,8 +289,8 @@ class HostContext:
         if not found:
             nobody.reason = f"plugin {announced.plugin} found none"
             return [nobody]
-        return [DeviceRecord(f"{device_type}:{i}", device_type, announced.plugin, "found", device)
-                for i, device in enumerate(found)]
+        return [DeviceRecord(f"{device_type}:{i}", device_type, announced.plugin, "found", device=device,
+                             attributes=dict(device.attributes)) for i, device in enumerate(found)]
 
     def _open(self, record: DeviceRecord) -> bool:
         """Open and probe a device that was found; whether it is usable."""
