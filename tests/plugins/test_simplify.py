@@ -691,9 +691,9 @@ def test_a_graph_that_cannot_be_simplified_stays_the_same_object():
 # duplicates
 
 
-def twins(**more):
+def twins():
     """Two chains of two nodes over x, and what adds them up."""
-    return [placeholder("x", (1, 4, 4, 2)), node("a", "Relu", "x"), node("b", "Relu", "x", **more), pool("c", "a"),
+    return [placeholder("x", (1, 4, 4, 2)), node("a", "Relu", "x"), node("b", "Relu", "x"), pool("c", "a"),
             pool("d", "b"), node("y", "AddV2", "c", "d")]
 
 

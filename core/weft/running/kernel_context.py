@@ -27,7 +27,7 @@ class KernelContext:
     def __init__(self, context: contextvars.Context | None = None) -> None:
         self._run = (context or _quiet().copy()).run
         self._get, self._set = _floating_point()
-        self._before = byref(MODES())  # a third faster to pass than the array itself
+        self._before = byref(MODES())  # faster to pass than the array itself
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         before, set_modes = self._before, self._set

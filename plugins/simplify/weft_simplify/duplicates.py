@@ -19,12 +19,12 @@ def merged(graph: Graph, context: PassContext) -> Graph:
     changed: list[Node] = []
     for node in topological_order(graph):
         inputs = [source._replace(node=twins.get(source.node, source.node)) for source in node.inputs]
-        if not inputs or node.controls or node.op in STEERING:
-            twin = None
-        else:
+        twin = None
+        if inputs and not node.controls and node.op not in STEERING:
             others = alike.setdefault((node.op, node.device, *inputs), [])
             twin = next((each for each in others if each.attrs == node.attrs), None)
-            others += [node] if twin is None else []
+            if twin is None:
+                others.append(node)
         if twin is not None and view.is_free(node) and _does_nothing_else(view, node):
             twins[node.name] = twin.name
         elif tuple(inputs) != node.inputs:
