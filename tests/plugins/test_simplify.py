@@ -399,6 +399,16 @@ def test_weights_that_would_overflow_stay(factor):
     assert ops(optimized(nodes, "scales")) == {"Conv2D": 1, "Mul": 1}
 
 
+@pytest.mark.parametrize(("weights", "factor", "left"), [
+    ((2.5, -1.5, 0.1), 100.0, 0), ((1e-40, -2.0, 1e30), 1e8, 0), ((1e-3, -1e31, 1e-9), 1e8, 1),
+    ((0.0, np.nan, 1.0), 0.5, 1),
+])
+def test_it_is_the_largest_weight_that_tells_whether_any_would_overflow(weights, factor, left):
+    nodes = [placeholder("x", (1, 4, 4, 3)), const("w", np.reshape(weights, (1, 1, 3, 1))), conv("l", "x", "w"),
+             const("c", factor), node("y", "Mul", "l", "c")]
+    assert ops(optimized(nodes, "scales")) == {"Conv2D": 1, **({"Mul": 1} if left else {})}
+
+
 def test_halves_that_would_lose_digits_stay():
     half, few = dtypes.float16, []
     for factor in (0.5, 1e-4):

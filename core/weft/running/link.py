@@ -140,11 +140,14 @@ class Linker:
         bound_calls: list[BoundCall] = []
         refusals: list[Refusal] = []
         for each in self._fuse(self._needed(values), known):
-            bound = each if isinstance(each, BoundCall) else self._bind(each, known, refusals)
+            refused: list[Refusal] = []
+            bound = each if isinstance(each, BoundCall) else self._bind(each, known, refused)
             if bound is not None:
                 bound_calls.append(bound)
+            refusals = refused + refusals
         if refusals:
             raise NodesDeclined(refusals)
+        bound_calls.reverse()
         metas = [info.meta for info in known]
         bound_calls = self._keep_feeds(bound_calls, metas)
         memory = self._memory()
@@ -156,10 +159,11 @@ class Linker:
         return Executable(function, metas, bound_calls, presets, devices, self._host, self._declined)
 
     def _fuse(self, calls: list[Call], known: Sequence[ValueInfo]) -> Iterator[Call | BoundCall]:
-        """The calls in an order in which they may run; in place of several that a kernel does at once, that kernel's,
-        bound."""
+        """The calls, from the last of an order in which they may run to the first; in place of several that a kernel
+        does at once, that kernel's, bound. (Networks have their largest weights in the end: where kernels lay these
+        anew in threads, those have most to do while the rest is bound.)"""
         if not self._fuses:
-            yield from calls
+            yield from reversed(calls)
             return
         metas = [info.meta for info in known]
         kept = {*self._function.results, *self._function.targets}
@@ -167,7 +171,7 @@ class Linker:
         fusible = any(self._fusions(call) for call in calls)
         groups_found = groups(calls, metas, kept, partial(self._able, metas=metas)) if fusible else {}
         inner = {id(call) for group in groups_found.values() for call in group.everything}
-        for call in calls:
+        for call in reversed(calls):
             if id(call) not in inner:
                 yield done.get(id(call), call)
             elif id(call) in groups_found:
@@ -191,16 +195,16 @@ class Linker:
     def _fuse_group(
         self, group: Group, known: Sequence[ValueInfo], metas: Sequence[TensorMetadata]
     ) -> Iterator[Call | BoundCall]:
-        """The group in as few calls as its pack's kernels can do it in."""
+        """The group, the last first, in as few calls as its pack's kernels can do it in."""
         for fusion, calls in group.attempts():
             bound = self._bind_at_once(fusion, calls, known, metas)
             if bound is not None:
                 place = group.everything.index(calls[-1])
-                yield from (member for member in group.everything[:place] if member not in calls)
+                yield from group.everything[:place:-1]
                 yield bound
-                yield from group.everything[place + 1 :]
+                yield from (member for member in group.everything[place::-1] if member not in calls)
                 return
-        yield from group.everything
+        yield from reversed(group.everything)
 
     def _bind_at_once(
         self, what: FusionDef | PatternDef, calls: list[Call], known: Sequence[ValueInfo],

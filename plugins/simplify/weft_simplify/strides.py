@@ -45,11 +45,14 @@ def moved(graph: Graph, context: PassContext) -> Graph:
         view = View(graph, context)
         known = {node.name: found for node in graph if node.op in CONVOLUTIONS
                  if (found := _strided(view, node)) is not None}
-        thinning = _Thinning(view, known)
-        sources = dict.fromkeys(graph[name].inputs[0] for name, found in known.items() if found.skips)
-        if not any(thinning.starts_at(source) for source in sources):
+        edits: Edits = {}
+        for source in dict.fromkeys(graph[name].inputs[0] for name, found in known.items() if found.skips):
+            thinning = _Thinning(view, known)
+            if thinning.starts_at(source) and edits.keys().isdisjoint(thinning.edits):
+                edits |= thinning.edits
+        if not edits:
             return graph
-        graph = view.edited(thinning.edits.values())
+        graph = view.edited(edits.values())
 
 
 def _strided(view: View, node: Node) -> Strided | None:
