@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,21 @@ from hypothesis import strategies as st
 from onednn_pair import ALONE, FUSES_ALL, NORM, STATISTICS, compare, conv, numbers, statistics, windows
 from weft.api import dtypes
 from weft.graph import Node
-from weft_onednn import primitives
+from weft_onednn import primitives, small
 
 FAST = settings(max_examples=40, deadline=None)
-small = st.integers(1, 4)
+few = st.integers(1, 4)
 
 
-@given(windows(), st.tuples(small, small), st.tuples(st.integers(1, 3), st.integers(1, 3)), st.integers(1, 2),
+@pytest.fixture(autouse=True, scope="module")
+def by_all_threads() -> Iterator[None]:
+    """As large products are done."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(small, "MOST", 0)
+        yield
+
+
+@given(windows(), st.tuples(few, few), st.tuples(st.integers(1, 3), st.integers(1, 3)), st.integers(1, 2),
        st.integers(1, 2), st.sampled_from([1, 3, 8]), st.sampled_from([1, 5, 16]), st.sampled_from([1, 1, 2]))
 @FAST
 def test_convolutions(window: Any, taps: Any, strides: Any, dilation: int, batch: int, depth: int, filters: int,
@@ -36,7 +45,7 @@ def test_convolutions(window: Any, taps: Any, strides: Any, dilation: int, batch
     assert done.kernels == ["onednn.Conv2D"]
 
 
-@given(windows(), st.tuples(small, small), st.integers(1, 3), st.sampled_from([1, 3, 16]), st.integers(1, 3))
+@given(windows(), st.tuples(few, few), st.integers(1, 3), st.sampled_from([1, 3, 16]), st.integers(1, 3))
 @FAST
 def test_depthwise_convolutions(window: Any, taps: Any, stride: int, channels: int, multiplier: int) -> None:
     size = window.pop("height"), window.pop("width")
@@ -51,7 +60,7 @@ def test_depthwise_convolutions(window: Any, taps: Any, stride: int, channels: i
     assert done.kernels == ["onednn.DepthwiseConv2dNative"]
 
 
-@given(windows(), st.tuples(small, small), st.tuples(st.integers(1, 3), st.integers(1, 3)), st.integers(1, 2),
+@given(windows(), st.tuples(few, few), st.tuples(st.integers(1, 3), st.integers(1, 3)), st.integers(1, 2),
        st.sampled_from([1, 3, 8]), st.sampled_from([1, 5, 16]), st.sampled_from([1, 1, 2]))
 @FAST
 def test_transposed_convolutions(window: Any, taps: Any, strides: Any, dilation: int, depth: int, channels: int,

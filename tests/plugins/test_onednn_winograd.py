@@ -13,7 +13,7 @@ from build import const, graph, node, placeholder
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from onednn_pair import NORM, STATISTICS, compare, conv, numbers, statistics, windows
-from weft_onednn import tiles, workspace
+from weft_onednn import small, tiles, workspace
 from weft_onednn.kernels import convolution, winograd
 
 CLOSE = 1e-5  # of the largest number; convolutions round by 2e-6
@@ -56,6 +56,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it costs."""
+    monkeypatch.setattr(small, "MOST", 0)
     monkeypatch.setattr(convolution, "LEAST_CHANNELS", 1)
     monkeypatch.setattr(tiles, "WORTH", float("inf"))
 

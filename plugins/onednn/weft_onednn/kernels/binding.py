@@ -9,6 +9,7 @@ from math import prod
 from weft.api import Attachable, Bind, Declined, FusedOp, dtypes, errors
 
 from ..epilogue import Epilogue
+from ..small import OnOneThread, is_small, one_thread
 
 Head = Callable[[Bind, FusedOp, Epilogue], Attachable]
 LEFT = "by itself it is no faster than NumPy's kernel"
@@ -16,12 +17,15 @@ BindFunction = Callable[[Bind], Attachable | Declined]
 
 
 def declining(bind: Callable[[Bind], Attachable]) -> BindFunction:
-    """`bind`, declined where it raises Unimplemented."""
+    """`bind`, declined where it raises Unimplemented, for one thread where there is little to do."""
 
     @wraps(bind)
     def bound(b: Bind) -> Attachable | Declined:
         try:
-            return bind(b)
+            if not is_small(b, b.fused or [node_of(b)]):
+                return bind(b)
+            with one_thread():
+                return OnOneThread(bind(b))
         except errors.Unimplemented as error:
             return b.decline(error.message)
 

@@ -15,6 +15,7 @@ from ..library import library
 from ..memory import FLOAT, dense, rows
 from ..primitives import INFERENCE
 from ..products import Weights, product
+from ..small import is_small
 from .binding import Head, alone, has_elements
 
 DIRECT, TRANSPOSED = number("dnnl_convolution_direct"), number("dnnl_deconvolution_direct")
@@ -49,7 +50,7 @@ def _convolution(
     attrs, (images, filters) = node.attrs, (b.inputs[a].meta for a in node.args)
     _check(b, node, node.args[1], images.dims, filters.dims)
     places = geometry.spatial_windows(attrs, images.dims[1:-1], filters.dims[:-2])
-    if winograd and _is_of_neighbours(b, node, after):
+    if winograd and _is_of_neighbours(b, node, after) and not is_small(b, b.fused or [node]):
         from .. import tiles  # many programs do without these
         from .winograd import in_tiles
 
