@@ -1,5 +1,6 @@
 """Small work is done by one thread: handing a part of it to others takes as long and, where they sleep, many times as
-long. The digits' network takes 0.92 of the time on two cores and, after a pause of 30 ms, 0.1."""
+long. The digits' network takes 0.92 of the time on two cores, and a tenth after pauses on a virtual machine that wakes
+the other thread on the same core."""
 
 from __future__ import annotations
 
