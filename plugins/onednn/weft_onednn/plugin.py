@@ -9,8 +9,8 @@ WEFT_API = (1, 0)
 BEFORE_NUMPY = 1
 PRECISIONS = ("f32", "bf16", "auto")
 # Passes that leave fewer nodes, and know float32.
-BEFORE = ("constants", "identities", "pads", "batch-norm", "scales", "reshapes", "pools", "strides", "cells",
-          "sequences")
+BEFORE = ("constants", "identities", "pads", "batch-norm", "scales", "duplicates", "reshapes", "pools", "strides",
+          "cells", "sequences")
 
 
 @dataclass(frozen=True)

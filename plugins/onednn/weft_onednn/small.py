@@ -61,16 +61,20 @@ def one_thread() -> Iterator[None]:
 class OnOneThread:
     """What has been made for one thread, done by one: the library may make it in another way for several."""
 
+    fills_cores = False
+
     def __init__(self, made: Attachable) -> None:
         self._made = made
-        vars(self).update({name: getattr(made, name) for name in ("how", "inplace", "reads") if hasattr(made, name)})
+
+    def __getattr__(self, name: str) -> Any:  # how, inplace, reads
+        return getattr(self._made, name)
 
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], Any]:
         set_threads, threads = library().c.omp_set_num_threads, library().threads
         with one_thread():
             work = self._made.attach(inputs, outputs)
 
-        def call() -> None:
+        def call() -> None:  # `one_thread` takes as long as some of the work
             set_threads(1)
             try:
                 work()
