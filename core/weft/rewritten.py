@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 from .errors import WeftError
@@ -39,7 +38,8 @@ class Made(NamedTuple):
 class Rewritten:
     """`graph`, whose nodes are `nodes`, as far as it is demanded, rewritten by passes.
 
-    `made` is what they make of it, but for those in `left_out`: by pass, why what it makes cannot be run.
+    `made` is what they make of it, but for those in `left_out`: by pass, why what it makes cannot be run; there is
+    none before it is `placed`. A `check` is called between passes: it raises where the work is to end.
     """
 
     def __init__(
@@ -49,39 +49,51 @@ class Rewritten:
         self._demand, self._passes, self._host = demand, passes, host
         self._plain = Made(graph, nodes, prune(nodes, *demand))
         self._stand_ins = self._placeholders()
+        self._made: Made | None = None
 
-    @cached_property
+    @property
     def made(self) -> Made:
+        assert self._made is not None
+        return self._made
+
+    def _make(self, check: Callable[[], object]) -> Made:
         if len(self.left_out) == len(self._passes):
             return self._plain
-        *_, (_, graph) = self.stages()
+        *_, (_, graph) = self.stages(check)
         return self._finished(graph)
 
     @property
     def left_out_text(self) -> str:
         return "; ".join(f"pass '{name}': {why}" for name, why in self.left_out.items())
 
-    def stages(self) -> Iterator[tuple[str, Graph]]:
+    def stages(self, check: Callable[[], object]) -> Iterator[tuple[str, Graph]]:
         """What is needed of the graph, under "", and then that after each pass, under its name."""
         graph, nodes, order = self._plain
         fed, wanted, acting = self._demand
         kept = frozenset(node for node, _ in (*fed, *wanted)).union(acting)
         needed = {entry.node.name for entry in order}.union(kept)
         start = graph.replace(without=[name for name in graph.nodes if name not in needed], nodes=self._stand_ins)
+        check()
         yield "", start
         facts = NodeFacts(graph, nodes, fed, self._host.registries.ops, Evaluation(self._host))
         passes = [entry for entry in self._passes if entry.name not in self.left_out]
-        yield from optimize(start, passes, PassContext(kept, facts.resolve, facts.infer))
+        for name, made in optimize(start, passes, PassContext(kept, facts.resolve, facts.infer)):
+            check()
+            yield name, made
 
-    def placed(self, place: Callable[[Made], Placement | str]) -> Placement:
+    def placed(self, place: Callable[[Made], Placement | str], check: Callable[[], object]) -> Placement:
         """Where what is made goes. `place` tells that, or why it can go nowhere: then the first pass that makes
         something of which this is so is left out, as long as there is one."""
-        while isinstance(found := place(self.made), str):
-            tried = ((name, place(self._finished(graph))) for name, graph in self.stages())
+        while True:
+            if self._made is None:
+                self._made = self._make(check)
+            found = place(self._made)
+            if not isinstance(found, str):
+                return found
+            tried = ((name, place(self._finished(graph))) for name, graph in self.stages(check))
             name, why = next((name, why) for name, why in tried if isinstance(why, str))
             self.left_out[name] = why
-            del self.made
-        return found
+            self._made = None
 
     def _finished(self, graph: Graph) -> Made:
         """What the passes gave, with the nodes that they did not get or have taken away, where these tell what others

@@ -24,8 +24,8 @@ from .running.executor import Executable
 from .running.link import NodesDeclined, Shared, link
 from .running.prepared import Linked, Prepared
 from .running.resources import Resources
-from .running.step import CancelToken, RunOptions
-from .running.trace import RunMetadata
+from .running.step import CancelToken, RunOptions, Step
+from .running.trace import RunMetadata, Trace
 from .runtime import Runtime, runtime
 from .tensor import TensorMetadata
 
@@ -85,19 +85,25 @@ class Session:
         """
         names, rebuild = flatten(fetches)
         feeds = feeds or {}
-        prepared = self._prepare(names, tuple(feeds), (targets,) if isinstance(targets, str) else tuple(targets))
-        if self._initializers:
-            self._initialize()
-        return rebuild(prepared(tuple(feeds.values()), options, metadata))
+        acting = (targets,) if isinstance(targets, str) else tuple(targets)
+        if options is None:
+            return rebuild(self._ready(names, tuple(feeds), acting, self._step)(tuple(feeds.values())))
+        step = self._new_step(options)
+        try:
+            prepared = self._ready(names, tuple(feeds), acting, step)
+            if metadata is not None:
+                metadata.trace = step.trace
+            return rebuild(prepared(tuple(feeds.values()), step))
+        finally:
+            step.close()
 
     @boundary
     def make_callable(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> Callable[..., Any]:
         """A function of the arrays to feed, in the order of `feeds`: the fastest way to run a step."""
         names, rebuild = flatten(fetches)
         names_fed = (feeds,) if isinstance(feeds, str) else tuple(feeds)
-        prepared = self._prepare(names, names_fed, (targets,) if isinstance(targets, str) else tuple(targets))
-        if self._initializers:
-            self._initialize()
+        acting = (targets,) if isinstance(targets, str) else tuple(targets)
+        prepared = self._ready(names, names_fed, acting, self._step)
         count = len(names_fed)
         single = isinstance(fetches, str)
 
@@ -124,14 +130,14 @@ class Session:
     @boundary
     def prepare(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> Prepared:
         """The step for these names without running it, for those who look inside."""
-        return self._prepare(flatten(fetches)[0], tuple(feeds), tuple(targets))
+        return self._prepare(flatten(fetches)[0], tuple(feeds), tuple(targets), self._step)
 
     @boundary
     def optimized(
         self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()
     ) -> Iterator[tuple[str, Graph]]:
         """What a step for these names needs of the graph, under "", and then that after each pass, under its name."""
-        return self._rewritten(self._demand(flatten(fetches)[0], feeds, targets)).stages()
+        return self._rewritten(self._demand(flatten(fetches)[0], feeds, targets)).stages(self._step.check)
 
     def close(self) -> None:
         """End the session: what runs is cancelled, later runs raise FailedPrecondition. Closing twice is no error."""
@@ -150,54 +156,80 @@ class Session:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _prepare(self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...]) -> Prepared:
+    def _new_step(self, options: RunOptions) -> Step:
+        """A step of one run alone. Raises InvalidArgument for options that cannot be met."""
+        if not isinstance(options, RunOptions):
+            raise InvalidArgument(f"options= is {type(options).__name__}", hint="pass weft.RunOptions(timeout=2.0)")
+        options.check()
+        host = self._runtime.host
+        given = () if options.cancel is None else (options.cancel,)
+        trace = Trace() if options.trace else None
+        return Step(host, options.timeout, (self._closing, host.cancellation, *given), trace, self._step.resources)
+
+    def _ready(
+        self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...], step: Step
+    ) -> Prepared:
+        """The prepared step for these names, all initializers run."""
+        prepared = self._prepare(fetches, feeds, targets, step)
+        if self._initializers:
+            self._initialize(step)
+        return prepared
+
+    def _prepare(
+        self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...], step: Step
+    ) -> Prepared:
+        """The prepared step for these names, made now if there is none. Raises the error of `step` if that ends."""
         key = (fetches, feeds, targets)
         found = self._prepared.get(key)
         if found is not None:
             return found
         if self._closed:
             raise _closed()
-        with self._lock:
+        with step.holding(self._lock):
             if key not in self._prepared:
                 if len(self._prepared) >= MOST_PREPARED:
                     self._prepared.pop(next(iter(self._prepared)))
-                self._prepared[key] = self._make(*key)
+                self._prepared[key] = self._make(*key, step)
             return self._prepared[key]
 
-    def _initialize(self) -> None:
-        """Run the initializers that are left; one that fails stays, for the next who comes."""
-        with self._lock:
+    def _initialize(self, step: Step) -> None:
+        """Run the initializers that are left; one that fails stays for the next run. Raises the error of `step` if that
+        ends."""
+        with step.holding(self._lock):
             while self._initializers:
-                self._prepare((), (), self._initializers[:1])(())
+                step.check()
+                self._prepare((), (), self._initializers[:1], step)(())
                 self._initializers = self._initializers[1:]
 
     @resting()
-    def _make(self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...]) -> Prepared:
+    def _make(
+        self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...], step: Step
+    ) -> Prepared:
         host = self._runtime.host
         demand = self._demand(fetches, feeds, targets)
         rewritten = self._rewritten(demand)
 
-        def lowered() -> HostProgram:
-            placement = rewritten.placed(self._place_anew)
+        def lowered(step: Step) -> HostProgram:
+            placement = rewritten.placed(self._place_anew, step.check)
             visible = frozenset(r.name for r in host.opened() if r.attributes.get("host_visible"))
             return lower(rewritten.made.order, placement, [*demand.fed.items()], demand.wanted, demand.acting, visible,
                          host.registries.ops)
 
-        def linked(program: HostProgram, given: Sequence[TensorMetadata], shared: Shared) -> Linked:
+        def linked(program: HostProgram, given: Sequence[TensorMetadata], shared: Shared, step: Step) -> Linked:
             while True:
                 try:
-                    executable = link(program, host, given, shared=shared, waits=True,
+                    executable = link(program, host, given, shared=shared, waits=True, check=step.check,
                                       fuses=FUSION not in self._runtime.config.passes.disable)
                 except NodesDeclined as declined:
                     self._decline(declined.refusals, rewritten.made.graph)
-                    program, shared = lowered(), shared.renumbered()
+                    program, shared = lowered(step), shared.renumbered()
                     continue
                 self._note(executable)
                 return Linked(program, rewritten.left_out_text, executable, shared)
 
-        program = lowered()
+        program = lowered(step)
         return Prepared(feeds, [*demand.fed.values()], program, rewritten.left_out_text, linked, host, self._step,
-                        self._closing)
+                        self._new_step)
 
     def _demand(self, fetches: Sequence[str], feeds: Sequence[str], targets: Sequence[str]) -> Demand:
         fed: dict[Tensor, TensorMetadata] = {}

@@ -65,7 +65,7 @@ def test_without_poison_a_frame_has_the_kernels_own_calls():
     nodes = graph(*COPIED, node("y", "Kept>Copy", "a"))
     for config in (PLAIN, POISON):
         frame = weft.Session(nodes, config).prepare("y", ["x"]).executable().layout.make_frame()
-        names = [getattr(call, "__qualname__", "") for _, block in frame.blocks for call in block]
+        names = [getattr(call, "__qualname__", "") for call in frame.calls]
         assert any("poison" in name for name in names) == (config is POISON)
 
 

@@ -1,7 +1,8 @@
 """The executor: runs a linked program, each step in a frame of its own.
 
 A run fills registers and calls the frame's flat list in order; nothing is looked up or tested per call. The first
-exception ends the step; which call raised it is read off the list's iterator, at no cost to the others.
+exception ends the step; which call raised it is read off the list's iterator, at no cost to the others. A step that is
+cancelled ends through the same iterator (Cursor.stop); only a step with a deadline or a trace looks at each call.
 Results are the user's: what was not made in this very run is copied at the door.
 """
 
@@ -21,13 +22,13 @@ from ..host_program import Function
 from ..tensor import TensorMetadata
 from .attached import Attached, HandOver
 from .bound_call import BoundCall
-from .frame import Frame, FrameLayout
+from .frame import Cursor, Frame, FrameLayout
 from .kernel_errors import as_weft_error, is_interrupt
 from .piecewise import divided
 from .propagation import Propagation
 from .step import Step
 from .tuning import Tuning
-from .way import CallTraced, Way
+from .way import CallEach, Way
 
 if TYPE_CHECKING:
     from .host_context import HostContext
@@ -59,7 +60,7 @@ class Executable:
         self._copied = self.layout.copied_results
         self._pick = _picker(function.results)
         run_flat = _run_one if len(self.layout.attached) == 1 else _run_flat
-        self._flat = flat = Way(self.layout.make_frame, run_flat, _run_flat_traced)
+        self._flat = flat = Way(self.layout.make_frame, run_flat, _run_flat_each)
         self.tuning = Tuning(flat, partial(divided, self.layout, host, flat))
         if self._asynchronous or len(self.layout.attached) < 2 or self.layout.is_in_order:
             self.tuning.way = flat
@@ -89,10 +90,10 @@ class Executable:
         registers[-1] = step
         left = self._late
         try:
-            if step.trace is None:
+            if step.is_plain:
                 frame.context.run(way.run, frame, step)
             else:
-                frame.context.run(way.run_traced, self._call_traced, frame, step)
+                frame.context.run(way.run_each, self._call_each, frame, step)
         except HandOver:
             left = self.layout.after(frame.position(), without=True)
         except BaseException as error:
@@ -100,7 +101,7 @@ class Executable:
             if is_interrupt(error):
                 self._keep(frame)
                 raise
-            if isinstance(error, WeftError):
+            if isinstance(error, WeftError) and (error is step.error or not frame.cursor.is_stopped):
                 self._abort(error, frame, step)
                 raise
             raise self._abort(error, frame, step) from error
@@ -120,8 +121,8 @@ class Executable:
         return results
 
     def _abort(self, error: BaseException, frame: Frame, step: Step) -> WeftError:
-        """The typed error of the call that raised, when what has started is quiet."""
-        typed = self._typed_at(error, frame)
+        """The typed error of the call that raised, or of the end of the step, when what has started is quiet."""
+        typed = step.end() if frame.cursor.is_stopped else self._typed_at(error, frame)
         frame.context.run(self._quiet)
         if self.is_asynchronous:
             step.cancel(typed)
@@ -161,23 +162,26 @@ class Executable:
             for i, copy in frame.copies:
                 copy[...] = registers[i]
             try:
-                if step.trace is None:
+                if step.is_plain:
                     frame.context.run(self._flat.run, frame, step)
                 else:
-                    frame.context.run(_run_flat_traced, self._call_traced, frame, step)
+                    frame.context.run(_run_flat_each, self._call_each, frame, step)
             except HandOver:
                 left = self.layout.after(frame.position(), without=True)
             except BaseException as error:  # a kernel may raise anything; it becomes its results
                 if is_interrupt(error):
                     raise
-                left = self._fail(error, frame, step)
+                left = () if step.error is not None else self._fail(error, frame)
             else:
                 if not left and not self._pends:
                     return self._give_back(frame)
-        rest = self._propagation(registers, left, step, stop=False)
+        has_ended = step.error is not None  # then the position may mean nothing: no result is known to be there
+        rest = self._propagation(registers, () if has_ended else left, step, stop=False)
         if self._asynchronous:
             self._keep(frame)
         registers.clear()  # an error may hold this frame through its traceback, and lives as long as it is a result
+        if has_ended:
+            return [failed(step.end()) for _ in self._results]
         results = [rest.value(register) for register in self._results]
         for i in self._copied:
             results[i] = self._own(results[i])
@@ -195,11 +199,9 @@ class Executable:
             self._flat.frames.append(frame)
         return [available(result) for result in results]
 
-    def _fail(self, error: BaseException, frame: Frame, step: Step) -> list[int]:
+    def _fail(self, error: BaseException, frame: Frame) -> list[int]:
         """The call that raised has failed: the numbers of the calls that are left."""
         position = frame.position()
-        if not self.layout.attached or step.error is not None:
-            return self.layout.after(position, without=False)
         failure = failed(self._typed_at(error, frame))
         for register in self.layout.calls[self.layout.attached[position]].call.gives:
             frame.registers[register] = failure
@@ -216,12 +218,15 @@ class Executable:
         value.and_then(lambda: own.forward_to(self._own(value)))
         return own
 
-    def _call_traced(self, place: int, call: Attached, frame: Frame, step: Step) -> None:
-        """A call of the flat list, and its time."""
-        assert step.trace is not None
-        bound = self.layout.calls[self.layout.attached[place]]
-        started = perf_counter_ns()
+    def _call_each(self, place: int, call: Attached, frame: Frame, step: Step) -> None:
+        """A call of the flat list of a step that has a deadline or a trace."""
+        started = perf_counter_ns()  # before the look: what begins after the end of the step has no time
+        if step.cancelled():
+            raise step.error  # type: ignore[misc]
         call()
+        if step.trace is None:
+            return
+        bound = self.layout.calls[self.layout.attached[place]]
         given = [frame.registers[r] for r in bound.given] if bound.pends else ()
         step.trace.record(bound.call, self._device_names[id(bound.device)], started, given)
 
@@ -294,24 +299,28 @@ def _picker(results: Sequence[int]) -> Callable[[list[Any]], list[Any]]:
 
 def _run_one(frame: Frame, step: Step) -> None:
     """A flat list of one call: the cursor is at it already."""
-    if step.error is not None or (step.deadline is not None and step.cancelled()):
-        raise step.error  # type: ignore[misc]
-    frame.blocks[0][1][0]()
+    if step.error is not None:
+        raise step.error
+    frame.calls[0]()
 
 
 def _run_flat(frame: Frame, step: Step) -> None:
-    for start, block in frame.blocks:
-        frame.cursor = start, len(block), (calls := iter(block))
-        if step.error is not None or (step.deadline is not None and step.cancelled()):
-            raise step.error  # type: ignore[misc]
-        for call in calls:
-            call()
+    frame.cursor = cursor = Cursor()
+    cursor.calls = calls = iter(frame.calls)
+    if step.error is not None:  # after the cursor is there: who ends a step sets its error, then stops its cursors
+        raise step.error
+    for call in calls:
+        call()
+    if cursor.is_stopped:
+        raise step.end()
 
 
-def _run_flat_traced(call_traced: CallTraced, frame: Frame, step: Step) -> None:
-    for start, block in frame.blocks:
-        frame.cursor = start, len(block), (calls := iter(block))
-        if step.cancelled():
-            raise step.error  # type: ignore[misc]
-        for place, call in enumerate(calls, start):
-            call_traced(place, call, frame, step)
+def _run_flat_each(call_each: CallEach, frame: Frame, step: Step) -> None:
+    frame.cursor = cursor = Cursor()
+    cursor.calls = calls = iter(frame.calls)
+    if step.error is not None:
+        raise step.error
+    for place, call in enumerate(calls):
+        call_each(place, call, frame, step)
+    if cursor.is_stopped:
+        raise step.end()

@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
+from sys import maxsize
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,37 +57,60 @@ if TYPE_CHECKING:
 
 SMALL_FEED = 4096  # bytes up to which a feed is copied into the frame, so that its users can be attached
 FEED_USERS = 3  # from how many users on that pays: a copy costs about as much as two open calls cost more
-BLOCK = 64  # calls between two looks at whether the step was cancelled
 
 FreshCall = Callable[[Step, list[Any]], list[Any]]  # arguments to results that are new, or views of them
 
 
-class Frame:
-    """Registers, the calls attached to them in blocks, and the arrays that feeds are copied into. `lent`: buffers of
-    the run that is on, and what frees them.
+class Cursor:
+    """The position of one run in a list of calls, and the end of that run from another thread.
 
-    The last register holds the Step that runs in the frame, one at a time. `cursor` is the block that is being run.
-    `pieces`: the blocks of each piece, in frames that are run in pieces.
+    Every run has a cursor of its own: a stop that comes late ends a run that is over, never the frame's next one.
     """
 
-    __slots__ = ("__weakref__", "blocks", "context", "copies", "cursor", "lent", "pieces", "registers")
+    calls: Iterator[Attached] = iter(())
+    is_stopped = False
+
+    def stop(self) -> None:
+        """Begin no further call. A list's iterator that is set behind its end tells the loop over it that all is done,
+        so the loop itself tests nothing. It asks whether it was stopped when it is over."""
+        self.is_stopped = True
+        self.calls.__setstate__(maxsize)  # type: ignore[attr-defined]
+
+
+class Frame:
+    """Registers, the calls attached to them, and the arrays that feeds are copied into. `lent`: buffers of the run that
+    is on, and what frees them.
+
+    The last register holds the Step that runs in the frame, one at a time. `cursor` is the position of its run.
+    `pieces`: the calls of each piece, in frames that are run in pieces; `cursors`: the position in each.
+    """
+
+    __slots__ = ("__weakref__", "calls", "context", "copies", "cursor", "cursors", "lent", "pieces", "registers")
 
     def __init__(
         self, registers: list[Any], calls: list[Attached], copies: list[tuple[int, Any]], lent: list[Owned]
     ) -> None:
         self.registers = registers
-        self.blocks = [(i, calls[i : i + BLOCK]) for i in range(0, len(calls), BLOCK)]
+        self.calls = calls
         self.copies = copies
         self.lent = lent
-        self.pieces: list[list[tuple[int, list[Attached]]]] = []
-        self.cursor: tuple[int, int, Iterator[Attached]] = (0, 0, iter(()))
+        self.pieces: list[list[Attached]] = []
+        self.cursor = Cursor()
+        self.cursors: list[Cursor] = []
         self.context = KernelContext()
 
     def position(self) -> int:
-        """The number, among the attached calls, of the one that was called last."""
-        start, size, calls = self.cursor
-        left: int = calls.__length_hint__()  # type: ignore[attr-defined]
-        return start + max(size - left - 1, 0)
+        """The number, among the attached calls, of the one that was called last; of a run that was stopped, any."""
+        left: int = self.cursor.calls.__length_hint__()  # type: ignore[attr-defined]
+        return max(len(self.calls) - left - 1, 0)
+
+    def stop(self, step: Step) -> None:
+        """Begin no further call, if this step runs here. Any thread may ask, after it has set the step's error."""
+        cursors = self.cursor, *self.cursors  # before the owner: a later owner's run has other cursors
+        for owner in self.registers[-1:]:
+            if owner is step:
+                for cursor in cursors:
+                    cursor.stop()
 
 
 class FrameLayout:
@@ -158,6 +182,8 @@ class FrameLayout:
         if self._host.debug.poison:
             flat = self._poisoned(flat, buffers, dict(copies))
         frame = Frame(registers, flat, copies, lent)
+        if len(flat) > 1:  # behind a lone call there is nothing to stop
+            self._host.frames[id(frame)] = frame
         if owned:
             weakref.finalize(frame, self._host.device_memory.dropped.extend, owned)
         if any(bound.wraps for bound in self.calls):

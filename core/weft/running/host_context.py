@@ -32,6 +32,7 @@ from .resources import Resources
 from .step import CancelToken, Step
 
 if TYPE_CHECKING:
+    from .frame import Frame
     from .waiter import Waiter
 
 
@@ -82,6 +83,7 @@ class HostContext:
         self._diagnostics = diagnostics
         self.device_memory = DeviceMemory()
         self._waiters: dict[int, Waiter] = {}
+        self.frames: weakref.WeakValueDictionary[int, Frame] = weakref.WeakValueDictionary()  # of all programs, by id
         self._lasting: weakref.WeakValueDictionary[int, Step] = weakref.WeakValueDictionary()
         self._order = order
         self._records: dict[str, list[DeviceRecord]] = {}
@@ -140,6 +142,13 @@ class HostContext:
         if self.cancellation.is_cancelled:
             step.cancel(Cancelled("the host was cancelled"))
         return step
+
+    def stop(self, step: Step) -> None:
+        """Have the frames in which this step runs begin no further call. Takes no lock: signal handlers cancel."""
+        for ref in self.frames.valuerefs():
+            frame = ref()
+            if frame is not None:
+                frame.stop(step)
 
     def _lasting_steps(self) -> list[Step]:
         """Those that are there. (The list of references is made in one go: others may come meanwhile.)"""

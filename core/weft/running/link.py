@@ -6,7 +6,7 @@ memory is planned. What has no static shape is bound when it is first seen (see 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from .step import Step
 
 Refusal = tuple[str, str, str, str]  # node, device, pack, reason
+
+
+def nothing() -> None:
+    """The check of a link that nothing ends."""
 
 
 class NodesDeclined(Unimplemented):
@@ -94,17 +98,20 @@ class LinkedFunction:
 def link(
     program: HostProgram, host: HostContext, arguments: Sequence[TensorMetadata] | None = None,
     *, function: str = "main", shared: Shared | None = None, waits: bool = False, fuses: bool = True,
+    check: Callable[[], object] = nothing,
 ) -> Executable:
     """Bind a function of the program for arguments of this metadata (default: as far as the program knows them).
 
     Pass the same `shared` to the links of one program. `waits`: it will only be run by those who wait for the devices
     in the end, so that what is copied out for them alone need not be waited for by itself. `fuses`: packs are asked for
-    kernels that do several calls at once.
+    kernels that do several calls at once. `check` is called with each call of the program: it raises where the link is
+    to end.
     Raises NodesDeclined, and InvalidArgument when metadata contradicts an op.
     """
     chosen = program.functions[function]
     infos = [ValueInfo(meta) for meta in arguments or chosen.arg_metas]
-    linker = Linker(program, chosen, host, Shared({}, Resources()) if shared is None else shared, waits, fuses)
+    linker = Linker(program, chosen, host, Shared({}, Resources()) if shared is None else shared, waits, fuses,
+                    check)
     linked: Executable = KernelContext().run(linker.link, infos)  # packs may start their threads
     return linked
 
@@ -113,8 +120,10 @@ class Linker:
     """The state of one link."""
 
     def __init__(
-        self, program: HostProgram, function: Function, host: HostContext, shared: Shared, waits: bool, fuses: bool
+        self, program: HostProgram, function: Function, host: HostContext, shared: Shared, waits: bool, fuses: bool,
+        check: Callable[[], object],
     ) -> None:
+        self._check = check
         self._waits = waits
         self._fuses = fuses
         self._program = program
@@ -140,6 +149,7 @@ class Linker:
         bound_calls: list[BoundCall] = []
         refusals: list[Refusal] = []
         for each in self._fuse(self._needed(values), known):
+            self._check()
             refused: list[Refusal] = []
             bound = each if isinstance(each, BoundCall) else self._bind(each, known, refused)
             if bound is not None:
@@ -361,6 +371,7 @@ class Linker:
         self, call: Call, inputs: list[ValueInfo], outputs: tuple[ValueInfo, ...]
     ) -> tuple[ValueInfo, ...]:
         """Outputs with their values, where all inputs are known and running the kernel now is no waste."""
+        self._check()
         frozen = self._frozen.issuperset(call.args)
         if not is_worth_folding(inputs, outputs):
             return outputs

@@ -5,18 +5,17 @@ Its frames have a memory plan of their own, which is right in every order that t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import Cancelled, ResourceExhausted
-from .attached import Attached
-from .frame import BLOCK, Frame, FrameLayout
-from .parallel import Job, nothing
+from .frame import Cursor, Frame, FrameLayout
+from .parallel import Job
 from .pieces import LEAST_GAIN, Pieces, divide
 from .step import Step
-from .way import CallTraced, Way
+from .way import CallEach, Way
 
 if TYPE_CHECKING:
     from .host_context import HostContext
@@ -57,14 +56,14 @@ def divided(layout: FrameLayout, host: HostContext, flat: Way, costs: Sequence[i
 def piecewise(layout: FrameLayout, host: HostContext, flat: Way, pieces: Pieces) -> Way:
     """The list in these pieces; `flat` is how a frame is run for which there was too little memory."""
     this = Piecewise(layout, host, flat, pieces)
-    return Way(this.make_frame, this.run, this.run_traced)
+    return Way(this.make_frame, this.run, this.run_each)
 
 
 class Piecewise:
     def __init__(self, layout: FrameLayout, host: HostContext, flat: Way, pieces: Pieces) -> None:
         self._layout = layout
         self._host = host
-        self._flat = flat.run, flat.run_traced
+        self._flat = flat.run, flat.run_each
         self._pieces = pieces
         self._plan = layout.plan_of(pieces)
         self._users = pieces.users()
@@ -77,8 +76,7 @@ class Piecewise:
 
     def _make_frame(self) -> Frame:
         frame = self._layout.make_frame(self._plan)
-        calls = [call for _, block in frame.blocks for call in block]
-        frame.pieces = [_blocks([calls[i] for i in members]) for members in self._pieces.calls]
+        frame.pieces = [[frame.calls[i] for i in members] for members in self._pieces.calls]
         return frame
 
     def run(self, frame: Frame, step: Step) -> None:
@@ -88,45 +86,56 @@ class Piecewise:
         else:
             self._flat[0](frame, step)
 
-    def run_traced(self, call_traced: CallTraced, frame: Frame, step: Step) -> None:
+    def run_each(self, call_each: CallEach, frame: Frame, step: Step) -> None:
         if frame.pieces:
-            self._run(frame, step, call_traced)
+            self._run(frame, step, call_each)
         else:
-            self._flat[1](call_traced, frame, step)
+            self._flat[1](call_each, frame, step)
 
-    def _run(self, frame: Frame, step: Step, call_traced: CallTraced | None) -> None:
-        cursors: list[Any] = [None] * len(frame.pieces)
-        own = self._layout.is_asynchronous  # then nobody else runs in this step
-        stop = partial(step.cancel, Cancelled("another kernel of the run has failed")) if own else nothing
-        work = partial(self._run_piece, frame, step, cursors, call_traced)
+    def _run(self, frame: Frame, step: Step, call_each: CallEach | None) -> None:
+        frame.cursors = cursors = [Cursor() for _ in frame.pieces]
+        last: dict[int, int] = {}  # of pieces that raised: the place of the call that did
+        work = partial(self._run_piece, frame, step, last, call_each)
+
+        def stop() -> None:
+            for cursor in cursors:
+                cursor.stop()
+            if self._layout.is_asynchronous:  # the step is this run's alone
+                step.cancel(Cancelled("another kernel of the run has failed"))
+
         job = Job(self._host, list(map(len, self._pieces.needs)), self._users, work, stop)
         try:
             job.run()
         except Exception:
-            if job.failed is not None and cursors[job.failed] is not None:
-                start, size, calls = cursors[job.failed]
-                last = start + max(size - calls.__length_hint__() - 1, 0)
-                frame.cursor = self._pieces.calls[job.failed][last], 0, iter(())
+            if job.failed is not None:
+                frame.cursor = self._cursor_at(frame, last[job.failed]) if job.failed in last else cursors[job.failed]
             raise
 
     def _run_piece(
-        self, frame: Frame, step: Step, cursors: list[Any], call_traced: CallTraced | None, job: Job, piece: int
+        self, frame: Frame, step: Step, last: dict[int, int], call_each: CallEach | None, _: Job, piece: int
     ) -> None:
-        places = self._pieces.calls[piece]
-        for start, block in frame.pieces[piece]:
-            if job.stopped:
-                return
-            calls: Iterator[Attached] = iter(block)
-            cursors[piece] = start, len(block), calls
-            if step.error is not None or (step.deadline is not None and step.cancelled()):
-                raise step.error  # type: ignore[misc]
-            if call_traced is None:
+        places, cursor = self._pieces.calls[piece], frame.cursors[piece]
+        cursor.calls = calls = iter(frame.pieces[piece])
+        if step.error is not None or cursor.is_stopped:  # after the calls are there: a stop moves those that it finds
+            raise step.end()
+        try:
+            if call_each is None:
                 for call in calls:
                     call()
             else:
-                for i, call in enumerate(calls, start):
-                    call_traced(places[i], call, frame, step)
+                for place, call in zip(places, calls, strict=False):
+                    call_each(place, call, frame, step)
+        except BaseException:
+            left: int = calls.__length_hint__()  # type: ignore[attr-defined]
+            if not cursor.is_stopped:  # asked after the position was read: a cursor is marked, then moved
+                last[piece] = places[max(len(places) - left - 1, 0)]
+            raise
+        if cursor.is_stopped:
+            raise step.end()
 
-
-def _blocks(calls: list[Attached]) -> list[tuple[int, list[Attached]]]:
-    return [(i, calls[i : i + BLOCK]) for i in range(0, len(calls), BLOCK)]
+    def _cursor_at(self, frame: Frame, place: int) -> Cursor:
+        """A cursor behind the call at this place of the flat list."""
+        cursor = Cursor()
+        cursor.calls = calls = iter(frame.calls)
+        calls.__setstate__(place + 1)  # type: ignore[attr-defined]
+        return cursor

@@ -22,8 +22,7 @@ from .executor import Executable
 from .feeds import convert, fits
 from .host_context import HostContext
 from .link import NodesDeclined, Shared, link
-from .step import CancelToken, RunOptions, Step
-from .trace import RunMetadata, Trace
+from .step import RunOptions, Step
 
 MOST_VARIANTS = 8
 SHAPE = attrgetter("shape")
@@ -39,24 +38,26 @@ class Linked(NamedTuple):
     shared: Shared
 
 
-Linking = Callable[[HostProgram, Sequence[TensorMetadata], Shared], Linked]
+Linking = Callable[[HostProgram, Sequence[TensorMetadata], Shared, Step], Linked]
+NewStep = Callable[[RunOptions], Step]
 
 
 class Prepared:
     """Runs one step for arrays in the order of its feeds. Safe to call from several threads at once.
 
-    `linking(program, metas, shared)` links the program, or one lowered anew when kernels decline it. `left_out`: the
-    passes without which the program is made, since what they give cannot be run, and why; empty where there are none.
+    `linking(program, metas, shared, step)` links the program, or one lowered anew when kernels decline it. `left_out`:
+    the passes without which the program is made, since what they give cannot be run, and why; empty where there are
+    none. `session` is the step of all runs that need none of their own; `new_step` makes one of a run's own.
     """
 
     def __init__(
         self, names: Sequence[str], metas: Sequence[TensorMetadata], program: HostProgram, left_out: str,
-        linking: Linking, host: HostContext, session: Step, closing: CancelToken,
+        linking: Linking, host: HostContext, session: Step, new_step: NewStep,
     ) -> None:
         self.left_out = left_out
         self._host = host
-        self._step = session  # serves all runs that need no step of their own
-        self._closing = closing
+        self._step = session
+        self._new_step = new_step
         self._names = names
         self._metas = metas
         self._count = len(names)
@@ -77,10 +78,12 @@ class Prepared:
         """The program, as it was lowered last."""
         return self._latest[0]
 
-    def __call__(
-        self, arrays: Sequence[Any], options: RunOptions | None = None, metadata: RunMetadata | None = None
-    ) -> list[Any]:
-        """Results for these feeds. Raises InvalidArgument when one does not fit its tensor."""
+    def __call__(self, arrays: Sequence[Any], step: Step | None = None) -> list[Any]:
+        """Results for these feeds, in a `step` of this run alone if it has one.
+
+        Raises InvalidArgument when a feed does not fit its tensor, Cancelled or DeadlineExceeded when the step has
+        ended, though that be after the last kernel.
+        """
         feeds = arrays
         for i, dtype in self._dtypes:
             x = feeds[i]
@@ -96,35 +99,27 @@ class Prepared:
             shapes = tuple(map(SHAPE, feeds))
         executable = self._variants.get(shapes)
         if executable is None:
-            executable = self._variant(shapes, feeds)
-        if options is None and not executable.is_asynchronous:
+            executable = self._variant(shapes, feeds, self._step if step is None else step)
+        if step is not None:
+            return _run_alone(executable, feeds, step)
+        if not executable.is_asynchronous:
             return executable.run(feeds, self._step)
-        return self._run_alone(executable, feeds, options or RunOptions(), metadata)
-
-    def _run_alone(
-        self, executable: Executable, feeds: Sequence[Any], options: RunOptions, metadata: RunMetadata | None
-    ) -> list[Any]:
-        given = () if options.cancel is None else (options.cancel,)
-        parents = (self._closing, self._host.cancellation, *given)
-        trace = Trace() if options.trace else None
-        if metadata is not None:
-            metadata.trace = trace
-        step = Step(self._host, options.timeout, parents, trace, self._step.resources)
+        step = self._new_step(RunOptions())
         try:
-            return executable.run(feeds, step)
-        except BaseException:
-            step.cancel(Cancelled("the run has ended"))  # kernels that have started learn of a Ctrl-C, too
-            raise
+            return _run_alone(executable, feeds, step)
         finally:
             step.close()
 
-    def executable(self, shapes: tuple[tuple[int, ...], ...] | None = None) -> Executable:
-        """The program linked for feeds of these shapes; without shapes: for what is known of them now."""
+    def executable(
+        self, shapes: tuple[tuple[int, ...], ...] | None = None, step: Step | None = None
+    ) -> Executable:
+        """The program linked for feeds of these shapes; without shapes: for what is known of them now. Raises the error
+        of a step that ends meanwhile."""
         metas = self._metas
         if shapes is not None:
             metas = [TensorMetadata(m.dtype, s) for m, s in zip(metas, shapes, strict=True)]
         program, shared = self._latest
-        linked = self._linking(program, metas, shared)
+        linked = self._linking(program, metas, shared, self._step if step is None else step)
         self._latest, self.left_out = (linked.program, linked.shared), linked.left_out
         return linked.executable
 
@@ -132,26 +127,37 @@ class Prepared:
         self._lock = threading.Lock()  # what was being linked is not among the variants yet
 
     @resting()
-    def _variant(self, shapes: tuple[tuple[int, ...], ...], feeds: Sequence[Any]) -> Executable:
+    def _variant(self, shapes: tuple[tuple[int, ...], ...], feeds: Sequence[Any], step: Step) -> Executable:
         for feed, meta, name in zip(feeds, self._metas, self._names, strict=True):
             if not fits(feed.shape, meta):
                 convert(feed, meta, name)  # says what is wrong
-        with self._lock:
+        with step.holding(self._lock):
             if shapes not in self._variants and len(self._variants) >= MOST_VARIANTS:
                 if self._may_be_dynamic and self._dynamic is None:
-                    self._dynamic = self._link_dynamic()
+                    self._dynamic = self._link_dynamic(step)
                 if self._dynamic is not None:
                     return self._dynamic
                 self._variants.pop(next(iter(self._variants)))
             if shapes not in self._variants:
-                self._variants[shapes] = self.executable(shapes)
+                self._variants[shapes] = self.executable(shapes, step)
             return self._variants[shapes]
 
-    def _link_dynamic(self) -> Executable | None:
+    def _link_dynamic(self, step: Step) -> Executable | None:
         """The dynamic variant; None where a device needs static shapes: then the oldest variant makes room."""
         program, shared = self._latest
         try:
-            return link(program, self._host, self._metas, shared=shared, waits=True, fuses=False)
+            return link(program, self._host, self._metas, shared=shared, waits=True, fuses=False, check=step.check)
         except NodesDeclined:
             self._may_be_dynamic = False
             return None
+
+
+def _run_alone(executable: Executable, feeds: Sequence[Any], step: Step) -> list[Any]:
+    """A run in a step of its own, which must not have ended when the last kernel has."""
+    try:
+        results = executable.run(feeds, step)
+        step.check()
+    except BaseException:
+        step.cancel(Cancelled("the run has ended"))  # kernels that have started learn of a Ctrl-C, too
+        raise
+    return results

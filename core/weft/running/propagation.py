@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..async_value import DEAD, AsyncValue, available, failed
 from ..errors import WeftError
 from .bound_call import BoundCall
-from .frame import BLOCK, FrameLayout
+from .frame import FrameLayout
 from .kernel_errors import is_interrupt
 
 if TYPE_CHECKING:
@@ -91,8 +91,8 @@ class Propagation:
             if number in self._left:
                 self._run_call(number)
             return
-        for i, each in enumerate(list(self._left)):
-            if self._step.error is not None or (i % BLOCK == 0 and self._step.cancelled()):
+        for each in list(self._left):
+            if self._step.cancelled():
                 return
             self._run_call(each)
 
@@ -119,7 +119,11 @@ class Propagation:
         if stopped is not None:
             self._finish(number, call, [stopped] * len(self._layout.gives[number]), 0)
             return
-        started = 0 if self._step.trace is None else perf_counter_ns()
+        started = 0
+        if self._step.trace is not None:
+            started = perf_counter_ns()
+            if self._step.error is not None:  # after the time: what begins after the end of the step has none
+                return
         # No local variable here may hold an error: its traceback leads through this frame.
         self._finish(number, call, self._results(number, call, arguments), started)
 

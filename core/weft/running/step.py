@@ -6,14 +6,16 @@ Kernels that have started are asked to end (`on_cancel`, or by polling `cancelle
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
-from threading import get_ident
+from numbers import Real
+from threading import TIMEOUT_MAX, get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..async_value import AsyncValue, failed
-from ..errors import Cancelled, DeadlineExceeded, WeftError
+from ..errors import Cancelled, DeadlineExceeded, InvalidArgument, WeftError
 from ..forked import inherited
 from .driver import Driver
 from .kernel_errors import as_weft_error, is_interrupt
@@ -21,9 +23,13 @@ from .parallel import Job
 from .resources import Resources
 
 if TYPE_CHECKING:
+    from threading import Lock, RLock
+
     from ..host_kernel import Callee
     from .host_context import HostContext
     from .trace import Trace
+
+SLICE = 0.005  # seconds between two looks of a step that waits for a lock
 
 
 class CancelToken:
@@ -66,12 +72,26 @@ class CancelToken:
 
 
 class RunOptions(NamedTuple):
-    """How one run is to go: at most `timeout` seconds; until `cancel` is cancelled; with a `trace` of its kernels,
-    which the run's RunMetadata gets."""
+    """Limits and records of one run.
+
+    `timeout`: seconds, preparing and linking included; None or infinity for no limit.
+    `cancel`: a token; the run ends when it is cancelled.
+    `trace`: the run's RunMetadata gets the times of its kernels.
+    """
 
     timeout: float | None = None
     cancel: CancelToken | None = None
     trace: bool = False
+
+    def check(self) -> None:
+        """Raises InvalidArgument for a field of another type, and for a timeout that is negative or NaN."""
+        timeout = self.timeout
+        if timeout is not None and (not isinstance(timeout, Real) or isinstance(timeout, bool)):
+            raise InvalidArgument(f"RunOptions.timeout is a number of seconds or None, not {type(timeout).__name__}")
+        if timeout is not None and not timeout >= 0:  # nor is NaN
+            raise InvalidArgument(f"RunOptions.timeout is {float(timeout)} s", hint="a timeout is 0 or more seconds")
+        if self.cancel is not None and not isinstance(self.cancel, CancelToken):
+            raise InvalidArgument(f"RunOptions.cancel is a CancelToken or None, not {type(self.cancel).__name__}")
 
 
 class Step:
@@ -90,7 +110,8 @@ class Step:
         self._is_over = False
         self._owned: list[tuple[Callable[[Any], None], Any]] = []  # buffers of this run alone, and what frees them
         self.error: WeftError | None = None  # why the step must end
-        self.deadline = None if timeout is None else monotonic() + timeout
+        self.deadline = None if timeout is None or timeout > TIMEOUT_MAX else monotonic() + timeout
+        self.is_plain = trace is None and self.deadline is None  # its calls need no look one by one
         self._timeout = timeout
         self._first: dict[None, WeftError] = {}  # the error of whoever came first: setting a default is atomic
         self._ended = CancelToken()
@@ -162,10 +183,31 @@ class Step:
             self.cancel(DeadlineExceeded(f"the run took longer than its timeout of {self._timeout} s"))
         return self.error is not None
 
+    def check(self) -> None:
+        """Raises the error of a step that must end."""
+        if self.cancelled():
+            raise self.error  # type: ignore[misc]
+
+    def end(self) -> WeftError:
+        """The error of a run that was stopped; a lasting step may have been restarted since."""
+        return self.error or Cancelled("the run was cancelled")
+
+    @contextmanager
+    def holding(self, lock: Lock | RLock) -> Iterator[None]:
+        """With the lock, which another thread may hold for long. Raises the error of a step that ends while it
+        waits."""
+        while not lock.acquire(timeout=SLICE):
+            self.check()
+        try:
+            yield
+        finally:
+            lock.release()
+
     def cancel(self, error: WeftError) -> None:
         """End the step with this error, unless it has one already."""
         if self.error is None:
             self.error = self._first.setdefault(None, error)
+            self.host.stop(self)
         self._ended.cancel()
 
     def parallel_for(self, count: int, work: Callable[[int], object]) -> None:

@@ -14,7 +14,7 @@ from functools import partial
 from threading import Lock
 from time import perf_counter_ns
 
-from .frame import Frame
+from .frame import Cursor, Frame
 from .pieces import LEAST_WORK
 from .step import Step
 from .way import Way
@@ -39,7 +39,7 @@ class Tuning:
     def _trial(self, tried: Way) -> Way:
         """This way, measured; without a reference to the tuning, which has it."""
         run = partial(_run_measured, weakref.ref(self), self._measured, tried)
-        return Way(tried.make_frame, run, tried.run_traced, tried.frames)
+        return Way(tried.make_frame, run, tried.run_each, tried.frames)
 
     def measure(self, number: int, tried: Way, frame: Frame, step: Step) -> None:
         """Run, and go on with the experiment; only run when that run is measured already, or right now."""
@@ -78,7 +78,7 @@ def experiment(flat: Way, divide: Divide) -> Experiment:
         if (yield flat) < LEAST_WORK:
             return flat
     clock = Clock()
-    clocked = Way(flat.make_frame, clock.run, flat.run_traced, flat.frames)
+    clocked = Way(flat.make_frame, clock.run, flat.run_each, flat.frames)
     yield clocked
     yield clocked
     pieces = divide(clock.costs)
@@ -107,12 +107,14 @@ class Clock:
 
     def run(self, frame: Frame, step: Step) -> None:
         costs = []
-        for start, block in frame.blocks:
-            frame.cursor = start, len(block), (calls := iter(block))
-            if step.cancelled():
-                raise step.error  # type: ignore[misc]
-            for call in calls:
-                started = perf_counter_ns()
-                call()
-                costs.append(perf_counter_ns() - started)
+        frame.cursor = cursor = Cursor()
+        cursor.calls = calls = iter(frame.calls)
+        if step.error is not None:
+            raise step.error
+        for call in calls:
+            started = perf_counter_ns()
+            call()
+            costs.append(perf_counter_ns() - started)
+        if cursor.is_stopped:
+            raise step.end()
         self.costs = list(map(min, self.costs or costs, costs))

@@ -8,20 +8,20 @@ from .attached import Attached
 from .frame import Frame
 from .step import Step
 
-CallTraced = Callable[[int, Attached, Frame, Step], None]  # a call by its place in the list, recorded
+CallEach = Callable[[int, Attached, Frame, Step], None]  # a call, by its place in the list
 
 
 class Way:
-    """`run(frame, step)` and `run_traced(call_traced, frame, step)` are called in the frame's context. `frames` are
+    """`run(frame, step)` and `run_each(call_each, frame, step)` are called in the frame's context. `frames` are
     those that no step runs in."""
 
-    __slots__ = ("frames", "make_frame", "run", "run_traced")
+    __slots__ = ("frames", "make_frame", "run", "run_each")
 
     def __init__(
         self, make_frame: Callable[[], Frame], run: Callable[[Frame, Step], None],
-        run_traced: Callable[[CallTraced, Frame, Step], None], frames: list[Frame] | None = None,
+        run_each: Callable[[CallEach, Frame, Step], None], frames: list[Frame] | None = None,
     ) -> None:
         self.frames: list[Frame] = [] if frames is None else frames
         self.make_frame = make_frame
         self.run = run
-        self.run_traced = run_traced
+        self.run_each = run_each
