@@ -1,0 +1,136 @@
+"""How soon a run ends that is cancelled at a random point, or whose deadline passes.
+
+    python benchmarks/cancellation.py [--folder DIR] [--runs 200]
+
+`DIR` has resnet50.pb and mobilenetv2.pb, as benchmarks/networks.py makes them; a network that is not there is left out.
+Another thread cancels the token after a random part of the time that a run takes. A run has taken effect when it raised
+and no kernel began after `cancel` had returned, by its trace. `behind` is the time from the end of the kernel that ran
+when the run was told to end until the run raised; a deadline of a third of a run's time (10 ms at most) is measured
+alike. Runs `without trace` take the flat path that tests nothing per call; their time counts from the cancellation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import threading
+from pathlib import Path
+from statistics import median
+from time import perf_counter_ns, sleep
+from typing import Any, NamedTuple
+
+import numpy as np
+import weft
+from tabulate import tabulate
+from tqdm import tqdm
+from weft.errors import Cancelled, DeadlineExceeded
+
+ROOT = Path(__file__).parent.parent
+MS = 1e6  # ns
+CLOCKS_APART = 500_000  # ns, at most, that a step's own clock begins after this program's
+
+
+class Case(NamedTuple):
+    name: str
+    file: Path
+    batch: int
+
+
+class Ended(NamedTuple):
+    """`raised`: with the right error; `late`: kernels that began after the run was told to end; ns `behind` the end of
+    the kernel that ran then."""
+
+    raised: bool
+    late: int
+    behind: float
+
+
+def run(model: weft.Model, x: Any, options: weft.RunOptions) -> tuple[Exception | None, int, list[Any]]:
+    """What a run raised, when, and the events of its trace."""
+    metadata, (feed,) = weft.RunMetadata(), model.fed.values()
+    error: Exception | None = None
+    try:
+        model.session.run(list(model.fetched.values()), {feed: x}, options=options, metadata=metadata)
+    except (Cancelled, DeadlineExceeded) as caught:
+        error = caught
+    return error, perf_counter_ns(), [] if metadata.trace is None else metadata.trace.events
+
+
+def cancelled(model: weft.Model, x: Any, delay: float, *, trace: bool) -> Ended | None:
+    """A run that another thread cancels after so many seconds; None if it had ended before."""
+    token, told = weft.CancelToken(), []
+
+    def cancel() -> None:
+        sleep(delay)
+        token.cancel()
+        told.append(perf_counter_ns())
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    error, over, events = run(model, x, weft.RunOptions(cancel=token, trace=trace))
+    thread.join()
+    if error is None and over < told[0]:
+        return None
+    return ended(error, Cancelled, told[0], over, events)
+
+
+def ended(error: Exception | None, kind: type[Exception], told: int, over: int, events: list[Any]) -> Ended:
+    last = max((event.end_ns for event in events if event.start_ns <= told), default=told)
+    return Ended(isinstance(error, kind), sum(event.start_ns > told for event in events), over - max(last, told))
+
+
+def row(what: str, case: Case, each: float, found: list[Ended]) -> list[object]:
+    right = sum(e.raised and not e.late for e in found)
+    behind = sorted(e.behind / MS for e in found)
+    return [f"{case.name}, batch {case.batch}", what, f"{each * 1e3:.3g}", f"{right} of {len(found)}",
+            f"{median(behind):.3f}", f"{behind[int(len(behind) * 0.99)]:.3f}", f"{behind[-1]:.3f}"]
+
+
+def measure(case: Case, runs: int, rng: random.Random) -> list[list[object]]:
+    model = weft.load(case.file)
+    (meta,) = model.inputs.values()
+    shape = (case.batch, *(d or 1 for d in (meta.shape or ())[1:]))
+    x = np.random.default_rng(1).random(shape, np.float32).astype(meta.dtype.numpy)
+    times = []
+    for _ in range(20):
+        start = perf_counter_ns()
+        model(x)
+        times.append(perf_counter_ns() - start)
+    each = median(times[10:]) / 1e9
+    rows = []
+    for what, trace in (("cancelled", True), ("cancelled, without trace", False)):
+        found: list[Ended] = []
+        with tqdm(total=runs, desc=f"{case.name} {what}", leave=False) as bar:
+            while len(found) < runs:
+                one = cancelled(model, x, rng.random() * each * 0.95, trace=trace)
+                if one is not None:
+                    found.append(one)
+                    bar.update()
+        rows.append(row(what, case, each, found))
+    timeout = min(0.01, each / 3)
+    found = []
+    for _ in range(runs):
+        start = perf_counter_ns()
+        error, over, events = run(model, x, weft.RunOptions(timeout=timeout, trace=True))
+        found.append(ended(error, DeadlineExceeded, start + int(timeout * 1e9) + CLOCKS_APART, over, events))
+    rows.append(row(f"deadline of {timeout * 1e3:.2g} ms", case, each, found))
+    model.session.close()
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--folder", type=Path, default=Path(__file__).parent / "networks")
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    cases = [Case("ResNet50", args.folder / "resnet50.pb", 16), Case("MobileNetV2", args.folder / "mobilenetv2.pb", 1),
+             Case("digits", ROOT / "examples" / "digits" / "frozen.pb", 540)]
+    rng = random.Random(args.seed)  # noqa: S311 - no secrets
+    rows = [r for case in cases if case.file.exists() for r in measure(case, args.runs, rng)]
+    print(tabulate(rows, ["network", "", "ms a run", "took effect", "behind ms: median", "p99", "most"],
+                   disable_numparse=True))
+
+
+if __name__ == "__main__":
+    main()
