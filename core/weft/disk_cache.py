@@ -1,43 +1,53 @@
-"""What is worth keeping for the next process: bytes by key, in the user's cache folder. Nothing in it is needed."""
+"""What is worth keeping for the next process: bytes by key, in the user's cache folder. Nothing in it is needed.
+
+Some of it is code, such as binaries of kernels. A folder or file that another user could have written is not used.
+"""
 
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
-_USER_FOLDER = {"win32": ("LOCALAPPDATA", "~/AppData/Local"), "darwin": ("", "~/Library/Caches")}
+from .user_files import cache_folder, is_private, make_private, put_private
 
 
 class DiskCache:
-    """One kind of thing. A cache that cannot be read is empty, and one that cannot be written stays so."""
+    """One kind of thing. A cache that cannot be read is empty, and one that cannot be written stays so.
+
+    The folder must be the user's own, with a mode that lets nobody else write. The same holds for each file in it.
+    A user without a home has no cache.
+    """
 
     def __init__(self, kind: str) -> None:
-        variable, fallback = _USER_FOLDER.get(sys.platform, ("XDG_CACHE_HOME", "~/.cache"))
-        home = os.environ.get(variable) or os.path.expanduser(fallback)  # noqa: PTH111 - Path's own raises without a home
-        self.folder = Path(home, "weft", kind)
+        home = cache_folder(os.environ)
+        self.folder = None if home is None else home / kind
 
     def get(self, key: str) -> bytes | None:
+        if self.folder is None:
+            return None
         try:
-            return self._path(key).read_bytes()
+            if not is_private(self.folder.stat()):
+                return None
+            with _path(self.folder, key).open("rb") as file:
+                return file.read() if is_private(os.fstat(file.fileno())) else None
         except OSError:
             return None
 
     def put(self, key: str, value: bytes) -> bool:
         """Keep a value, if that is possible. Who reads meanwhile, in whatever process, finds all of it or nothing."""
-        import tempfile
-
+        if self.folder is None:
+            return False
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self.folder)
-            with os.fdopen(handle, "wb") as file:
-                file.write(value)
-            Path(name).replace(self._path(key))
+            make_private(self.folder)
+            if not is_private(self.folder.stat()):
+                return False
+            put_private(_path(self.folder, key), value)
         except OSError:
             return False
         return True
 
-    def _path(self, key: str) -> Path:
-        from hashlib import sha256  # whoever only registers plugins needs no hashes: to import them takes 3 ms
 
-        return self.folder / sha256(key.encode()).hexdigest()
+def _path(folder: Path, key: str) -> Path:
+    from hashlib import sha256  # whoever only registers plugins needs no hashes: to import them takes 3 ms
+
+    return folder / sha256(key.encode()).hexdigest()

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 CORE = ROOT / "core" / "weft"
 FLOORS = (
-    ("values", "async_value collector dtypes errors forked tensor"),
+    ("values", "async_value collector dtypes errors forked tensor user_files"),
     ("contracts", "allocator allocators debug_config device disk_cache geometry graph_pass hookspecs host_kernel "
                   "host_type kernel metadata op op_spec placement_config plugin_code registries work_queue "
                   "work_queues"),
