@@ -15,6 +15,17 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_ty
 from .errors import InvalidArgument, PluginError, closest
 from .plugin_code import plugin_code
 
+MOST_SHOWN = 200  # characters of a wrong value in an error
+
+
+class Found(NamedTuple):
+    """A file that may come from a stranger: it sets harmless things only. `why` says so of it, `remedy` is the command
+    that lets it set everything."""
+
+    path: str
+    why: str
+    remedy: tuple[str, ...]
+
 
 class Setting(NamedTuple):
     """One value as it was given. A table is a dict of Settings."""
@@ -22,6 +33,7 @@ class Setting(NamedTuple):
     value: Any
     origin: str
     is_text: bool = False  # from an environment variable: the hint says how to read it
+    found: Found | None = None
 
 
 class Row(NamedTuple):
@@ -30,13 +42,20 @@ class Row(NamedTuple):
     key: str
     value: Any
     origin: str
+    found: Found | None = None
 
 
-def as_setting(value: Any, origin: Callable[[tuple[str, ...]], str], path: tuple[str, ...] = ()) -> Setting:
+# True for a setting that a found file may make: from its field, and its value in the file.
+Harmless = Callable[[Field[Any] | None, Any], bool]
+
+
+def as_setting(
+    value: Any, origin: Callable[[tuple[str, ...]], str], path: tuple[str, ...] = (), found: Found | None = None
+) -> Setting:
     """Nested dicts as a Setting; `origin` tells where the value at a path of keys stands."""
     if isinstance(value, Mapping):
-        value = {str(k): as_setting(v, origin, (*path, str(k))) for k, v in value.items()}
-    return Setting(value, origin(path))
+        value = {str(k): as_setting(v, origin, (*path, str(k)), found) for k, v in value.items()}
+    return Setting(value, origin(path), found=found)
 
 
 def as_table(setting: Setting, key: str) -> dict[str, Setting]:
@@ -68,17 +87,26 @@ def read_layers(hint: Any, layers: Iterable[Setting], key: str) -> tuple[Any, li
     values = [(read(setting, hint, key), setting) for setting in layers]
     if (get_origin(hint) or hint) not in (dict, Mapping):
         value, setting = values[0]
-        return value, [Row(key, value, setting.origin)]
+        return value, [Row(key, value, setting.origin, setting.found)]
     merged: dict[str, Any] = {}
     rows: dict[str, Row] = {}
     for value, setting in reversed(values):
         merged |= value
-        rows |= {k: Row(f"{key}.{k}", value[k], s.origin) for k, s in as_table(setting, key).items()}
+        rows |= {k: Row(f"{key}.{k}", value[k], s.origin, s.found) for k, s in as_table(setting, key).items()}
     return merged, [rows[name] for name in sorted(rows)]
 
 
-def read_fields(cls: type[Any], layers: Sequence[Setting], section: str) -> tuple[dict[str, Any], list[Row]]:
-    """Arguments for the dataclass `cls`, and the origin of each of its fields.
+class Reading(NamedTuple):
+    """What layers say of a section: arguments for its dataclass, the origin of each field, and the settings of found
+    files that do not count."""
+
+    values: dict[str, Any]
+    rows: list[Row]
+    ignored: list[Row]
+
+
+def read_fields(cls: type[Any], layers: Sequence[Setting], section: str, harmless: Harmless) -> Reading:
+    """Read a section for the frozen dataclass `cls`.
 
     Raises InvalidArgument for unknown keys, wrong types and missing values; PluginError for an unfit `cls`.
     """
@@ -91,17 +119,29 @@ def read_fields(cls: type[Any], layers: Sequence[Setting], section: str) -> tupl
     tables = [as_table(layer, f"[{section}]") for layer in layers]
     for table in tables:
         check_keys(table, [field.name for field in known], section)
-    values: dict[str, Any] = {}
-    rows: list[Row] = []
+    reading = Reading({}, [], [])
     for field in known:
-        key = f"{section}.{field.name}"
-        given = [table[field.name] for table in tables if field.name in table]
-        if given:
-            values[field.name], found = read_layers(hints[field.name], given, key)
-            rows += found
+        _read_field(reading, field, hints[field.name], tables, section, harmless)
+    return reading
+
+
+def _read_field(
+    reading: Reading, field: Field[Any], hint: Any, tables: Sequence[Mapping[str, Setting]], section: str,
+    harmless: Harmless,
+) -> None:
+    key = f"{section}.{field.name}"
+    given = [table[field.name] for table in tables if field.name in table]
+    counting: list[Setting] = []
+    for setting in given:
+        if setting.found is None or harmless(field, setting.value):
+            counting.append(setting)
         else:
-            rows.append(Row(key, _default(field, section), "default"))
-    return values, rows
+            reading.ignored.append(Row(key, read(setting, hint, key), setting.origin, setting.found))
+    if not counting:
+        reading.rows.append(Row(key, _default(field, section), "default"))
+        return
+    reading.values[field.name], rows = read_layers(hint, counting, key)
+    reading.rows.extend(rows)
 
 
 def check_keys(table: Mapping[str, Setting], known: Sequence[str], section: str) -> None:
@@ -128,7 +168,9 @@ def describe(hint: Any) -> str:
 
 
 def _wrong(setting: Setting, hint: Any, key: str) -> InvalidArgument:
-    return InvalidArgument(f"{setting.origin}: {key} must be {describe(hint)}, not {plain(setting)!r}")
+    given = repr(plain(setting))
+    shown = given if len(given) <= MOST_SHOWN else f"{given[:MOST_SHOWN]}..."
+    return InvalidArgument(f"{setting.origin}: {key} must be {describe(hint)}, not {shown}")
 
 
 def _default(field: Field[Any], section: str) -> Any:

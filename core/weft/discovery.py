@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from . import __version__
 from .config import Config, folded
-from .config_sources import is_path
+from .config_file import is_path
 from .errors import PluginError, WeftError, WeftWarning, closest
 from .installed import Distribution, scan, too_old, unmet
 from .plugin_record import Blocked, Duplicate, Incompatible, PluginRecord, summary
@@ -71,6 +71,11 @@ class Plugins:
         found.sort(key=lambda candidate: candidate.id)
         for candidate in [*found, *map(_named, self.config.plugins.load)]:
             self._records.append(self._load(candidate))
+
+    def warn_of_ignored(self) -> None:
+        """Warn of each found file of which something does not count."""
+        for text in self.config.warnings(self.configs):
+            warnings.warn(text, WeftWarning, stacklevel=3)
 
     def _load(self, candidate: _Candidate) -> PluginRecord:
         """Load one plugin, wholly or not at all."""
@@ -145,17 +150,21 @@ def load_plugins(config: Config) -> Plugins:
     """Load every plugin that is installed or that config names.
 
     Plugins that cannot be used have records that say why; with `[plugins] strict` the first of them is raised
-    as PluginError. Warns of settings for plugins that are not there.
+    as PluginError. Warns of settings that do not count, because a found file must not make them or because their
+    plugin is not there.
     """
     plugins = Plugins(config)
     plugins.load_all()
+    plugins.warn_of_ignored()
     records = plugins.records()
     known = [record.id for record in records]
-    for what, plugin_id in _mentions(config):
+    for mention, plugin_id, is_found in _mentions(config):
         if folded(plugin_id) not in map(folded, known):
             near = closest(plugin_id, known)
-            remedy = f"did you mean {near[0]}?" if near else f"pip install weft-{plugin_id.replace('_', '-')}"
-            warnings.warn(f"{what} is for a plugin that is not installed; {remedy}", WeftWarning, stacklevel=2)
+            # No command with a name that a stranger chose.
+            install = "" if is_found else f"; pip install weft-{plugin_id.replace('_', '-')}"
+            remedy = f"; did you mean {near[0]}?" if near else install
+            warnings.warn(f"{mention} is for a plugin that is not installed{remedy}", WeftWarning, stacklevel=2)
     for record in records:
         if config.plugins.strict and record.status in ("failed", "incompatible", "conflict"):
             raise record.failure()
@@ -204,10 +213,10 @@ def _check_requirement(distribution: Distribution) -> None:
         raise Incompatible(f"{needs}, this is {__version__}", hint=upgrade)
 
 
-def _mentions(config: Config) -> Iterator[tuple[str, str]]:
-    """Where config names plugins."""
-    for plugin_id, origin in config.plugin_sections().items():
-        yield f"[plugin.{plugin_id}] ({origin})", plugin_id
+def _mentions(config: Config) -> Iterator[tuple[str, str, bool]]:
+    """The places where config names plugins: the text, the id, and whether a found file has it."""
+    for row in config.plugin_sections():
+        yield f"[plugin.{row.key}] ({row.origin})", row.key, row.found is not None
     for row in config.origins():
         if row.key.startswith("kernels."):
-            yield f"{row.key} = '{row.value}' ({row.origin})", row.value
+            yield f"{row.key} = '{row.value}' ({row.origin})", row.value, row.found is not None

@@ -2,6 +2,11 @@
 
 A plugin's light module has any of these functions, decorated with `hookimpl`. `config` is the plugin's own section
 `[plugin.<id>]`, checked against the module's frozen dataclass `Config`; a hook need not take it.
+
+A config file that was found by searching may come from a stranger. It sets options that are numbers or booleans, and
+those whose field says `field(default=..., metadata={"found": True})`: the plugin promises that no value of them is
+harmful.
+
 What a plugin registers is gathered in a Contribution and counts only when all its hooks have returned.
 """
 

@@ -14,6 +14,8 @@ from typing import Any, Protocol
 from .async_value import AsyncValue
 from .errors import InvalidArgument
 
+MOST_THREADS = 4096  # a mistaken number must not start threads until the machine is out of memory
+
 Task = Callable[[], Any]
 
 
@@ -27,8 +29,8 @@ class WorkQueueConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.threads is not None and self.threads < 1:
-            raise InvalidArgument(f"[work_queue] threads must be at least 1, not {self.threads}",
+        if self.threads is not None and not 1 <= self.threads <= MOST_THREADS:
+            raise InvalidArgument(f"[work_queue] threads must be from 1 to {MOST_THREADS}, not {self.threads}",
                                   hint='name = "single_threaded" runs tasks on the thread that waits')
 
 

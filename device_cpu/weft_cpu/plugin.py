@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from weft.api import DeviceRegistrar, hookimpl
 
 WEFT_API = (1, 0)
+MOST_DEVICES = 1024
 
 
 @dataclass(frozen=True)
@@ -12,6 +13,10 @@ class Config:
     """[plugin.cpu]: `count` CPU devices are offered, all on the same cores."""
 
     count: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.count <= MOST_DEVICES:
+            raise ValueError(f"count = {self.count}: a number of devices up to {MOST_DEVICES}")
 
 
 @hookimpl

@@ -1,6 +1,6 @@
 """The OpenCL plugin: announces the device type OPENCL. This module is light; pyopencl is imported at the first scan."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from weft.api import DeviceRegistrar, hookimpl
 
@@ -12,9 +12,9 @@ class Config:
     """[plugin.opencl]. `platforms` and `devices`: parts of the names of those to offer; empty: all. `memory`: what weft
     may take of each device's, in bytes or as a share of it."""
 
-    platforms: tuple[str, ...] = ()
-    devices: tuple[str, ...] = ()
-    memory: int | str = "80%"
+    platforms: tuple[str, ...] = field(default=(), metadata={"found": True})
+    devices: tuple[str, ...] = field(default=(), metadata={"found": True})
+    memory: int | str = field(default="80%", metadata={"found": True})
 
 
 @hookimpl

@@ -1,6 +1,7 @@
 """weft config show."""
 
 import json
+import os
 
 
 def test_defaults_are_shown_without_their_origin(command):
@@ -15,7 +16,7 @@ def test_origins_name_file_and_variable(command, tmp_path, monkeypatch):
     monkeypatch.setenv("WEFT_PLUGINS__STRICT", "true")
     found = {row["key"]: row for row in json.loads(command("config", "show", "--json").out)}
     assert found["placement.fallback"] == {
-        "key": "placement.fallback", "value": "allow", "origin": f"{tmp_path / 'weft.toml'}:2"}
+        "key": "placement.fallback", "value": "allow", "origin": f"{tmp_path / 'weft.toml'}:2", "ignored": False}
     done = command("config", "show", "--origin")
     assert ["plugins.strict", "true", "environment", "WEFT_PLUGINS__STRICT"] in done.words
 
@@ -26,3 +27,46 @@ def test_a_mistake_is_told_with_its_place(command, tmp_path):
     assert done.status == 1
     assert done.err == (f"error: {tmp_path / 'weft.toml'}:2: [placement] has no key 'falback'\n"
                         "  hint: did you mean fallback?\n")
+
+
+def test_what_a_found_file_must_not_set_is_shown_as_ignored(command, tmp_path):
+    (tmp_path / "weft.toml").write_text('[plugins]\nload = ["evil.py"]\n[plugin.example]\ndevices = 2\n')
+    done = command("config", "show", "--origin")
+    assert ["plugins.load", "[]", "default"] in done.words
+    assert ["plugins.load", "(ignored)", f"{tmp_path / 'weft.toml'}:2"] in done.words
+    assert ["plugin.example.devices", "2", f"{tmp_path / 'weft.toml'}:4"] in done.words
+    assert done.err.startswith(f"warning: {tmp_path / 'weft.toml'} was found, not named: it cannot set plugins.load")
+
+
+def test_trusting_a_file_tells_what_it_sets_beyond_others_and_lets_it(command, tmp_path):
+    (tmp_path / "weft.toml").write_text('[debug]\npoison = true\n[placement]\nclear = true\n')
+    done = command("config", "trust", "weft.toml")
+    assert done.out.startswith(f"{tmp_path / 'weft.toml'} is trusted until it changes.")
+    assert ["debug.poison", "true", f"{tmp_path / 'weft.toml'}:2"] in done.words
+    assert "placement" not in done.out
+    done = command("config", "show", "--origin")
+    assert ["debug.poison", "true", f"{tmp_path / 'weft.toml'}:2"] in done.words
+    assert done.err == ""
+    assert command("config", "untrust", "weft.toml").status == 0
+    assert ["debug.poison", "false", "default"] in command("config", "show", "--origin").words
+
+
+def test_trust_is_for_files_that_a_search_finds(command, tmp_path):
+    (tmp_path / "other.toml").write_text("")
+    done = command("config", "trust", "other.toml")
+    assert (done.status, done.out) == (1, "")
+    assert done.err.startswith("error: 'other.toml' is never found by searching")
+    assert command("config", "untrust", "weft.toml").err == "error: 'weft.toml' was not trusted\n"
+    assert command("config", "trust", "weft.toml").err.startswith("error: config file")
+    assert command("config", "trust").status == 2
+
+
+def test_a_config_file_that_the_command_line_names_sets_everything(command, tmp_path, monkeypatch):
+    (tmp_path / "mine.toml").write_text("[debug]\npoison = true\n")
+    monkeypatch.setenv("WEFT_CONFIG", "before.toml")
+    done = command("config", "show", "--origin", "--config", "mine.toml")
+    assert ["debug.poison", "true", "mine.toml:2"] in done.words
+    assert os.environ["WEFT_CONFIG"] == "before.toml"
+    done = command("plugins", "--config", "absent.toml")
+    assert done.err == ("error: config file absent.toml is not there\n"
+                        "  hint: environment WEFT_CONFIG or --config names it\n")

@@ -20,6 +20,7 @@ SECTIONS = "known: plugins, plugin, placement, kernels, allocator, work_queue, p
 def load(folder: Path, argument: Any = None, toml: str | None = None, **environ: str) -> Config:
     if toml is not None:
         (folder / "weft.toml").write_text(toml, "utf-8")
+        environ = {"WEFT_CONFIG": str(folder / "weft.toml")} | environ
     return load_config(argument, environ={"XDG_CONFIG_HOME": str(folder / "user")} | environ, folder=folder)
 
 
@@ -159,7 +160,7 @@ def test_a_mistake_shows_even_where_it_is_overridden(tmp_path: Path) -> None:
 
 
 def test_the_file_that_the_environment_names_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match=r"nope.toml is not there; environment WEFT_CONFIG names it"):
+    with pytest.raises(NotFound, match=r"nope.toml is not there; environment WEFT_CONFIG or --config names it"):
         load(tmp_path, WEFT_CONFIG=str(tmp_path / "nope.toml"))
     (tmp_path / "latin.toml").write_bytes(b"a = '\xff'")
     with pytest.raises(InvalidArgument, match=r"latin.toml cannot be read"):
@@ -202,7 +203,8 @@ def test_a_plugins_section_is_checked_against_its_dataclass(tmp_path: Path) -> N
     assert config.plugin("my-plugin")["maybe"] == "7"
     assert config.plugin("other") == {}
     assert origin(config, "plugin.my-plugin.size") == f"{tmp_path / 'weft.toml'}:4"
-    assert config.plugin_sections() == {"my_plugin": "environment WEFT_PLUGIN__MY_PLUGIN__MAYBE"}
+    (section,) = config.plugin_sections()
+    assert (section.key, section.origin) == ("my_plugin", "environment WEFT_PLUGIN__MY_PLUGIN__MAYBE")
 
 
 @pytest.mark.parametrize(

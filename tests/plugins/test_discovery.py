@@ -275,7 +275,8 @@ def test_plugins_that_config_names_are_loaded_from_paths_and_modules(site: Any) 
         [plugins]
         load = ["./parts/my_ops.py", "named_module", "parts/gone.py", "parts/cpu.py", "parts/json.py", "no_module"]
     """)
-    records = site.run("tell(records=shown(load_plugins(load_config()).listing()))")["records"]
+    environ = {"WEFT_CONFIG": str(site.folder / "weft.toml")}
+    records = site.run("tell(records=shown(load_plugins(load_config()).listing()))", env=environ)["records"]
     of = {(r["id"], r["distribution"]): r for r in records}
     assert of["mine", None]["status"] == "ok"
     assert of["mine", None]["module"] == str(parts / "my_ops.py")

@@ -204,9 +204,9 @@ def test_the_report_says_what_is_done_together(config):
 def test_explain_tells_what_is_done_together(config, tmp_path):
     path = tmp_path / "chain.pb"
     weft.graphdef.dump(chain(), path)
-    command = [sys.executable, "-m", "weft", "explain", str(path), "--input", "x=2,4"]
+    command = [sys.executable, "-m", "weft", "explain", str(path), "--input", "x=2,4", "--config", "chain.toml"]
     (plugin,) = config["plugins"]["load"]
-    (tmp_path / "weft.toml").write_text(f"[plugins]\nload = [{json.dumps(plugin)}]\n")
+    (tmp_path / "chain.toml").write_text(f"[plugins]\nload = [{json.dumps(plugin)}]\n")
     told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     assert "with f" in told
 

@@ -25,8 +25,8 @@ FLOORS = (
     ("passes", "asset_tables captures colocation freeze host_numbers infer inline lower names optimize place prune "
                "resolve signature_graph workload"),
     ("running", "running"),
-    ("fronts", "__main__ api cli config config_schema config_sources difference discovery evaluation installed model "
-               "plugin_module plugin_record program rewritten runtime session"),
+    ("fronts", "__main__ api cli config config_file config_schema config_search config_sources config_trust difference "
+               "discovery evaluation installed model plugin_module plugin_record program rewritten runtime session"),
 )
 FLOOR_OF = {module: number for number, (_, modules) in enumerate(FLOORS) for module in modules.split()}
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}

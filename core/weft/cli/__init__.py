@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from io import TextIOWrapper
 
 from .. import __version__
@@ -69,8 +70,27 @@ def _run(argv: Sequence[str] | None) -> int:
         return USAGE
     from .notices import one_line_warnings
 
-    with one_line_warnings():
+    with one_line_warnings(), _config_file(args.config):
         return _attempt(args)
+
+
+@contextmanager
+def _config_file(path: str | None) -> Iterator[None]:
+    """--config stands for $WEFT_CONFIG, which processes started by the command read too."""
+    if path is None:
+        yield
+        return
+    from ..config_sources import FILE_VARIABLE
+
+    before = os.environ.get(FILE_VARIABLE)
+    os.environ[FILE_VARIABLE] = path
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[FILE_VARIABLE]
+        else:
+            os.environ[FILE_VARIABLE] = before
 
 
 def _attempt(args: Namespace) -> int:

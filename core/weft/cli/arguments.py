@@ -23,6 +23,7 @@ def command(
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.set_defaults(function=function)
+    parser.add_argument("--config", metavar="FILE", help="take settings from this file first")
     return parser
 
 

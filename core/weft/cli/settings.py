@@ -1,36 +1,110 @@
-"""weft config show: the settings that count here, and where each was made."""
+"""weft config: the settings that count here and where each was made, and the files that may make all of them."""
 
 from __future__ import annotations
 
 import json
 from argparse import Namespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .arguments import command
 
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..discovery import Plugins
+
+ABOUT = "show the settings and where each was made, or trust a file"
 EPILOG = """\
-A setting is taken from the first of: environment WEFT_SECTION__KEY, the file that $WEFT_CONFIG names, the nearest
-weft.toml, [tool.weft] in the nearest pyproject.toml, the user's own config file."""
+A setting is taken from the first of: environment WEFT_SECTION__KEY, the file that --config or $WEFT_CONFIG names, the
+nearest weft.toml, [tool.weft] in the nearest pyproject.toml, the user's own config file.
+
+weft.toml and pyproject.toml are searched for in the working folder and above it, up to the project's root. They may
+have come with a model, so they set harmless things only: placement, kernels, work_queue, passes.disable,
+allocator.name, plugins.block, and options of plugins that are numbers, booleans or marked by the plugin. The rest is
+ignored with a warning until `weft config trust FILE`."""
 
 
 def add(commands: Any) -> None:
-    parser = command(commands, "config", show_config, "show the settings and where each was made", EPILOG)
-    parser.add_argument("action", choices=("show",), help="print the settings that count in this folder")
-    parser.add_argument("--origin", action="store_true", help="also where each setting was made")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser = commands.add_parser("config", help=ABOUT, description=f"{ABOUT[0].upper()}{ABOUT[1:]}.")
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, prog="weft config")
+    show = command(actions, "show", show_config, "print the settings that count in this folder", EPILOG)
+    show.add_argument("--origin", action="store_true", help="also where each setting was made, and what is ignored")
+    show.add_argument("--json", action="store_true", help="print JSON")
+    trust = command(actions, "trust", trust_file, "let a weft.toml or pyproject.toml set everything, until it changes")
+    trust.add_argument("file", metavar="FILE")
+    untrust = command(actions, "untrust", untrust_file, "let it set harmless things only")
+    untrust.add_argument("file", metavar="FILE")
 
 
 def show_config(args: Namespace) -> int:
     from ..config import load_config
     from .table import show, show_json
 
-    rows = load_config().origins()
+    plugins = _plugins(load_config())
+    plugins.warn_of_ignored()
+    rows = [{"key": row.key, "value": row.value, "origin": row.origin, "ignored": False}
+            for row in plugins.config.origins(plugins.configs)]
+    if args.origin:
+        rows += _ignored(plugins)
     if args.json:
-        show_json([row._asdict() for row in rows])
+        show_json(rows)
         return 0
-    texts = [{"key": row.key, "value": _text(row.value), "origin": row.origin} for row in rows]
+    texts = [row | {"value": "(ignored)" if row["ignored"] else _text(row["value"])} for row in rows]
     show(texts, ("key", "value", "origin") if args.origin else ("key", "value"), wrap=("value",))
     return 0
+
+
+def trust_file(args: Namespace) -> int:
+    """Trust a file, and print what that lets it set."""
+    import os
+    from pathlib import Path
+
+    from ..config import Config
+    from ..config_file import parse, read
+    from ..config_search import NAMES, untrusted
+    from ..config_trust import digest, set_trust
+    from ..errors import InvalidArgument
+    from ..user_files import config_folder
+    from .table import show
+
+    path = Path(os.path.realpath(args.file))
+    if path.name not in NAMES:
+        raise InvalidArgument(f"'{args.file}' is never found by searching: only {' and '.join(NAMES)} are",
+                              hint="name it: --config FILE or WEFT_CONFIG=FILE")
+    data = read(path).data
+    rows = _ignored(_plugins(Config([parse(path, data, untrusted(path))])))
+    set_trust(config_folder(os.environ), path, digest(data))
+    print(f"{path} is trusted until it changes. Beyond what any found file may set, it sets:")
+    texts = [row | {"value": _text(row["value"])} for row in rows]
+    show(texts or [{"key": "(nothing)"}], ("key", "value", "origin"), wrap=("value",))
+    return 0
+
+
+def untrust_file(args: Namespace) -> int:
+    import os
+    from pathlib import Path
+
+    from ..config_trust import set_trust
+    from ..errors import NotFound
+    from ..user_files import config_folder
+
+    if not set_trust(config_folder(os.environ), Path(args.file), None):
+        raise NotFound(f"'{args.file}' was not trusted")
+    print(f"{args.file} is trusted no longer")
+    return 0
+
+
+def _plugins(config: Config) -> Plugins:
+    """The plugins that this config lets load, each with its record: none is an error here."""
+    from ..discovery import Plugins
+
+    plugins = Plugins(config)
+    plugins.load_all()
+    return plugins
+
+
+def _ignored(plugins: Plugins) -> list[dict[str, Any]]:
+    return [{"key": row.key, "value": row.value, "origin": row.origin, "ignored": True}
+            for row in plugins.config.ignored(plugins.configs)]
 
 
 def _text(value: Any) -> str:

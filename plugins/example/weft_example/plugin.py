@@ -6,6 +6,7 @@ from typing import Any
 from weft.api import OpSpec, hookimpl
 
 WEFT_API = (1, 0)
+MOST_DEVICES = 1024
 
 GELU = OpSpec("Example>Gelu", ["x: T"], ["y: T"], ["T: {half, float}"], metadata=lambda _attrs, x: x)
 
@@ -16,6 +17,10 @@ class Config:
 
     devices: int = 1
     memory: int = 1 << 30
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.devices <= MOST_DEVICES:
+            raise ValueError(f"devices = {self.devices}: a number of devices up to {MOST_DEVICES}")
 
 
 @hookimpl

@@ -1,12 +1,13 @@
 """What the plugin brings. This module is imported whenever weft starts: it is light, and opens no library."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from weft.api import KernelPackRegistrar, Kernels, PassRegistrar, hookimpl
 
 WEFT_API = (1, 0)
 BEFORE_NUMPY = 1
+MOST_THREADS = 4096
 PRECISIONS = ("f32", "bf16", "auto")
 # Passes that leave fewer nodes, and know float32.
 BEFORE = ("constants", "identities", "pads", "batch-norm", "scales", "duplicates", "reshapes", "pools", "strides",
@@ -25,12 +26,12 @@ class Config:
     `winograd`: whether convolutions may be done with fewer multiplications, which rounds a little more."""
 
     threads: int = 0
-    precision: str = "f32"
+    precision: str = field(default="f32", metadata={"found": True})
     winograd: bool = True
 
     def __post_init__(self) -> None:
-        if self.threads < 0:
-            raise ValueError(f"threads = {self.threads}: a number of threads, or 0")
+        if not 0 <= self.threads <= MOST_THREADS:
+            raise ValueError(f"threads = {self.threads}: a number of threads up to {MOST_THREADS}, or 0")
         if self.precision not in PRECISIONS:
             raise ValueError(f"precision = {self.precision!r}: one of {', '.join(PRECISIONS)}")
 

@@ -1,10 +1,11 @@
 """What the plugin brings. This module is imported whenever weft starts: it is light, and simulates nothing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from weft.api import DeviceRegistrar, Kernels, hookimpl
 
 WEFT_API = (1, 0)
+MOST_DEVICES = 1024
 LAST = -100  # below every real device: a node comes here only when it, or the session, asks for SIM
 
 
@@ -21,9 +22,9 @@ class Config:
 
     devices: int = 1
     memory: int = 1 << 30
-    ops: tuple[str, ...] | None = None
-    dtypes: tuple[str, ...] | None = None
-    faults: tuple[str, ...] = ()
+    ops: tuple[str, ...] | None = field(default=None, metadata={"found": True})
+    dtypes: tuple[str, ...] | None = field(default=None, metadata={"found": True})
+    faults: tuple[str, ...] = field(default=(), metadata={"found": True})
     seed: int = 0
     queue: int = 1024
     wraps: bool = False
@@ -34,6 +35,10 @@ class Config:
     launch_latency: float = 4e-6
     copy_latency: float = 8e-6
     enqueue: float = 2e-6  # what the host takes to enqueue anything
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.devices <= MOST_DEVICES:
+            raise ValueError(f"devices = {self.devices}: a number of devices up to {MOST_DEVICES}")
 
 
 @hookimpl
