@@ -3,13 +3,14 @@
     model = weft.load("model.pb")
     y = model(x)
 
-Public names are imported when first used: `import weft` itself imports nothing heavy.
+Public names are imported when first used: `import weft` itself imports nothing. Not even a module of Python's own is
+imported here, because `python -m weft` comes by before the working folder is removed from sys.path.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from . import api as api
     from . import errors as errors
     from . import graphdef as graphdef
@@ -43,7 +44,9 @@ __all__ = ["CancelToken", "Graph", "HostContext", "HostProgram", "Model", "Reque
            "register"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
+    from importlib import import_module
+
     if name in _MODULES:
         return import_module(f".{name}", __name__)
     if name not in _WHERE:

@@ -1,8 +1,17 @@
-"""`python -m weft` is the command `weft`."""
+"""The command `weft`, which `python -m weft` is too."""
 
 import sys
 
-from .cli import main
+from .working_folder import remove_working_folder
+
+
+def main() -> int:
+    """Run the command in sys.argv and return its exit status. Nothing is imported from the working folder."""
+    remove_working_folder()
+    from .cli import main as command
+
+    return command()
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -2,7 +2,8 @@
 
 The rules are importlib.metadata's, whose import alone takes ten times as long as this whole scan: of several
 distributions of one name the first on sys.path counts. Zip archives are not searched: an application that is
-packed into one names its plugins in `[plugins] load`.
+packed into one names its plugins in `[plugins] load`. The working folder is not searched either, unless it is a
+site-packages folder: what lies there may have come with a model.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from .working_folder import is_working_folder
 
 GROUP = "weft.plugins"
 CORE = "weft-core"
@@ -61,8 +64,10 @@ def too_old(requirement: str, core_version: str) -> bool:
 
 def _metadata_folders() -> Iterator[Path]:
     for entry in sys.path:
+        if is_working_folder(entry):
+            continue
         try:
-            names = os.listdir(entry or ".")  # noqa: PTH208 - a Path for each of a thousand files is slow
+            names = os.listdir(entry)  # noqa: PTH208 - a Path for each of a thousand files is slow
         except OSError:
             continue  # not there, or an archive
         yield from (Path(entry, name) for name in sorted(names) if name.endswith((".dist-info", ".egg-info")))

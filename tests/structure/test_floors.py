@@ -26,7 +26,8 @@ FLOORS = (
                "resolve signature_graph workload"),
     ("running", "running"),
     ("fronts", "__main__ api cli config config_file config_schema config_search config_sources config_trust difference "
-               "discovery evaluation installed model plugin_module plugin_record program rewritten runtime session"),
+               "discovery evaluation installed model plugin_module plugin_record program rewritten runtime session "
+               "working_folder"),
 )
 FLOOR_OF = {module: number for number, (_, modules) in enumerate(FLOORS) for module in modules.split()}
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}

@@ -72,7 +72,7 @@ def _check_apart(record: DeviceRecord, plugins: Sequence[str]) -> dict[str, Any]
     import subprocess
     import sys
 
-    command = [sys.executable, "-m", "weft", "devices", record.name, "--check", "--json"]
+    command = [sys.executable, "-P", "-m", "weft", "devices", record.name, "--check", "--json"]
     for plugin in plugins:
         command += ["--plugin", plugin]
     start = perf_counter()
