@@ -6,12 +6,42 @@ what is wrong, where (node, op, device, location) and what to do about it (hint)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import errno
+from collections.abc import Callable, Iterable
 from functools import wraps
+from itertools import islice
 from typing import ClassVar, NamedTuple, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+MOST_TEXT = 4096  # characters of an error's text
+MOST_COMPARED = 256  # characters of a name, and
+MOST_CANDIDATES = 5000  # names that are compared with it: the comparison is slow
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    """Escape, as `repr` does, the characters that a terminal acts on instead of showing them.
+
+    These are control characters, marks that turn the direction of writing, separators of lines, and halves of surrogate
+    pairs. Characters in `keep` stay.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
+
+
+def shortened(text: str, most: int = MOST_TEXT) -> str:
+    """`text` without its middle, where it has more than `most` characters (64 at least)."""
+    if len(text) <= most:
+        return text
+    gap = f" ... {len(text):,} characters ... "
+    tail = (most - len(gap)) // 2
+    return f"{text[: most - len(gap) - tail]}{gap}{text[-tail:]}"
+
+
+def shown(text: str, most: int = MOST_TEXT, *, keep: str = "") -> str:
+    """`text` printable, at most `most` characters of it."""
+    return shortened(printable(shortened(text, most), keep=keep), most)
 
 
 class Location(NamedTuple):
@@ -56,7 +86,7 @@ class WeftError(Exception):
         text = f"{self.message} ({', '.join(place)})" if place else self.message
         if self.location is not None:
             text = f"{self.location}: {text}"
-        return f"{text}; {self.hint}" if self.hint else text
+        return shown(f"{text}; {self.hint}" if self.hint else text, keep="\n")
 
     def at(
         self, *, node: str | None = None, op: str | None = None, device: str | None = None,
@@ -141,12 +171,49 @@ class PluginError(FailedPrecondition):
 class WeftWarning(UserWarning):
     """Something works, but not as it was asked to."""
 
+    def __str__(self) -> str:
+        return shown(super().__str__(), keep="\n")
 
-def closest(name: str, candidates: object, *, most: int = 3) -> list[str]:
-    """The candidates that look most like `name`, best first: the field's "did you mean"."""
+
+# The first row that fits counts: a number of the operating system's, or a class of Python's.
+_OF_SYSTEM: tuple[tuple[int | type[OSError], type[WeftError]], ...] = (
+    (errno.ENAMETOOLONG, InvalidArgument), (errno.ELOOP, InvalidArgument), (errno.EINVAL, InvalidArgument),
+    (errno.ENOSPC, ResourceExhausted), (errno.EDQUOT, ResourceExhausted), (errno.ENOMEM, ResourceExhausted),
+    (errno.EMFILE, ResourceExhausted), (errno.ENFILE, ResourceExhausted), (errno.EFBIG, ResourceExhausted),
+    (errno.EROFS, PermissionDenied), (errno.EIO, DataLoss), (FileNotFoundError, NotFound),
+    (NotADirectoryError, NotFound), (IsADirectoryError, InvalidArgument), (FileExistsError, AlreadyExists),
+    (PermissionError, PermissionDenied), (TimeoutError, DeadlineExceeded),
+)
+
+
+def of_system(error: OSError, file: object = None) -> WeftError:
+    """The typed error for a refusal of the operating system, located at `file` or the file that `error` names."""
+    kind = next((ours for theirs, ours in _OF_SYSTEM
+                 if (error.errno == theirs if isinstance(theirs, int) else isinstance(error, theirs))), Unknown)
+    named = error.filename if file is None else file
+    return kind(error.strerror or told(error), location=None if named is None else Location(str(named)))
+
+
+def told(error: BaseException) -> str:
+    """The class and the text of an exception, which may be anyone's: its own code may fail to give a text."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - the class still says something
+        text = ""
+    return f"{type(error).__name__}: {text}".removesuffix(": ")
+
+
+def closest(name: str, candidates: Iterable[object], *, most: int = 3) -> list[str]:
+    """The candidates that look most like `name`, best first: the field's "did you mean".
+
+    Long names, and candidates after the first few thousand, are not compared.
+    """
     from difflib import get_close_matches
 
-    return get_close_matches(name, [str(c) for c in candidates], n=most)  # type: ignore[attr-defined]
+    if len(name) > MOST_COMPARED:
+        return []
+    texts = map(str, islice(candidates, MOST_CANDIDATES))
+    return get_close_matches(name, [text for text in texts if len(text) <= MOST_COMPARED], n=most)
 
 
 def boundary(function: Callable[P, R]) -> Callable[P, R]:
@@ -165,7 +232,11 @@ def boundary(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def unexpected(error: Exception) -> WeftError:
-    """What an exception that nobody foresaw is to the user."""
+    """The typed error for an exception that no other place has made one of."""
     if isinstance(error, MemoryError):
         return ResourceExhausted(f"out of memory: {error}")
-    return Internal(f"{type(error).__name__}: {error}", hint="this is a fault of weft: please report it")
+    if isinstance(error, RecursionError):
+        return ResourceExhausted(f"out of stack: {error}", hint="something is nested too deep")
+    if isinstance(error, OSError):
+        return of_system(error)
+    return Internal(told(error), hint="this is a fault of weft: please report it")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from . import graphdef_text, wire
 from .attr_value import Source
-from .errors import DataLoss, InvalidArgument, Location, NotFound, PermissionDenied, Unknown, WeftError
+from .errors import DataLoss, InvalidArgument, Location, NotFound, WeftError, boundary, of_system
 from .function import Function, read_function
 from .graph import FileForm, Graph, Versions, functions_by_name
 from .graph_verifier import did_you_mean, verify
@@ -29,12 +29,10 @@ _FOREIGN = (  # where in a file, the bytes there, what such a file is
     (0, b"%PDF", "a PDF document"), (0, b"\x89HDF", "an HDF5 file (Keras weights?)"),
     (0, b"\x93NUMPY", "a NumPy file"), (4, b"TFL3", "a TensorFlow Lite model"), (0, b"\x0b\xef", "a BEF program"),
 )
-_OS_ERRORS: tuple[tuple[type[Exception], type[WeftError]], ...] = (
-    (FileNotFoundError, NotFound), (NotADirectoryError, NotFound), (PermissionError, PermissionDenied),
-    (ValueError, InvalidArgument), (OSError, Unknown),
-)
+_BYTES = ("b", "B", "c")  # formats of buffers whose elements are bytes
 
 
+@boundary
 def load(path: str | os.PathLike[str], *, text: bool | None = None) -> Graph:
     """The graph in a file, verified. Binary files are memory-mapped: big constants stay views of the file.
 
@@ -42,7 +40,7 @@ def load(path: str | os.PathLike[str], *, text: bool | None = None) -> Graph:
     DataLoss for files that are no GraphDef or end too early, InvalidArgument for folders, malformed text and
     graphs that are not well formed.
     """
-    file = Path(path)
+    file = file_path(path)
     with reading(file):
         check_file(file)
         if file.suffix.lower() in TEXT_SUFFIXES if text is None else text:
@@ -57,32 +55,56 @@ def reading(file: Path) -> Iterator[None]:
         yield
     except WeftError as error:
         raise error.at(location=Location(str(file))) from error.__cause__
-    except (OSError, ValueError) as error:
-        raise _os_error(error, file) from error
+    except OSError as error:
+        raise of_system(error, file) from error
+    except ValueError as error:  # a path with a zero byte
+        raise InvalidArgument(str(error), location=Location(str(file))) from error
 
 
+def file_path(path: object) -> Path:
+    """`path` as given by a user. Raises InvalidArgument for an object that is no path, and for an empty text."""
+    if isinstance(path, str | os.PathLike) and isinstance(text := os.fspath(path), str) and text:
+        return Path(text)
+    given = "an empty text" if path == "" else f"of type {type(path).__name__}"
+    raise InvalidArgument(f"the path is {given}", hint="a path is a str or a pathlib.Path")
+
+
+@boundary
 def loads(data: bytes | bytearray | memoryview | str, *, text: bool = False) -> Graph:
     """The graph in `data`, verified; errors as of `load`. Bytes are not copied: nodes are views of them."""
     if isinstance(data, str):
         if not text:
             raise InvalidArgument("a binary GraphDef is bytes, got text", hint="for the text form: text=True")
         data = wire.utf8(data)
+    view = _bytes_of(data)
     if text:
-        data = graphdef_text.parse(bytes(data), "<text>")
-    view = memoryview(data)
-    if not view.readonly or view.format != "B" or not view.c_contiguous:
-        view = memoryview(bytes(view))
+        view = memoryview(graphdef_text.parse(bytes(view), "<text>"))
     graph = read(view)
     verify(graph)
     return graph
 
 
+def _bytes_of(data: object) -> memoryview:
+    """A buffer's bytes, read-only, in one piece and in their logical order."""
+    try:
+        view = memoryview(data)  # type: ignore[arg-type]
+    except (TypeError, ValueError, BufferError):
+        raise InvalidArgument(f"a GraphDef is bytes, got {type(data).__name__}",
+                              hint="of a file: weft.graphdef.load(path)") from None
+    if view.format not in _BYTES:
+        raise InvalidArgument(f"a GraphDef is bytes, got a buffer of elements of format '{view.format}'")
+    if not view.readonly or view.format != "B" or view.ndim != 1 or not view.c_contiguous:
+        view = memoryview(bytes(view))
+    return view
+
+
+@boundary
 def dump(graph: Graph, path: str | os.PathLike[str], *, text: bool | None = None) -> None:
     """Write a graph to a file, which appears when all of it is written. `text` as of `load`.
 
     Raises NotFound, PermissionDenied or Unknown where the file cannot be written, InvalidArgument as `dumps`.
     """
-    file = Path(path)
+    file = file_path(path)
     if file.suffix.lower() in TEXT_SUFFIXES if text is None else text:
         pieces: list[Buffer] = [dumps(graph, text=True)]
     else:
@@ -92,12 +114,15 @@ def dump(graph: Graph, path: str | os.PathLike[str], *, text: bool | None = None
         with aside.open("xb") as out:
             out.writelines(pieces)
         aside.replace(file)
-    except (OSError, ValueError) as error:
-        raise _os_error(error, file) from error
+    except OSError as error:
+        raise of_system(error, file) from error
+    except ValueError as error:  # a path with a zero byte
+        raise InvalidArgument(str(error), location=Location(str(file))) from error
     finally:
         _remove(aside)
 
 
+@boundary
 def dumps(graph: Graph, *, text: bool = False) -> bytes:
     """A graph as a GraphDef: what was read and not edited has the bytes it was read from.
 
@@ -159,6 +184,8 @@ def _merged(found: tuple[tuple[int, Buffer], ...], number: int) -> Buffer:
 
 
 def _pieces(graph: Graph) -> list[Buffer]:
+    if not isinstance(graph, Graph):
+        raise InvalidArgument(f"a GraphDef is written from a Graph, got {type(graph).__name__}")
     form = graph.form
     if form.whole is not None:
         return [form.whole]
@@ -248,11 +275,6 @@ def check_file(file: Path) -> None:
         raise InvalidArgument("this is not a regular file")
     if not file.stat().st_size:
         raise DataLoss("the file is empty")
-
-
-def _os_error(error: Exception, file: Path) -> WeftError:
-    kind = next(ours for theirs, ours in _OS_ERRORS if isinstance(error, theirs))
-    return kind(getattr(error, "strerror", None) or str(error), location=Location(str(file)))
 
 
 def _remove(file: Path) -> None:

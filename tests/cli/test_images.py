@@ -1,7 +1,9 @@
 """Images as inputs: pixels in the channels, the rank and the type of the tensor that they are for."""
 
 import json
+import struct
 import sys
+import zlib
 
 import pytest
 from build import node, placeholder
@@ -69,3 +71,23 @@ def test_without_pillow_the_error_says_how_to_get_it(command, saved, monkeypatch
     model = saved(placeholder("x", None), node("y", "Identity", "x"))
     assert command("run", model, "--input", "cat.png") == (1, "", (
         "error: reading 'cat.png' needs Pillow\n  hint: pip install 'weft-core[images]'\n"))
+
+
+def png(side):
+    """The start of a gray image of so many rows and columns, up to its pixels."""
+    header = b"IHDR" + struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n\0\0\0\r" + header + struct.pack(">I", zlib.crc32(header)) + b"\0\0\0\0IDAT"
+
+
+@pytest.mark.parametrize(("content", "message"), [
+    (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 3 2\n", "no image that Pillow can read: UnidentifiedImageError"),
+    (png(2), "no image that Pillow can read"), (png(2)[:20], "no image that Pillow can read"),
+    (png(10_000), "too many pixels: DecompressionBombWarn"), (png(20_000), "too many pixels: DecompressionBombError"),
+], ids=["PostScript", "no pixels", "truncated", "100 million pixels", "400 million pixels"])
+def test_a_file_that_is_no_image_or_too_large_a_one_is_a_typed_error(command, saved, tmp_path, content, message):
+    (tmp_path / "x.png").write_bytes(content)
+    model = saved(placeholder("x", (None, 2, 3, 3)), node("y", "Identity", "x"))
+    done = command("run", model, "--input", "x.png")
+    assert (done.status, done.out) == (1, "")
+    assert done.err.startswith("error: 'x.png' ")
+    assert message in done.err

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataLoss, Unimplemented
+from ..errors import DataLoss, ResourceExhausted, Unimplemented, told
 from ..tensor import TensorMetadata
 
+FORMATS = ("PNG", "JPEG")  # Pillow would try all that it knows, and run programs for some
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # by the tensor's number of channels, as Pillow calls them
 
 
@@ -16,7 +18,8 @@ def read_image(path: Path, meta: TensorMetadata) -> Any:
     tensor has one more: [1, height, width, channels].
 
     A tensor of rank 2, or whose last dimension cannot be channels, gets gray pixels without that dimension.
-    Raises Unimplemented without Pillow, DataLoss for a file that is no image.
+    Raises Unimplemented without Pillow, DataLoss for a file that is no image, ResourceExhausted for one of more pixels
+    than Pillow takes.
     """
     import numpy as np
 
@@ -27,11 +30,15 @@ def read_image(path: Path, meta: TensorMetadata) -> Any:
     last = meta.shape[-1] if meta.shape else None
     flat = meta.rank == 2 or last not in (None, *MODES)  # no dimension for channels
     try:
-        with Image.open(path) as image:
+        with (warnings.catch_warnings(action="error", category=Image.DecompressionBombWarning),
+              Image.open(path, formats=FORMATS) as image):
             own = "L" if image.mode in ("1", "L", "LA") else "RGB"
             pixels = np.asarray(image.convert("L" if flat else MODES.get(last or 0, own)))
-    except OSError as error:
-        raise DataLoss(f"'{path}' is no image that Pillow can read: {error}") from error
+    except (MemoryError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise ResourceExhausted(f"'{path}' has too many pixels: {told(error)}",
+                                hint="resize it first, or feed an .npy file") from error
+    except Exception as error:  # Pillow's decoders raise any class for damaged data
+        raise DataLoss(f"'{path}' is no image that Pillow can read: {told(error)}") from error
     if pixels.ndim == 2 and not flat:
         pixels = pixels[:, :, None]
     return pixels[None] if meta.rank == pixels.ndim + 1 else pixels

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..dtypes import string
-from ..errors import DataLoss, InvalidArgument, NotFound, WeftError, closest
+from ..errors import DataLoss, InvalidArgument, NotFound, WeftError, closest, of_system, told
 from ..running.feeds import fits
 from ..tensor import TensorMetadata, shape_text
 from .images import read_image
@@ -64,8 +64,10 @@ def read(text: str, meta: TensorMetadata, name: str) -> Any:
         return _READERS[match["suffix"].lower()](file, meta, name)
     except WeftError:
         raise
-    except (ValueError, EOFError, RecursionError) as error:
-        raise DataLoss(f"'{file.path}' cannot be read: {error}") from error
+    except OSError as error:
+        raise of_system(error, file.path) from error
+    except (ValueError, RecursionError) as error:
+        raise DataLoss(f"'{file.path}' cannot be read: {told(error)}") from error
 
 
 def made_up(meta: TensorMetadata, name: str, batch: int = 1) -> Any:
@@ -118,32 +120,21 @@ def _number(text: str) -> int | float | complex | None:
 
 
 def _npy(file: _File, _: TensorMetadata, __: str) -> Any:
-    import numpy as np
+    from ..array_files import read_npy
 
-    found = np.load(file.path, allow_pickle=False)
-    if not isinstance(found, np.ndarray):
-        raise DataLoss(f"'{file.path}' holds several arrays", hint="name it .npz")
-    return found
+    return read_npy(file.path)
 
 
 def _npz(file: _File, _: TensorMetadata, name: str) -> Any:
-    import zipfile
+    from ..array_files import ArrayArchive
 
-    import numpy as np
-
-    try:
-        arrays = np.load(file.path, allow_pickle=False)
-    except zipfile.BadZipFile as error:
-        raise DataLoss(f"'{file.path}' is no .npz file: {error}") from error
-    if isinstance(arrays, np.ndarray):
-        raise DataLoss(f"'{file.path}' holds a single array", hint="name it .npy")
-    with arrays:
-        keys = list(arrays)
-        wanted = (file.key,) if file.key is not None else (name, name.partition(":")[0], *keys[: len(keys) == 1])
+    with ArrayArchive(file.path) as arrays:
+        names = arrays.names
+        wanted = (file.key,) if file.key is not None else (name, name.partition(":")[0], *names[: len(names) == 1])
         for key in wanted:
-            if key in keys:
+            if key in names:
                 return arrays[key]
-    shown = ", ".join(keys[:8]) + (", ..." if len(keys) > 8 else "")
+    shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     raise NotFound(f"'{file.path}' has no array '{wanted[0]}'", hint=f"it has {shown or 'none'}: {name}=FILE.npz:KEY")
 
 
