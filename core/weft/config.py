@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from .config_schema import Found, Row, Setting, as_table, check_keys, plain, read_fields, read_layers
 from .config_sources import gather
 from .debug_config import DebugConfig
+from .errors import callers_code
 from .placement_config import PlacementConfig
 from .plugin_code import plugin_code
 from .work_queue import WorkQueueConfig
@@ -185,6 +186,13 @@ def load_config(
     """
     if isinstance(argument, Config):
         return argument
+    if isinstance(argument, str | os.PathLike):
+        from .graphdef import file_path  # only configs in files that are named need it
+
+        argument = file_path(argument)
+    elif isinstance(argument, Mapping):
+        with callers_code("config= cannot be read"):
+            argument = dict(argument.items())
     here = Path(folder) if folder is not None else Path.cwd()
     return Config(*gather(argument, os.environ if environ is None else environ, here.absolute()))
 

@@ -7,7 +7,8 @@ what is wrong, where (node, op, device, location) and what to do about it (hint)
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from itertools import islice
 from typing import ClassVar, NamedTuple, ParamSpec, TypeVar
@@ -203,6 +204,22 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}".removesuffix(": ")
 
 
+@contextmanager
+def callers_code(what: str) -> Iterator[None]:
+    """Exceptions of the caller's own objects become InvalidArgument, which says `what` failed and has them as cause.
+
+    MemoryError becomes ResourceExhausted.
+    """
+    try:
+        yield
+    except WeftError:
+        raise
+    except MemoryError as error:
+        raise unexpected(error) from error
+    except Exception as error:
+        raise InvalidArgument(f"{what}: {told(error)}") from error
+
+
 def closest(name: str, candidates: Iterable[object], *, most: int = 3) -> list[str]:
     """The candidates that look most like `name`, best first: the field's "did you mean".
 
@@ -234,9 +251,11 @@ def boundary(function: Callable[P, R]) -> Callable[P, R]:
 def unexpected(error: Exception) -> WeftError:
     """The typed error for an exception that no other place has made one of."""
     if isinstance(error, MemoryError):
-        return ResourceExhausted(f"out of memory: {error}")
+        return ResourceExhausted(f"out of memory: {error}".removesuffix(": "))
     if isinstance(error, RecursionError):
         return ResourceExhausted(f"out of stack: {error}", hint="something is nested too deep")
     if isinstance(error, OSError):
         return of_system(error)
+    if isinstance(error, Warning):
+        return FailedPrecondition(f"a warning that is to be an error: {told(error)}")
     return Internal(told(error), hint="this is a fault of weft: please report it")

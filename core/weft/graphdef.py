@@ -10,7 +10,7 @@ from pathlib import Path
 
 from . import graphdef_text, wire
 from .attr_value import Source
-from .errors import DataLoss, InvalidArgument, Location, NotFound, WeftError, boundary, of_system
+from .errors import DataLoss, InvalidArgument, Location, NotFound, WeftError, boundary, callers_code, of_system
 from .function import Function, read_function
 from .graph import FileForm, Graph, Versions, functions_by_name
 from .graph_verifier import did_you_mean, verify
@@ -57,15 +57,19 @@ def reading(file: Path) -> Iterator[None]:
         raise error.at(location=Location(str(file))) from error.__cause__
     except OSError as error:
         raise of_system(error, file) from error
-    except ValueError as error:  # a path with a zero byte
-        raise InvalidArgument(str(error), location=Location(str(file))) from error
 
 
 def file_path(path: object) -> Path:
-    """`path` as given by a user. Raises InvalidArgument for an object that is no path, and for an empty text."""
-    if isinstance(path, str | os.PathLike) and isinstance(text := os.fspath(path), str) and text:
-        return Path(text)
-    given = "an empty text" if path == "" else f"of type {type(path).__name__}"
+    """`path` as a user gave it. Raises InvalidArgument for objects that are no path and text that names no file."""
+    with callers_code("the path cannot be read"):
+        text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if isinstance(text, str):
+        text = str.__str__(text)
+        if "\0" in text or _has_no_bytes(text):
+            raise InvalidArgument(f"the path {text!r} has characters that no file's name has")
+        if text:
+            return Path(text)
+    given = "an empty text" if isinstance(text, str) else f"a {type(path).__name__}"
     raise InvalidArgument(f"the path is {given}", hint="a path is a str or a pathlib.Path")
 
 
@@ -82,6 +86,14 @@ def loads(data: bytes | bytearray | memoryview | str, *, text: bool = False) -> 
     graph = read(view)
     verify(graph)
     return graph
+
+
+def _has_no_bytes(text: str) -> bool:
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _bytes_of(data: object) -> memoryview:
@@ -105,6 +117,8 @@ def dump(graph: Graph, path: str | os.PathLike[str], *, text: bool | None = None
     Raises NotFound, PermissionDenied or Unknown where the file cannot be written, InvalidArgument as `dumps`.
     """
     file = file_path(path)
+    if file.exists() and not file.is_file():  # renaming a file to the name of a device would end the device
+        raise InvalidArgument("this is not a regular file", location=Location(str(file)))
     if file.suffix.lower() in TEXT_SUFFIXES if text is None else text:
         pieces: list[Buffer] = [dumps(graph, text=True)]
     else:
@@ -116,8 +130,6 @@ def dump(graph: Graph, path: str | os.PathLike[str], *, text: bool | None = None
         aside.replace(file)
     except OSError as error:
         raise of_system(error, file) from error
-    except ValueError as error:  # a path with a zero byte
-        raise InvalidArgument(str(error), location=Location(str(file))) from error
     finally:
         _remove(aside)
 

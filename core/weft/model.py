@@ -13,6 +13,7 @@ from . import graphdef
 from .collector import resting
 from .errors import InvalidArgument, NotFound, WeftError, boundary
 from .graph import Graph
+from .names import listed, mapped
 from .place import Placement
 from .prune import needed_placeholders
 from .resolve import Resolved
@@ -60,7 +61,7 @@ class Model:
         with a node that the outputs need.
         """
         if len(arrays) == 1 and isinstance(arrays[0], Mapping) and not named:
-            named, arrays = dict(arrays[0]), ()
+            named, arrays = mapped(arrays[0], "inputs"), ()
         if len(arrays) > len(self._input_names):
             raise InvalidArgument(f"the model takes {len(self._input_names)} inputs, {len(arrays)} given")
         given = dict(zip(self._input_names, arrays, strict=False))
@@ -98,11 +99,14 @@ def load(
     Raises NotFound, InvalidArgument, DataLoss for what cannot be read. What is wrong with a node that the outputs need
     is raised here, but by a SavedModel, whose signature tells inputs and outputs, when it is called.
     """
-    if Path(path).is_dir():
-        return _load_signature(Path(path), inputs, outputs, device, config, signature, tags)
+    file = graphdef.file_path(path)
+    inputs, outputs, tags = (None if names is None else listed(names, use)
+                             for names, use in ((inputs, "feed"), (outputs, "fetch"), (tags, "tag")))
+    if file.is_dir():
+        return _load_signature(file, inputs, outputs, device, config, signature, tags)
     if signature is not None or tags is not None:
-        raise InvalidArgument(f"'{os.fspath(path)}' is no SavedModel's folder: it has no signatures and no tags")
-    session = Session(graphdef.load(path), config, device=device)
+        raise InvalidArgument(f"'{file}' is no SavedModel's folder: it has no signatures and no tags")
+    session = Session(graphdef.load(file), config, device=device)
     fetches = find_outputs(session) if outputs is None else outputs
     feeds = find_inputs(session, fetches) if inputs is None else inputs
     return Model(session, *_described(session, {name: name for name in feeds}, {name: name for name in fetches}))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from . import dtypes
-from .errors import InvalidArgument, NotFound, WeftError, closest
+from .errors import InvalidArgument, NotFound, WeftError, callers_code, closest
 from .prune import Tensor
 from .resolve import Resolved
 
 Nodes = Mapping[str, Resolved | WeftError]
+_PLURAL = {"fetch": "fetches", "feed": "feeds", "target": "targets", "initializer": "initializers", "tag": "tags"}
+_EXPECTED = {"fetch": "name a tensor: 'x:0'", "feed": "name a tensor: 'x:0'", "target": "name a node: 'init'",
+             "initializer": "name a node: 'init'", "tag": "a tag is a text: 'serve'"}
 HELD = frozenset({dtypes.resource, dtypes.variant})  # what kernels hand each other and nobody else can hold
 
 
@@ -19,19 +22,18 @@ def tensor(name: object, nodes: Nodes, use: str) -> Tensor:
 
     Raises NotFound and InvalidArgument, with what there is.
     """
-    if not isinstance(name, str):
-        raise InvalidArgument(f"{use} {name!r} is a {type(name).__name__}; name a tensor: 'x:0'")
-    node, _, port = name.partition(":")
+    name = _exact(name, use)
+    node, colon, port = name.partition(":")
     entry = _entry(node, name, nodes, use)
     if isinstance(entry, WeftError):
         raise entry
     count = len(entry.output_tensors)
-    if port and not (port.isascii() and port.isdecimal()):
+    if colon and not (port.isascii() and port.isdecimal()):
         raise InvalidArgument(f"{use} '{name}' is no tensor name", node=node, hint=f"write '{node}:0'")
     if count == 0:
         raise InvalidArgument(f"{use} '{name}': {entry.op.name} has no outputs", node=node, op=entry.op.name,
                               hint="name it in targets to run it")
-    index = int(port[:9]) if port else 0
+    index = _index(port)
     if index >= count:
         valid = ", ".join(f"'{node}:{i}'" for i in range(min(count, 8)))
         raise InvalidArgument(f"{use} '{name}': the node has {count} output{'s' * (count > 1)}: {valid}", node=node,
@@ -45,23 +47,68 @@ def tensor(name: object, nodes: Nodes, use: str) -> Tensor:
 
 def target(name: object, nodes: Nodes) -> str:
     """The node called `name`, to be run for its effect. Raises NotFound."""
-    if not isinstance(name, str):
-        raise InvalidArgument(f"target {name!r} is a {type(name).__name__}; name a node: 'init'")
+    name = _exact(name, "target")
     node = name.partition(":")[0]
     _entry(node, name, nodes, "target")
     return node
 
 
 def flatten(fetches: Any) -> tuple[tuple[str, ...], Callable[[Sequence[Any]], Any]]:
-    """The names in a fetch structure, and what puts the results into it: str -> array, list -> list, dict -> dict."""
+    """The names in a fetch structure, and the function that gives results its form.
+
+    A str gives an array, a list or another sequence a list, a dict a dict. Raises InvalidArgument for anything else,
+    also within: fetches are not nested.
+    """
     if isinstance(fetches, str):
-        return (fetches,), lambda results: results[0]
+        return listed(fetches, "fetch"), lambda results: results[0]
     if isinstance(fetches, Mapping):
-        keys = list(fetches)
-        return tuple(fetches.values()), lambda results: dict(zip(keys, results, strict=True))
+        named = mapped(fetches, "fetches")
+        keys = list(named)
+        return listed(list(named.values()), "fetch"), lambda results: dict(zip(keys, results, strict=True))
     if isinstance(fetches, Sequence):
-        return tuple(fetches), list
+        return listed(fetches, "fetch"), list
     raise InvalidArgument(f"fetches are a {type(fetches).__name__}; give a name, a list or a dict of names")
+
+
+def listed(names: Any, use: str) -> tuple[str, ...]:
+    """One name, or several in an iterable, as a tuple of exact str. Raises InvalidArgument; `use` as of `tensor`."""
+    if type(names) is str:
+        return (names,)
+    if type(names) is tuple or type(names) is list:
+        for name in names:
+            if type(name) is not str:
+                break
+        else:
+            return tuple(names)
+    if isinstance(names, str):
+        return (str.__str__(names),)
+    if not isinstance(names, Iterable):
+        raise InvalidArgument(f"a {type(names).__name__} is given for the names of {_PLURAL[use]}",
+                              hint="give a name, or a list of names")
+    with callers_code(f"the names of {_PLURAL[use]} cannot be read"):
+        return tuple([_exact(name, use) for name in names])
+
+
+def mapped(given: Any, what: str) -> dict[Any, Any]:
+    """A mapping as a dict. Raises InvalidArgument for anything else; `what` is how the user calls it."""
+    if type(given) is dict:
+        return given
+    if not isinstance(given, Mapping):
+        raise InvalidArgument(f"{what} are a {type(given).__name__}; give a dict by name")
+    with callers_code(f"{what} cannot be read"):
+        return dict(given.items())
+
+
+def _index(port: str) -> int:
+    """The number that a port's digits write, as far as it can be one: Python converts only so many digits."""
+    digits = port.lstrip("0")
+    return int(digits or 0) if len(digits) < 10 else 10**9
+
+
+def _exact(name: object, use: str) -> str:
+    if not isinstance(name, str):
+        raise InvalidArgument(f"a {use} is a {type(name).__name__}; {_EXPECTED[use]}")
+    return str.__str__(name)  # subclasses may hash and compare as they like
 
 
 def _entry(node: str, name: str, nodes: Nodes, use: str) -> Resolved | WeftError:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from .allocator import HostAllocator
 from .config import Config, load_config
 from .discovery import PluginRecord, Plugins, load_plugins
-from .errors import WeftError
+from .errors import InvalidArgument, WeftError, boundary
 from .forked import inherited
 from .running import host_context
 from .running.host_context import DeviceRecord
@@ -21,16 +23,27 @@ class HostContext(host_context.HostContext):
     """A host of one's own, over the plugins that `config` allows: `work_queue` and `allocator`, each by name or one
     that was made already, take the place of what config says."""
 
+    @boundary
     def __init__(
         self, *, work_queue: str | WorkQueueConfig | ConcurrentWorkQueue | None = None,
         allocator: str | HostAllocator | None = None, diagnostics: Callable[[WeftError], Any] | None = None,
         config: Any = None,
     ) -> None:
         settings = load_config(config)
+        _check_has("work_queue", work_queue, "add_task")
+        _check_has("allocator", allocator, "allocate")
         if work_queue is None or isinstance(work_queue, str):
             work_queue = replace(settings.work_queue, name=work_queue or settings.work_queue.name)
-        super().__init__(_load(settings).registries, settings.placement.order, allocator or settings.allocator.name,
+        super().__init__(_load(settings).registries, settings.placement.order,
+                         settings.allocator.name if allocator is None else allocator,
                          settings.allocator.limit, work_queue, settings.debug, diagnostics)
+
+
+def _check_has(argument: str, given: object, method: str) -> None:
+    """Raise InvalidArgument for an object that is neither a name nor of the protocol with this method."""
+    if not isinstance(given, str | WorkQueueConfig | None) and not hasattr(given, method):
+        raise InvalidArgument(f"{argument} is a {type(given).__name__}, which has no method '{method}'",
+                              hint="give a name, or an object of that protocol")
 
 
 class Runtime:
@@ -83,11 +96,16 @@ def default_host() -> host_context.HostContext:
     return runtime().host
 
 
+@boundary
 def register(module_or_path: Any) -> PluginRecord:
     """Load a plugin without installing it: a module, its dotted name, or the path of a one-file plugin.
 
-    It counts for sessions made from now on. Raises PluginError when it cannot be used.
+    It counts for sessions made from now on. Raises PluginError when it cannot be used, InvalidArgument for anything
+    else than a module or text.
     """
+    if not isinstance(module_or_path, ModuleType | Path | str) or module_or_path == "":
+        raise InvalidArgument(f"a {type(module_or_path).__name__} is no plugin",
+                              hint="give a module, its dotted name, or the path of a one-file plugin")
     with _making.lock:
         record = runtime().plugins.register(module_or_path)
         _registered.append(module_or_path)

@@ -14,7 +14,7 @@ from .graph import Graph, verify
 from .graph_pass import FUSION, in_order
 from .host_program import HostProgram
 from .lower import lower
-from .names import flatten, target, tensor
+from .names import flatten, listed, mapped, target, tensor
 from .optimize import is_of, placed_alike
 from .place import Placement, Placer
 from .prune import Tensor
@@ -48,10 +48,13 @@ class Session:
         if not isinstance(graph, Graph):
             raise InvalidArgument(f"Session takes a Graph, not {type(graph).__name__}",
                                   hint="weft.Session(weft.graphdef.load(path))")
+        if device is not None and not isinstance(device, str):
+            raise InvalidArgument(f"device is a {type(device).__name__}; give a name", hint="device='CPU:0'")
+        device = None if device is None else str.__str__(device)
         self._lock = threading.RLock()
         self._prepared: dict[Any, Prepared] = {}
         self._closed = False
-        self._initializers = tuple(initializers)  # those that have not been run
+        self._initializers = listed(initializers, "initializer")  # those that have not been run
         self._graph = graph
         verify(graph)  # graphs from files are; those made by hand or by passes may not be
         check_versions(graph)
@@ -84,13 +87,13 @@ class Session:
         DeadlineExceeded and Cancelled as `options` say. `metadata` is filled with what the options ask for.
         """
         names, rebuild = flatten(fetches)
-        feeds = feeds or {}
-        acting = (targets,) if isinstance(targets, str) else tuple(targets)
+        feeds = {} if feeds is None else mapped(feeds, "feeds")
+        names_fed, acting = listed(tuple(feeds), "feed"), listed(targets, "target")
         if options is None:
-            return rebuild(self._ready(names, tuple(feeds), acting, self._step)(tuple(feeds.values())))
+            return rebuild(self._ready(names, names_fed, acting, self._step)(tuple(feeds.values())))
         step = self._new_step(options)
         try:
-            prepared = self._ready(names, tuple(feeds), acting, step)
+            prepared = self._ready(names, names_fed, acting, step)
             if metadata is not None:
                 metadata.trace = step.trace
             return rebuild(prepared(tuple(feeds.values()), step))
@@ -101,9 +104,8 @@ class Session:
     def make_callable(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> Callable[..., Any]:
         """A function of the arrays to feed, in the order of `feeds`: the fastest way to run a step."""
         names, rebuild = flatten(fetches)
-        names_fed = (feeds,) if isinstance(feeds, str) else tuple(feeds)
-        acting = (targets,) if isinstance(targets, str) else tuple(targets)
-        prepared = self._ready(names, names_fed, acting, self._step)
+        names_fed = listed(feeds, "feed")
+        prepared = self._ready(names, names_fed, listed(targets, "target"), self._step)
         count = len(names_fed)
         single = isinstance(fetches, str)
 
@@ -130,14 +132,15 @@ class Session:
     @boundary
     def prepare(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> Prepared:
         """The step for these names without running it, for those who look inside."""
-        return self._prepare(flatten(fetches)[0], tuple(feeds), tuple(targets), self._step)
+        return self._prepare(flatten(fetches)[0], listed(feeds, "feed"), listed(targets, "target"), self._step)
 
     @boundary
     def optimized(
         self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()
     ) -> Iterator[tuple[str, Graph]]:
         """What a step for these names needs of the graph, under "", and then that after each pass, under its name."""
-        return self._rewritten(self._demand(flatten(fetches)[0], feeds, targets)).stages(self._step.check)
+        demand = self._demand(flatten(fetches)[0], listed(feeds, "feed"), listed(targets, "target"))
+        return self._rewritten(demand).stages(self._step.check)
 
     def close(self) -> None:
         """End the session: what runs is cancelled, later runs raise FailedPrecondition. Closing twice is no error."""

@@ -60,6 +60,8 @@ class _Aside:
         self._files: dict[Path, Path] = {}
 
     def path_for(self, path: Path) -> Path:
+        if path.exists() and not path.is_file():  # renaming a file to the name of a device would end the device
+            raise InvalidArgument(f"'{path}' is not a regular file")
         self._files[path] = path.parent / f".weft-{secrets.token_hex(6)}.tmp"
         return self._files[path]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import dtypes
 from ..dtypes import DType
-from ..errors import InvalidArgument, WeftError
+from ..errors import InvalidArgument, WeftError, callers_code
 from ..tensor import TensorMetadata, shape_text
 
 
@@ -22,7 +22,8 @@ def convert(value: Any, meta: TensorMetadata, name: str) -> Any:
 
     Raises InvalidArgument when neither type nor shape fit; `name` is how the user calls the tensor.
     """
-    array = _array(value, meta.dtype, name)
+    with callers_code(f"feed '{name}' is no tensor of {meta.dtype.name}"):
+        array = _array(value, meta.dtype, name)
     if not fits(array.shape, meta):
         raise InvalidArgument(f"feed '{name}' has shape {shape_text(array.shape)}, "
                               f"the tensor's is {shape_text(meta.shape)}")
@@ -37,14 +38,14 @@ def fits(shape: tuple[int, ...], meta: TensorMetadata) -> bool:
 
 
 def _array(value: Any, dtype: DType, name: str) -> Any:
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise InvalidArgument(f"feed '{name}' is a masked array with elements that are masked",
+                              hint="say what they are: x.filled(0)")
     if isinstance(value, np.ndarray | np.generic):
         return _cast(np.asarray(value), dtype, name)
     if dtype is dtypes.string:
         return _strings(value, name)
-    try:
-        given = np.asarray(value)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise InvalidArgument(f"feed '{name}' is no tensor of {dtype.name}: {error}") from None
+    given = np.asarray(value)
     if given.dtype == object or given.dtype.kind in "SU":
         raise InvalidArgument(f"feed '{name}' is {type(value).__name__} of {given.dtype}, the tensor is {dtype.name}")
     if given.size == 0:
@@ -106,5 +107,5 @@ def _bytes(item: Any, name: str) -> bytes:
     if isinstance(item, str):
         return item.encode("utf-8")
     if isinstance(item, bytes):
-        return item
+        return bytes(item)
     raise InvalidArgument(f"feed '{name}' has an element of type {type(item).__name__}; strings are bytes or str")
