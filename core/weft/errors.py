@@ -20,15 +20,17 @@ MOST_COMPARED = 256  # characters of a name, and
 MOST_CANDIDATES = 5000  # names that are compared with it: the comparison is slow
 
 
-def printable(text: str, *, keep: str = "") -> str:
+def printable(text: str, *, lines: bool = False) -> str:
     """Escape, as `repr` does, the characters that a terminal acts on instead of showing them.
 
     These are control characters, marks that turn the direction of writing, separators of lines, and halves of surrogate
-    pairs. Characters in `keep` stay.
+    pairs. With `lines` the ends of lines stay.
     """
+    if lines:
+        return "\n".join(map(printable, text.split("\n")))
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def shortened(text: str, most: int = MOST_TEXT) -> str:
@@ -40,9 +42,9 @@ def shortened(text: str, most: int = MOST_TEXT) -> str:
     return f"{text[: most - len(gap) - tail]}{gap}{text[-tail:]}"
 
 
-def shown(text: str, most: int = MOST_TEXT, *, keep: str = "") -> str:
+def shown(text: str, most: int = MOST_TEXT, *, lines: bool = False) -> str:
     """`text` printable, at most `most` characters of it."""
-    return shortened(printable(shortened(text, most), keep=keep), most)
+    return shortened(printable(shortened(text, most), lines=lines), most)
 
 
 class Location(NamedTuple):
@@ -87,7 +89,7 @@ class WeftError(Exception):
         text = f"{self.message} ({', '.join(place)})" if place else self.message
         if self.location is not None:
             text = f"{self.location}: {text}"
-        return shown(f"{text}; {self.hint}" if self.hint else text, keep="\n")
+        return shown(f"{text}; {self.hint}" if self.hint else text, lines=True)
 
     def at(
         self, *, node: str | None = None, op: str | None = None, device: str | None = None,
@@ -173,7 +175,7 @@ class WeftWarning(UserWarning):
     """Something works, but not as it was asked to."""
 
     def __str__(self) -> str:
-        return shown(super().__str__(), keep="\n")
+        return shown(super().__str__(), lines=True)
 
 
 # The first row that fits counts: a number of the operating system's, or a class of Python's.

@@ -95,7 +95,7 @@ def _config_file(path: str | None) -> Iterator[None]:
 
 def _attempt(args: Namespace) -> int:
     """The error boundary: whatever a command raises is told on stderr."""
-    from ..errors import Internal, Location, Unknown, WeftError
+    from ..errors import WeftError, unexpected
     from .notices import tell_error
 
     try:
@@ -105,11 +105,8 @@ def _attempt(args: Namespace) -> int:
         raise
     except WeftError as error:
         tell_error(error)
-    except OSError as error:
-        place = Location(str(error.filename)) if error.filename is not None else None
-        tell_error(Unknown(error.strerror or str(error), location=place))
     except Exception as error:  # noqa: BLE001 - the boundary
-        fault = Internal(f"{type(error).__name__}: {error}", hint="this is a fault of weft: please report it")
+        fault = unexpected(error)
         fault.__cause__ = error
         tell_error(fault)
     return ERROR

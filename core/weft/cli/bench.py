@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .arguments import add_device, add_listing, add_model, command, positive, register_plugins
 from .progress import ticking
+from .terminal import say
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -161,20 +162,20 @@ def _tell(args: Namespace, found: Mapping[str, Any]) -> None:
     from .table import byte_text, show
 
     more = found["peak_memory"] - found["memory_before"]
-    print(f"{found['model']}: loaded in {found['load_ms']:.0f} ms, first run in {found['first_run_ms']:.1f} ms more; "
+    say(f"{found['model']}: loaded in {found['load_ms']:.0f} ms, first run in {found['first_run_ms']:.1f} ms more; "
           f"{byte_text(found['peak_memory'])} of memory at the peak, {byte_text(more)} more than before")
     rows = [{key: f"{value:.2e}" if key == "difference" else f"{value:.3g}" if key == "ratio" else
              f"{value:,.1f}" if key in ("per_second", "first_ms") else
              f"{value:.3f}" if isinstance(value, float) else value for key, value in row.items()}
             for row in found["runtimes"]]
     below = "; below 1 of weft / theirs weft is faster" if len(rows) > 1 else ""
-    print(f"\nmilliseconds a run, batch {found['batch']}{below}")
+    say(f"\nmilliseconds a run, batch {found['batch']}{below}")
     show([row | {"per second": row["per_second"], "weft / theirs": row.get("ratio"), "first ms": row.get("first_ms"),
                  "difference / std": row.get("difference")} for row in rows],
          ("runtime", "runs", "min", "median", "p90", "p99", "per second", "weft / theirs", "first ms",
           "difference / std"))
     if "others_difference" in found:
-        print(f"the others differ by up to {found['others_difference']:.2e} from each other")
+        say(f"the others differ by up to {found['others_difference']:.2e} from each other")
     if "nodes" in found:
         from .node_times import tell
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .arguments import add_listing, add_model, command, open_graph
 from .progress import ticking
+from .terminal import say
 
 if TYPE_CHECKING:
     from ..difference import Difference
@@ -88,14 +89,14 @@ def _tell(args: Namespace, found: Sequence[Difference], beyond: Sequence[Differe
     shown = found if args.all else beyond[:FEW]
     if shown:
         show([_row(d) | {"beyond": "yes" if d.is_beyond else ""} for d in shown], COLUMNS, cut=("tensor",))
-        print()
+        say()
     elsewhere = sum(d.assigned != args.device for d in found)
     on = f", {elsewhere} of them not computed on {args.device} (weft explain tells why)" if elsewhere else ""
-    print(f"{plural(len(found), 'tensor')} compared{on}")
+    say(f"{plural(len(found), 'tensor')} compared{on}")
     if not beyond:
-        print(f"none further apart than {tolerance:g} of the standard deviation; "
+        say(f"none further apart than {tolerance:g} of the standard deviation; "
               f"at most {max((d.relative for d in found), default=0.0):.3g}")
         return
     more = f", {len(beyond) - FEW} more with --all" if len(beyond) > FEW and not args.all else ""
-    print(f"{len(beyond)} beyond {tolerance:g}{more}: {args.device} and {args.reference} part at "
+    say(f"{len(beyond)} beyond {tolerance:g}{more}: {args.device} and {args.reference} part at "
           f"{beyond[0].tensor} ({beyond[0].op})")

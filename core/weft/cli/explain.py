@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .arguments import add_device, add_listing, add_model, command, open_graph
 from .progress import ticking
+from .terminal import say
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -112,12 +113,12 @@ def _check_fits(name: str, shape: tuple[int, ...], meta: Any) -> None:
 def _tell(rows: list[dict[str, str]], note: str, every: bool) -> None:
     from .table import plural, show
 
-    print(f"{plural(len(rows), 'node')}:")
+    say(f"{plural(len(rows), 'node')}:")
     for (assigned, pack), count in Counter((r["assigned"], r["kernel"].partition(".")[0]) for r in rows).most_common():
-        print(f"  {count:6,}  {_served(assigned, pack)}")
+        say(f"  {count:6,}  {_served(assigned, pack)}")
     if note:
-        print(note)
-    print()
+        say(note)
+    say()
     rows = [row | {"kernel": row["kernel"].partition(".")[0], "reason": _brief(row)} for row in rows]
     if every or len(rows) <= FEW:
         told = [column for column in ("fused", "how") if any(row[column] for row in rows)]
@@ -126,7 +127,7 @@ def _tell(rows: list[dict[str, str]], note: str, every: bool) -> None:
     groups = Counter(tuple(row[c] for c in COLUMNS) for row in rows)
     show([{"nodes": count, **dict(zip(COLUMNS, group, strict=True))} for group, count in groups.most_common()],
          ("nodes", *COLUMNS), wrap=("reason", "refused"))
-    print("\n--all shows every node")
+    say("\n--all shows every node")
 
 
 def _brief(row: dict[str, str]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .arguments import Opened, add_listing, add_model, command, open_graph
+from .terminal import say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -145,7 +146,7 @@ def _tell(found: dict[str, Any]) -> None:
 
     versions, constants = found["versions"], found["constants"]
     form = "SavedModel, with a graph" if found["signatures"] else "GraphDef"
-    print(f"{found['file']}: {form} of version {versions['producer']}, {byte_text(found['bytes'])}, "
+    say(f"{found['file']}: {form} of version {versions['producer']}, {byte_text(found['bytes'])}, "
           f"{plural(found['nodes'], 'node')}")
     if found["signatures"]:
         _section("signatures", [{"name": name, "takes and gives": text} for name, text in found["signatures"].items()],
@@ -172,7 +173,7 @@ def _tell(found: dict[str, Any]) -> None:
 def _section(title: str, rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
     from .table import show
 
-    print(f"\n{title}{'' if rows else ': none'}")
+    say(f"\n{title}{'' if rows else ': none'}")
     if rows:
         show(rows, columns, cut=("name", "function"))
 

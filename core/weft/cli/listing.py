@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .arguments import add_listing, command, register_plugins
 from .progress import ticking
+from .terminal import say
 
 if TYPE_CHECKING:
     from ..plugin_record import PluginRecord
@@ -48,7 +49,7 @@ def devices(args: Namespace) -> int:
         columns = ("name", "check", "ms", "plugin", "status", "reason", "remedy", "memory", "attributes")
         show(texts, columns, wrap=("reason", "remedy", "attributes"))
     else:
-        print("no plugin brings a device; the CPU's is installed with: pip install weft-cpu")
+        say("no plugin brings a device; the CPU's is installed with: pip install weft-cpu")
     return int(any(row.get("check") == "FAIL" for row in rows))
 
 
@@ -140,7 +141,7 @@ def plugins(args: Namespace) -> int:
         show(texts, ("id", "status", "distribution", "version", "brings", "reason", "remedy"),
              wrap=("brings", "reason", "remedy"))
     else:
-        print("no plugin is installed; the CPU's is installed with: pip install weft-cpu")
+        say("no plugin is installed; the CPU's is installed with: pip install weft-cpu")
     return 0
 
 
@@ -160,7 +161,7 @@ def _traceback(records: list[PluginRecord], wanted: str) -> int:
 
     for record in records:
         if record.id == wanted:
-            print(record.traceback.rstrip() or f"plugin {wanted} is {record.status}: it has no traceback")
+            say(record.traceback.rstrip() or f"plugin {wanted} is {record.status}: it has no traceback")
             return 0
     near = closest(wanted, [record.id for record in records])
     hint = f"did you mean {near[0]}?" if near else "weft plugins lists them"

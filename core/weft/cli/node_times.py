@@ -12,6 +12,7 @@ from ..host_program import OWN
 from ..running.step import RunOptions
 from ..running.trace import RunMetadata
 from ..workload import Workload, workload
+from .terminal import say
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -83,7 +84,7 @@ def tell(found: Mapping[str, Any], most: int | None) -> None:
 
     tops, rows = found["ceilings"], found["nodes"]
     total = sum(row["ms"] for row in rows) or 1.0
-    print(f"\nkernel calls, medians of {RUNS} traced runs; NumPy reaches {tops['gflops']:.0f} GFLOP/s (a product of "
+    say(f"\nkernel calls, medians of {RUNS} traced runs; NumPy reaches {tops['gflops']:.0f} GFLOP/s (a product of "
           f"matrices) and {tops['gbs']:.1f} GB/s (a copy) here. GFLOP/s are of the op as it is defined: a kernel that "
           "needs fewer multiplications may exceed the most")
     how = ("how",) if any(row["how"] for row in rows) else ()
@@ -94,4 +95,4 @@ def tell(found: Mapping[str, Any], most: int | None) -> None:
          ("node", "kernel", *how, "ms", "share", "GFLOP/s", "of the most", "GB/s", "of the most "), cut=("node",))
     if most is not None and len(rows) > most:
         rest = sum(row["ms"] for row in rows[most:])
-        print(f"{len(rows) - most} more take {rest:.3f} ms together: --all")
+        say(f"{len(rows) - most} more take {rest:.3f} ms together: --all")

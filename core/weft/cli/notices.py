@@ -9,39 +9,42 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..errors import Internal, WeftError, WeftWarning
+from ..errors import MOST_TEXT, Internal, WeftError, WeftWarning, printable, shortened, shown, told
 from .progress import erase
+
+MOST_ERROR, MOST_MORE = 2200, 600  # characters of an error's first line, and of each below it: 4 kB in all
+MOST_TRACEBACK = 20_000
 
 
 def tell_error(error: WeftError) -> None:
     """`error: ...` in one line; below it hint, place in the graph and cause, as far as there are any."""
     where = f"{error.location}: " if error.location is not None else ""
-    _tell(f"error: {where}{_line(error.message)}")
+    _tell(f"error: {_line(where + error.message, MOST_ERROR)}")
     place = [f"node '{error.node}'"] if error.node is not None else []
     place += [f"op {error.op}"] if error.op is not None else []
     place += [f"device {error.device}"] if error.device is not None else []
     place = [part for part in place if part.partition(" ")[2] not in error.message]
     cause = error.__cause__
-    told = str(cause) in error.message if cause is not None else True
+    is_told = (getattr(cause, "strerror", None) or told(cause).partition(": ")[2]) in error.message if cause else True
     for title, text in (
         ("hint", error.hint), ("where", ", ".join(place)),
-        ("cause", "" if told else f"{type(cause).__name__}: {cause}"),
+        ("cause", told(cause) if cause and not is_told else ""),
     ):
         if text:
-            _tell(f"  {title}: {_line(text)}")
+            _tell(f"  {title}: {_line(text, MOST_MORE)}")
     if isinstance(error, Internal) and cause is not None:
-        _tell("".join(traceback.format_exception(cause)).rstrip())
+        _tell(shortened("".join(traceback.format_exception(cause)).rstrip(), MOST_TRACEBACK))
 
 
 @contextmanager
 def one_line_warnings() -> Iterator[None]:
     """While a command runs, warnings are told as `warning: ...`, each text once."""
-    told: set[str] = set()
+    shown_before: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        text = _line(str(message))
-        if text not in told:
-            told.add(text)
+        text = _line(str(message), MOST_TEXT)
+        if text not in shown_before:
+            shown_before.add(text)
             _tell(f"warning: {text}")
 
     with warnings.catch_warnings():
@@ -52,8 +55,9 @@ def one_line_warnings() -> Iterator[None]:
 
 def _tell(text: str) -> None:
     erase()
-    print(text, file=sys.stderr, flush=True)
+    print(printable(text, lines=True), file=sys.stderr, flush=True)
 
 
-def _line(text: str) -> str:
-    return " ".join(text.split())
+def _line(text: str, most: int) -> str:
+    """The text in one line, at most so many characters of it."""
+    return shown(" ".join(shortened(text, 2 * most).split()), most)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .arguments import add_listing, add_signature, command, open_graph, register_plugins
+from .terminal import say
 
 if TYPE_CHECKING:
     from ..dtypes import DType
@@ -54,7 +55,7 @@ def ops(args: Namespace) -> int:
         if args.json:
             show_json(found)
         else:
-            print("\n\n".join(_signature(one) for one in found))
+            say("\n\n".join(_signature(one) for one in found))
         return 0
     ranks = tiers()
     listed = host.registries.ops if args.all or args.tier else sorted(kernels)
@@ -117,7 +118,7 @@ def _list(rows: list[dict[str, Any]], *, markdown: bool) -> None:
         show_markdown(cells, columns)
     elif cells:
         show(cells, columns, wrap=("types",))
-    print(f"\n{plural(len(rows), 'op')}, {served:,} with a kernel")
+    say(f"\n{plural(len(rows), 'op')}, {served:,} with a kernel")
 
 
 def _types(kernel: dict[str, Any]) -> str:
@@ -215,13 +216,13 @@ def _missing(args: Namespace, host: HostContext) -> int:
         show_json(rows)
         return 0
     if not rows:
-        print(f"nothing is missing: every op that the outputs of {args.missing} need has a kernel")
+        say(f"nothing is missing: every op that the outputs of {args.missing} need has a kernel")
         return 0
     cells = [{"op": row["op"], "count": len(row["nodes"]), "reason": row["reason"], "nodes": _named(row["nodes"])}
              for row in rows]
     show(cells, ("op", "count", "reason", "nodes"), wrap=("reason", "nodes"))
     lost = sum(len(row["nodes"]) for row in rows)
-    print(f"\n{plural(lost, 'node')} of {len(order):,} cannot run here")
+    say(f"\n{plural(lost, 'node')} of {len(order):,} cannot run here")
     return 0
 
 

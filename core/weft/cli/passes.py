@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from .terminal import say
+
 if TYPE_CHECKING:
     from ..graph import Graph
     from ..session import Session
@@ -38,12 +40,12 @@ def left_out(session: Session, feeds: Sequence[str], fetches: Sequence[str]) -> 
 def tell(rows: Sequence[dict[str, Any]], why_not: str) -> None:
     from .table import show
 
-    print(f"\n{'passes, in order' if rows else 'no passes: no plugin brings one, or config disables them'}")
+    say(f"\n{'passes, in order' if rows else 'no passes: no plugin brings one, or config disables them'}")
     if rows:
         show([row | {"ms": f"{row['ms']:.1f}", "less": _counts(row["less"]), "more": _counts(row["more"])}
               for row in rows], ("pass", "ms", "nodes", "less", "more"), wrap=("less", "more"))
     if why_not:
-        print(f"the graph is run without some of that: {why_not}")
+        say(f"the graph is run without some of that: {why_not}")
 
 
 def _difference(before: Graph, after: Graph) -> dict[str, dict[str, int]]:

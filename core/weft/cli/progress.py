@@ -10,6 +10,8 @@ from itertools import count
 from time import monotonic
 from typing import TextIO
 
+from ..errors import printable
+
 DELAY = 1.0  # seconds
 CLEAR = "\r\x1b[K"
 
@@ -23,6 +25,7 @@ def erase() -> None:
 @contextmanager
 def ticking(what: str) -> Iterator[None]:
     """While the body runs: "what ... 3 s"."""
+    what = printable(what)
     if not sys.stderr.isatty():
         yield
         return
@@ -42,7 +45,7 @@ def counted(number: int, what: str) -> Iterable[int]:
         return range(number)
     from tqdm import tqdm
 
-    return tqdm(range(number), desc=what, delay=DELAY, leave=False)
+    return tqdm(range(number), desc=printable(what), delay=DELAY, leave=False)
 
 
 def lasting(seconds: float, least: int, what: str) -> Iterator[int]:
@@ -50,7 +53,7 @@ def lasting(seconds: float, least: int, what: str) -> Iterator[int]:
     from tqdm import tqdm
 
     start = monotonic()
-    with tqdm(total=1.0, desc=what, delay=DELAY, leave=False, disable=None, file=sys.stderr,
+    with tqdm(total=1.0, desc=printable(what), delay=DELAY, leave=False, disable=None, file=sys.stderr,
               bar_format="{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}") as bar:
         for number in count():
             done = min(1.0, number / least, (monotonic() - start) / seconds if seconds > 0 else 1.0)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .arguments import add_device, add_listing, add_model, command, positive, register_plugins
 from .progress import counted, ticking
+from .terminal import say
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -122,16 +123,16 @@ def _tell(args: Namespace, outputs: dict[str, Any], times: list[float]) -> None:
         show_json({"outputs": described, "times": _times(times)})
         return
     if not outputs:
-        print(f"ran {', '.join(args.target)}")
+        say(f"ran {', '.join(args.target)}")
     for file in dict.fromkeys(written.values()):
         heads = [summary.head(name, array) for name, array in outputs.items() if written[name] == file]
-        print(f"wrote {file}: {', '.join(heads)}")
+        say(f"wrote {file}: {', '.join(heads)}")
     for name, array in outputs.items():
         if name not in written:
-            print("\n".join(summary.lines(name, array)))
+            say("\n".join(summary.lines(name, array)))
     if len(times) > 1:
         found = _times(times)
-        print(f"first run {found['first_ms']:.3f} ms, which links; then {found['runs']} runs: "
+        say(f"first run {found['first_ms']:.3f} ms, which links; then {found['runs']} runs: "
               f"min {found['min_ms']:.3f}  median {found['median_ms']:.3f}  max {found['max_ms']:.3f} ms")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import dtypes
+from ..errors import printable
 from ..tensor import TensorMetadata
 
 SMALL = 32  # elements that are printed whole
@@ -13,7 +14,7 @@ TOP = 5
 
 
 def head(name: str, array: Any) -> str:
-    return f"{name} {TensorMetadata(dtypes.of_numpy(array.dtype), array.shape)}"
+    return f"{printable(name)} {TensorMetadata(dtypes.of_numpy(array.dtype), array.shape)}"
 
 
 def lines(name: str, array: Any) -> list[str]:

@@ -10,6 +10,9 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from ..errors import printable
+from .terminal import say
+
 Row = Mapping[str, Any]
 LEAST = 12  # columns of the terminal that a column keeps when the table is too wide
 
@@ -30,8 +33,8 @@ def show(rows: Sequence[Row], columns: Sequence[str], *, cut: Collection[str] = 
         for line in cells:
             line[index] = _cut(line[index], width) if columns[index] in cut else _wrapped(line[index], width)
     right = [all(type(row.get(c)) in (int, float, type(None)) for row in rows) for c in columns]
-    print(tabulate.tabulate(cells, headers=columns, tablefmt="simple", disable_numparse=True,
-                            colalign=["right" if r else "left" for r in right]))
+    say(tabulate.tabulate(cells, headers=columns, tablefmt="simple", disable_numparse=True,
+                          colalign=["right" if r else "left" for r in right]))
 
 
 def show_markdown(rows: Sequence[Row], columns: Sequence[str]) -> None:
@@ -40,12 +43,18 @@ def show_markdown(rows: Sequence[Row], columns: Sequence[str]) -> None:
 
     tabulate.MIN_PADDING = 0
     cells = [[_text(row.get(c)) for c in columns] for row in rows]
-    print(tabulate.tabulate(cells, headers=columns, tablefmt="github", disable_numparse=True))
+    say(tabulate.tabulate(cells, headers=columns, tablefmt="github", disable_numparse=True))
 
 
 def show_json(value: Any) -> None:
     """Print `value` as JSON; numbers that are not finite are text, as in protobuf's JSON."""
-    print(json.dumps(_finite(value), indent=2, ensure_ascii=False, default=str))
+    text = json.dumps(_finite(value), indent=2, ensure_ascii=False, default=str)
+    say("\n".join(line if line.isprintable() else _escaped(line) for line in text.split("\n")))
+
+
+def _escaped(line: str) -> str:
+    """A line of JSON with JSON's escapes for what is not printable, which can only be within its texts."""
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
 
 
 def byte_text(count: int) -> str:
@@ -96,7 +105,7 @@ def _wrapped(text: str, width: int) -> str:
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else printable(str(value))
 
 
 def _finite(value: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 from .arguments import command
 from .progress import ticking
+from .terminal import say
 
 EPILOG = "The suffix tells the form: .pb is a binary GraphDef, .pbtxt the same in text."
 
@@ -27,7 +28,7 @@ def translate(args: Namespace) -> int:
     with ticking(f"translating {args.source}"):
         graph = load(args.source, text=forms[0])
         dump(graph, args.output, text=forms[1])
-    print(f"wrote {args.output}: {plural(len(graph), 'node')}, {byte_text(Path(args.output).stat().st_size)}")
+    say(f"wrote {args.output}: {plural(len(graph), 'node')}, {byte_text(Path(args.output).stat().st_size)}")
     return 0
 
 

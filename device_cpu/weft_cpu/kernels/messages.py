@@ -43,15 +43,17 @@ def print_v2(b: Bind) -> Run:
 
 
 def _log(level: int, text: bytes) -> None:
-    logging.getLogger("weft").log(level, "%s", text.decode("utf-8", "replace"))
+    logging.getLogger("weft").log(level, "%s", errors.printable(text.decode("utf-8", "replace"), lines=True))
 
 
 def _write(stream: TextIO | None, text: bytes) -> None:
-    """At once, and byte by byte where the stream takes bytes."""
+    """At once, and byte by byte where the stream takes bytes; on a terminal with escapes for what is not printable."""
     if stream is None:  # a process without a console has none
         return
     stream.flush()
-    if hasattr(stream, "buffer"):
+    if getattr(stream, "isatty", bool)():
+        stream.write(errors.printable(text.decode("utf-8", "replace"), lines=True))
+    elif hasattr(stream, "buffer"):
         stream.buffer.write(text)
     else:
         stream.write(text.decode("utf-8", "replace"))

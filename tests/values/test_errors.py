@@ -1,0 +1,148 @@
+"""Errors as texts, and which foreign exception becomes which of them."""
+
+from __future__ import annotations
+
+import errno
+import warnings
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from weft import errors
+from weft.errors import (
+    MOST_TEXT,
+    Internal,
+    InvalidArgument,
+    Location,
+    PluginError,
+    WeftWarning,
+    boundary,
+    closest,
+    of_system,
+    printable,
+    shortened,
+    told,
+    unexpected,
+)
+
+
+@given(st.text())
+@example("\x1b[2J\x9b31m\u202e\u2066\u2028\udc80\U000e0041\x00\x7f")
+def test_printable_text_has_nothing_that_a_terminal_acts_on(text):
+    assert printable(text).isprintable()
+    assert printable(text, lines=True).replace("\n", "").isprintable()
+    assert printable(text) == text or not text.isprintable()
+
+
+def test_escapes_are_those_of_repr():
+    assert printable("é\x1b\u202e\udc80\n\\x") == r"é\x1b\u202e\udc80\n\x"
+    assert printable("a\nb\r", lines=True) == "a\nb\\r"
+
+
+@given(st.text(), st.integers(64, 300))
+def test_shortened_text_keeps_both_ends(text, most):
+    found = shortened(text * 20, most)
+    assert len(found) <= most
+    assert found[:16] == (text * 20)[:16]
+    assert found[-16:] == (text * 20)[-16:]
+
+
+@pytest.mark.parametrize("given", [
+    {"message": "m" * 10**6}, {"message": "m", "node": "n" * 10**6}, {"message": "m", "op": "\x1b" * 10**6},
+    {"message": "m", "device": "d" * 10**6}, {"message": "m", "location": Location("f" * 10**6)},
+    {"message": "m", "hint": "h" * 10**6},
+], ids=lambda given: max(given, key=lambda key: len(given[key]) if key != "location" else 9))
+def test_an_error_is_at_most_four_kilobytes_of_printable_text(given):
+    error = InvalidArgument(**given)
+    assert len(str(error)) == MOST_TEXT
+    assert str(error).isprintable()
+    assert " characters ... " in str(error)
+    assert error.message == given["message"]
+
+
+def test_lines_of_an_error_stay_lines():
+    assert str(InvalidArgument("a\nb\x1b", node="n")) == "a\nb\\x1b (node 'n')"
+
+
+def test_a_warning_is_shown_like_an_error():
+    assert str(WeftWarning("\x1b" + "w" * 10**6)).startswith(r"\x1bwww")
+    assert len(str(WeftWarning("\x1b" + "w" * 10**6))) == MOST_TEXT
+
+
+@pytest.mark.parametrize(("number", "kind"), [
+    (errno.ENOENT, errors.NotFound), (errno.ENOTDIR, errors.NotFound), (errno.EACCES, errors.PermissionDenied),
+    (errno.EPERM, errors.PermissionDenied), (errno.EROFS, errors.PermissionDenied),
+    (errno.EEXIST, errors.AlreadyExists),
+    (errno.EISDIR, errors.InvalidArgument), (errno.ENAMETOOLONG, errors.InvalidArgument),
+    (errno.ELOOP, errors.InvalidArgument), (errno.ENOSPC, errors.ResourceExhausted),
+    (errno.EMFILE, errors.ResourceExhausted), (errno.ENOMEM, errors.ResourceExhausted), (errno.EIO, errors.DataLoss),
+    (errno.ETIMEDOUT, errors.DeadlineExceeded), (errno.ENOTSUP, errors.Unknown),
+])
+def test_an_error_of_the_system_is_typed_and_names_its_file(number, kind):
+    error = of_system(OSError(number, "it says no", "some/file"))
+    assert type(error) is kind
+    assert str(error) == "some/file: it says no"
+    assert str(of_system(OSError(number, "it says no"), "other")) == "other: it says no"
+
+
+@pytest.mark.parametrize(("error", "kind"), [
+    (MemoryError(), errors.ResourceExhausted), (RecursionError("deep"), errors.ResourceExhausted),
+    (FileNotFoundError(2, "no"), errors.NotFound), (UserWarning("w"), errors.FailedPrecondition),
+    (KeyError("k"), Internal), (AssertionError(), Internal),
+])
+def test_only_a_fault_of_weft_is_internal(error, kind):
+    @boundary
+    def fail():
+        raise error
+
+    with pytest.raises(kind) as found:
+        fail()
+    assert type(found.value) is kind
+    assert found.value.__cause__ is error
+    assert type(unexpected(error)) is kind
+
+
+def test_a_warning_that_is_to_be_an_error_is_no_fault_of_weft():
+    @boundary
+    def warn():
+        warnings.warn("careful", WeftWarning, stacklevel=2)
+
+    with (warnings.catch_warnings(action="error"),
+          pytest.raises(errors.FailedPrecondition, match="WeftWarning: careful")):
+        warn()
+
+
+def test_a_typed_error_passes_a_boundary_as_it_is():
+    error = PluginError("mine")
+
+    @boundary
+    def fail():
+        raise error
+
+    with pytest.raises(PluginError) as found:
+        fail()
+    assert found.value is error
+
+
+def test_an_exception_without_a_text_is_told_by_its_class():
+    class Silent(Exception):
+        def __str__(self):
+            raise KeyError
+
+    assert told(Silent()) == "Silent"
+    assert told(KeyError()) == "KeyError"
+    assert told(ValueError("v")) == "ValueError: v"
+
+
+def test_names_are_compared_only_where_that_is_quick():
+    calls = []
+
+    def names():
+        for i in range(10**9):
+            calls.append(i)
+            yield f"name{i}"
+
+    assert closest("name12", names())[0] == "name12"
+    assert len(calls) <= errors.MOST_CANDIDATES
+    assert closest("n" * 10**6, ["n" * 10**6]) == []
+    assert closest("name", ["n" * 10**6, "nam"]) == ["nam"]
