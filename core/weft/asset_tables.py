@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from . import graphdef, vocabulary
+from . import graphdef, mapped_file, vocabulary
 from .dtypes import DType
 from .errors import InvalidArgument
 from .graph import Graph, Input, Node, TensorValue
@@ -44,7 +44,7 @@ def _filling(graph: Graph, node: Node, paths: Mapping[str, str], ops: OpRegistry
 
 def _read(path: Path, node: Node, attrs: Mapping[str, Any], key: DType, value: DType) -> tuple[Any, Any]:
     with graphdef.reading(path):
-        text = path.read_bytes()
+        text = mapped_file.read(path)
     try:
         return vocabulary.read(text, attrs, key, value)
     except InvalidArgument as error:

@@ -15,6 +15,7 @@ from .crc32c import masked_crc32c
 from .dtypes import DType
 from .errors import DataLoss, InvalidArgument, NotFound, Unimplemented
 from .graph_verifier import did_you_mean
+from .mapped_file import check_unchanged, kept
 from .messages import parse_message
 from .sstable import entries
 from .tensor import shape_text
@@ -49,7 +50,7 @@ class Entry(NamedTuple):
 
 
 class Checkpoint:
-    """Tensors by name, read when they are asked for; numbers are views of their shard.
+    """Tensors by name, read when they are asked for; large ones of numbers are views of their shard.
 
     `open_shard(n, count)` gives the bytes of one of `count` shards. Raises DataLoss for an index that is none.
     """
@@ -130,10 +131,11 @@ class Checkpoint:
         if entry.shard not in self._shards:
             self._shards[entry.shard] = self._open_shard(entry.shard, self._count)
         shard = self._shards[entry.shard]
+        check_unchanged((shard,))
         end = entry.offset + entry.size
         if end > len(shard):
             raise DataLoss(f"tensor '{name}' ends at byte {end} of its shard, which has {len(shard)}")
-        return shard[entry.offset : end]
+        return kept(shard, entry.offset, end)
 
     def _joined(self, name: str, entry: Entry) -> Array:
         """A tensor of its slices. Memory is asked for when they are known to fill it."""

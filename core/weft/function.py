@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from . import dtypes, wire
 from .attr_value import Source, put_entry, read_entry
 from .errors import WeftError
+from .mapped_file import check_unchanged, kept
 from .node import Input, Node, by_name, canonical_attrs, parse_input, read_node
 from .op import ArgDef
 from .wire import Buffer, Key
@@ -59,7 +60,11 @@ class Function:
 
     @property
     def raw(self) -> Buffer:
-        """The function as a FunctionDef; of one that was never touched, the bytes it was read from."""
+        """The function as a FunctionDef; of one that was never touched, the bytes it was read from.
+
+        Raises FailedPrecondition where these are in a file that changed.
+        """
+        check_unchanged((self._base,))
         if not self._touched:
             return self._base
         new = {key: self._field(*key) for key in self._touched}
@@ -165,7 +170,7 @@ def read_function(source: Source, start: int, stop: int, depth: int = 0) -> Func
         function = Function.__new__(Function)
         pairs = [dict(_read_pair(source.view, *span) for span in found[n]) for n in (RET, CONTROL_RET)]
         _fill(
-            function, **signature, _base=source.view[start:stop],
+            function, **signature, _base=kept(source.view, start, stop),
             nodes=by_name(read_node(source, at, end, depth + 1) for at, end in found[NODE]),
             ret=_inputs(pairs[0]), control_ret=pairs[1],
             attrs=dict(read_entry(source, at, end, depth + 1) for at, end in found[ATTR]),

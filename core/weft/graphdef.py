@@ -1,19 +1,19 @@
-"""GraphDef files: read lazily from a memory map, written back byte for byte where nothing was edited."""
+"""GraphDef files: large ones are read lazily from a memory map; what was not edited is written back byte for byte."""
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from . import graphdef_text, wire
+from . import graphdef_text, mapped_file, wire
 from .attr_value import Source
 from .errors import DataLoss, InvalidArgument, Location, NotFound, WeftError, boundary, callers_code, of_system
 from .function import Function, read_function
 from .graph import FileForm, Graph, Versions, functions_by_name
 from .graph_verifier import did_you_mean, verify
+from .mapped_file import check_unchanged, kept
 from .node import Node, by_name, read_node
 from .wire import Buffer
 
@@ -33,19 +33,19 @@ _BYTES = ("b", "B", "c")  # formats of buffers whose elements are bytes
 
 
 @boundary
-def load(path: str | os.PathLike[str], *, text: bool | None = None) -> Graph:
-    """The graph in a file, verified. Binary files are memory-mapped: big constants stay views of the file.
+def load(path: str | os.PathLike[str], *, text: bool | None = None, mmap: bool = True) -> Graph:
+    """The graph in a file, verified. Large binary files are memory-mapped: large constants stay views of the file.
 
-    `text`: whether it is in protobuf's text form; None goes by the suffix. Raises NotFound, PermissionDenied,
-    DataLoss for files that are no GraphDef or end too early, InvalidArgument for folders, malformed text and
-    graphs that are not well formed.
+    `text`: whether it is in protobuf's text form; None goes by the suffix. `mmap=False` reads the whole file: later
+    changes of the file have no effect then. Raises NotFound, PermissionDenied, DataLoss for files that are no GraphDef
+    or end too early, InvalidArgument for folders, malformed text and graphs that are not well formed.
     """
     file = file_path(path)
     with reading(file):
         check_file(file)
         if file.suffix.lower() in TEXT_SUFFIXES if text is None else text:
-            return loads(graphdef_text.parse(file.read_bytes(), str(file)))
-        return _load_binary(file)
+            return loads(graphdef_text.parse(mapped_file.read(file), str(file)))
+        return _load_binary(file, mmap)
 
 
 @contextmanager
@@ -114,7 +114,7 @@ def _bytes_of(data: object) -> memoryview:
 def dump(graph: Graph, path: str | os.PathLike[str], *, text: bool | None = None) -> None:
     """Write a graph to a file, which appears when all of it is written. `text` as of `load`.
 
-    Raises NotFound, PermissionDenied or Unknown where the file cannot be written, InvalidArgument as `dumps`.
+    Raises NotFound, PermissionDenied or Unknown where the file cannot be written, others as `dumps`.
     """
     file = file_path(path)
     if file.exists() and not file.is_file():  # renaming a file to the name of a device would end the device
@@ -139,7 +139,7 @@ def dumps(graph: Graph, *, text: bool = False) -> bytes:
     """A graph as a GraphDef: what was read and not edited has the bytes it was read from.
 
     Raises InvalidArgument for the text form of a graph with fields unknown to TensorFlow, which only the
-    binary form can hold.
+    binary form can hold, FailedPrecondition where the file that the graph was read from changed.
     """
     raw = b"".join(_pieces(graph))
     return graphdef_text.write(raw) if text else raw
@@ -159,7 +159,7 @@ def read(view: memoryview) -> Graph:
         if number == NODE:
             nodes.append(read_node(source, at, end, 1))
         else:
-            (tail if nodes else head).append((number, view[begin:end]))
+            (tail if nodes else head).append((number, kept(view, begin, end)))
             if number == LIBRARY:
                 functions += _read_library(source, at, end)
         begin = end
@@ -199,6 +199,7 @@ def _pieces(graph: Graph) -> list[Buffer]:
     if not isinstance(graph, Graph):
         raise InvalidArgument(f"a GraphDef is written from a Graph, got {type(graph).__name__}")
     form = graph.form
+    check_unchanged((form.whole, *(raw for _, raw in (*form.head, *form.tail))))
     if form.whole is not None:
         return [form.whole]
     new = {}
@@ -238,12 +239,12 @@ def _versions(graph: Graph) -> bytes:
     return wire.put_bytes(VERSIONS, raw) if raw else b""
 
 
-def _load_binary(file: Path) -> Graph:
-    view = map_file(file)
+def _load_binary(file: Path, mapped: bool) -> Graph:
+    view = mapped_file.contents(file, mapped=mapped)
     what = next((name for at, magic, name in _FOREIGN if view[at : at + len(magic)] == magic), None)
     if what is not None:
         raise DataLoss(f"this is {what}, not a GraphDef")
-    if view[0] == 0x08:  # field 1 is a number: the version of a SavedModel or of an ONNX model
+    if bytes(view[:1]) == b"\x08":  # field 1 is a number: the version of a SavedModel or of an ONNX model
         raise _other_model(view, file)
     try:
         graph = read(view)
@@ -255,12 +256,6 @@ def _load_binary(file: Path) -> Graph:
         raise DataLoss("this is no GraphDef: no node is in it")
     verify(graph)
     return graph
-
-
-def map_file(file: Path) -> memoryview:
-    """The bytes of a file that is not empty, which come into memory when they are looked at."""
-    with file.open("rb") as opened:
-        return memoryview(mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 def _other_model(view: memoryview, file: Path) -> WeftError:
@@ -275,7 +270,7 @@ def _looks_like_text(start: bytes) -> bool:
 
 
 def check_file(file: Path) -> None:
-    """Raises for what should not even be opened: opening a pipe would wait for ever."""
+    """Raises for what is no file with content, with the way out where there is one."""
     if file.is_dir():
         saved = (file / "saved_model.pb").exists()
         raise InvalidArgument("this is a folder, not a GraphDef",
@@ -283,9 +278,7 @@ def check_file(file: Path) -> None:
     if not file.exists():
         names = [p.name for p in file.parent.iterdir()] if file.parent.is_dir() else []
         raise NotFound("no such file", hint=did_you_mean(file.name, names))
-    if not file.is_file():
-        raise InvalidArgument("this is not a regular file")
-    if not file.stat().st_size:
+    if file.is_file() and not file.stat().st_size:
         raise DataLoss("the file is empty")
 
 

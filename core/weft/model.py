@@ -87,6 +87,7 @@ class Model:
 def load(
     path: str | os.PathLike[str], *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None,
     device: str | None = None, config: Any = None, signature: str | None = None, tags: Collection[str] | None = None,
+    mmap: bool = True,
 ) -> Model:
     """Load a frozen GraphDef (.pb, .pbtxt), or a SavedModel's folder, for inference.
 
@@ -96,6 +97,9 @@ def load(
     tensors of the graph. Variables that are only read become constants; of the others each model has its own,
     which begin with what was saved. `device`, such as "CPU:0", is where nodes go that ask for none.
 
+    Large files are memory-mapped. A mapped file that is written in place ends the model: replace files by rename, or
+    load with `mmap=False`, which reads them whole (docs/files.md).
+
     Raises NotFound, InvalidArgument, DataLoss for what cannot be read. What is wrong with a node that the outputs need
     is raised here, but by a SavedModel, whose signature tells inputs and outputs, when it is called.
     """
@@ -103,10 +107,10 @@ def load(
     inputs, outputs, tags = (None if names is None else listed(names, use)
                              for names, use in ((inputs, "feed"), (outputs, "fetch"), (tags, "tag")))
     if file.is_dir():
-        return _load_signature(file, inputs, outputs, device, config, signature, tags)
+        return _load_signature(file, inputs, outputs, device, config, signature, tags, mmap)
     if signature is not None or tags is not None:
         raise InvalidArgument(f"'{file}' is no SavedModel's folder: it has no signatures and no tags")
-    session = Session(graphdef.load(file), config, device=device)
+    session = Session(graphdef.load(file, mmap=mmap), config, device=device)
     fetches = find_outputs(session) if outputs is None else outputs
     feeds = find_inputs(session, fetches) if inputs is None else inputs
     return Model(session, *_described(session, {name: name for name in feeds}, {name: name for name in fetches}))
@@ -114,9 +118,9 @@ def load(
 
 def _load_signature(
     folder: Path, inputs: Sequence[str] | None, outputs: Sequence[str] | None, device: str | None, config: Any,
-    signature: str | None, tags: Collection[str] | None,
+    signature: str | None, tags: Collection[str] | None, mmap: bool,
 ) -> Model:
-    saved, graph, found = open_signature(folder, signature, tags, outputs or (), config)
+    saved, graph, found = open_signature(folder, signature, tags, outputs or (), config, mmap=mmap)
     session = Session(graph, config, device=device, initializers=found.initializers)
     if inputs is None and outputs is None:
         return Model(session, found.inputs, found.outputs, saved.signatures)
@@ -133,13 +137,13 @@ def _load_signature(
 
 def open_signature(
     folder: Path, signature: str | None = None, tags: Collection[str] | None = None, outputs: Sequence[str] = (),
-    config: Any = None,
+    config: Any = None, *, mmap: bool = True,
 ) -> tuple[SavedModel, Graph, Signature]:
     """A SavedModel, the graph of one of its signatures, and the signature in terms of that graph."""
     from . import saved_model  # whoever loads single graphs needs no checkpoints, and no messages
     from .signature_graph import signature_graph
 
-    saved = saved_model.read(folder, saved_model.SERVE if tags is None else tags)
+    saved = saved_model.read(folder, saved_model.SERVE if tags is None else tags, mmap=mmap)
     ops = runtime(config).host.registries.ops
     return saved, *signature_graph(saved, SERVING if signature is None else signature, ops, outputs)
 

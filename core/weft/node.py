@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 from . import wire
 from .attr_value import Source, canonical, put_entry, read_entry
 from .errors import DataLoss, InvalidArgument, WeftError
+from .mapped_file import check_unchanged, kept
 from .wire import Buffer, Key
 
 NAME, OP, INPUT, DEVICE, ATTR = 1, 2, 3, 4, 5  # fields of NodeDef
@@ -96,7 +97,11 @@ class Node:
 
     @property
     def raw(self) -> Buffer:
-        """The node as a NodeDef; of a node that was read and never touched, the bytes it was read from."""
+        """The node as a NodeDef; of a node that was read and never touched, the bytes it was read from.
+
+        Raises FailedPrecondition where these are in a file that changed.
+        """
+        check_unchanged((self._base,))
         if not self._touched:
             return self._base
         new = {key: self._field(*key) for key in self._touched}
@@ -232,7 +237,7 @@ def read_node(source: Source, start: int, stop: int, depth: int = 0) -> Node:
     if rest:
         known = source.attributes.setdefault(rest, known)
     node = Node.__new__(Node)
-    _fill(node, name, op, data, controls, device, known, None, buf[start:stop], _UNTOUCHED)
+    _fill(node, name, op, data, controls, device, known, None, kept(buf, start, stop), _UNTOUCHED)
     return node
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import dtypes, graphdef, graphdef_text, wire
+from . import dtypes, graphdef, graphdef_text, mapped_file, wire
 from .attr_value import Func
 from .checkpoint import Checkpoint
 from .errors import DataLoss, InvalidArgument, NotFound
@@ -52,9 +52,10 @@ class SavedModel:
     Nothing is opened that is outside the folder. Variables are read from the checkpoint when they are asked for.
     """
 
-    def __init__(self, folder: Path, graph: Graph, about: Any) -> None:
-        """`about` is the MetaGraphDef without its graph."""
+    def __init__(self, folder: Path, graph: Graph, about: Any, mmap: bool = True) -> None:
+        """`about` is the MetaGraphDef without its graph; `mmap`: whether large files of variables are mapped."""
         self.folder = folder
+        self._mmap = mmap
         self.graph = graph
         self._about = about
         self.signatures = {name: _signature(about.signature_def[name]) for name in sorted(about.signature_def)
@@ -112,18 +113,18 @@ class SavedModel:
     @cached_property
     def checkpoint(self) -> Checkpoint:
         """Raises NotFound where the folder has none, DataLoss."""
-        return Checkpoint(self._map("variables.index"), self._shard)
+        return Checkpoint(self._contents("variables.index"), self._shard)
 
     def _shard(self, number: int, count: int) -> Buffer:
-        return self._map(f"variables.data-{number:05}-of-{count:05}")
+        return self._contents(f"variables.data-{number:05}-of-{count:05}")
 
-    def _map(self, name: str) -> Buffer:
+    def _contents(self, name: str) -> Buffer:
         file = contained(self.folder, "variables", name)
         with graphdef.reading(file):
             if file.is_file() and not file.stat().st_size:
                 return b""  # a shard of tensors without elements
             graphdef.check_file(file)
-            return graphdef.map_file(file)
+            return mapped_file.contents(file, mapped=self._mmap)
 
     @cached_property
     def _keys(self) -> dict[str, tuple[str, str]]:
@@ -155,8 +156,8 @@ class SavedModel:
                     yield source.node, number
 
 
-def read(folder: Path, tags: Collection[str] = SERVE) -> SavedModel:
-    """The graph with exactly these tags in a SavedModel.
+def read(folder: Path, tags: Collection[str] = SERVE, *, mmap: bool = True) -> SavedModel:
+    """The graph with exactly these tags in a SavedModel. `mmap=False` reads all files instead of mapping large ones.
 
     Raises NotFound where there is none, DataLoss for what is no SavedModel, InvalidArgument for graphs that are not
     well formed and for files that lead out of the folder.
@@ -166,11 +167,12 @@ def read(folder: Path, tags: Collection[str] = SERVE) -> SavedModel:
         raise NotFound(f"'{folder}' is no SavedModel: it has no {FILES[0]}")
     with graphdef.reading(contained(folder, file.name)):
         graphdef.check_file(file)
-        view: Buffer = graphdef.map_file(file)
         if file.suffix == ".pbtxt":
-            view = memoryview(graphdef_text.parse(bytes(view), str(file), "SavedModel"))
-        graph, about = _meta_graph(memoryview(view), frozenset(tags))
-    return SavedModel(folder, graph, about)
+            view = memoryview(graphdef_text.parse(mapped_file.read(file), str(file), "SavedModel"))
+        else:
+            view = mapped_file.contents(file, mapped=mmap)
+        graph, about = _meta_graph(view, frozenset(tags))
+    return SavedModel(folder, graph, about, mmap)
 
 
 def contained(folder: Path, *parts: str) -> Path:

@@ -1,6 +1,6 @@
 """Tensors in a file: type and shape of a TensorProto are read at once, its elements when they are asked for.
 
-Elements stand either in `tensor_content`, which stays a view of the file, or in the list field of their type.
+Elements stand either in `tensor_content` or in the list field of their type. Of a large tensor both stay views.
 A list may be shorter than the tensor: its last value fills the rest, and an empty one stands for zeros.
 """
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import dtypes, wire
 from .dtypes import DType
 from .errors import DataLoss, InvalidArgument, ResourceExhausted, Unimplemented
+from .mapped_file import MappedFile, file_behind, kept
 from .tensor import Shape, shape_text
 from .wire import Buffer
 
@@ -94,7 +95,7 @@ class TensorValue:
     Two are equal when type, shape and the bytes they are written as are equal.
     """
 
-    __slots__ = ("_array", "_content", "_listed", "_raw", "dtype", "scaling", "shape")
+    __slots__ = ("_array", "_content", "_listed", "_raw", "dtype", "file", "scaling", "shape")
 
     dtype: DType
     shape: tuple[int, ...]
@@ -102,6 +103,7 @@ class TensorValue:
     _content: Buffer | None
     _listed: Sequence[Buffer]
     _array: Array | None
+    file: MappedFile | None  # which the elements are read from, where they are not in memory of their own
     scaling: tuple[TensorValue, Array] | None  # a value and factors, whose product the elements are
 
     def __init__(self, array: Array) -> None:
@@ -116,6 +118,7 @@ class TensorValue:
             array = np.array(array, self.dtype.numpy)
         array.flags.writeable = False
         self._raw, self._content, self._listed, self._array, self.scaling = None, None, (), array, None
+        self.file = file_behind(array)
 
     @classmethod
     def scaled(cls, value: TensorValue, factors: Array) -> TensorValue:
@@ -123,7 +126,7 @@ class TensorValue:
         asked for, and the product is not kept: who only lays it out anew can take the parts from `scaling`."""
         self = cls.__new__(cls)
         self.dtype, self.shape, self.scaling = value.dtype, value.shape, (value, factors)
-        self._raw, self._content, self._listed, self._array = None, None, (), None
+        self._raw, self._content, self._listed, self._array, self.file = None, None, (), None, value.file
         return self
 
     @classmethod
@@ -133,7 +136,7 @@ class TensorValue:
         Raises DataLoss, and InvalidArgument where type, shape and the number of elements do not go together.
         """
         self = cls.__new__(cls)
-        number, content = 0, None
+        number, content, raw = 0, None, kept(buf, start, stop)
         shapes, lists = [], []
         for field, kind, at, end in wire.fields(buf, start, stop):
             if field == _DTYPE:
@@ -144,10 +147,11 @@ class TensorValue:
                 shapes.append((at, end))
             elif field == _CONTENT:
                 wire.expect(kind, wire.BYTES, at, "tensor_content")
-                content = buf[at:end] if at < end else None
+                content = raw[at - start : end - start] if at < end else None
             else:
                 lists.append((field, kind, at, end))
-        self._raw, self._content, self._array, self._listed = buf[start:stop], content, None, ()
+        self._raw, self._content, self._array, self._listed = raw, content, None, ()
+        self.file = file_behind(raw) if type(raw) is memoryview else None
         self.scaling = None
         self.dtype = dtype = dtypes.numbered(number)
         self.shape = _static_shape(buf, shapes, {} if known is None else known)
@@ -155,7 +159,7 @@ class TensorValue:
         if size * (dtype.itemsize or 1) > _MOST_BYTES:
             raise InvalidArgument(f"a tensor {self!r} is larger than any memory")
         if content is None:
-            self._listed = _listed(buf, lists, _LISTS[dtype.number])
+            self._listed = _listed(raw, start, lists, _LISTS[dtype.number])
             if (given := _count(self._listed, dtype)) > size:
                 raise InvalidArgument(f"too many values: {given} for a tensor {self!r}")
         elif not dtype.itemsize:
@@ -178,7 +182,9 @@ class TensorValue:
 
     @property
     def raw(self) -> Buffer:
-        """The bytes of the TensorProto."""
+        """The bytes of the TensorProto. Raises FailedPrecondition where their file changed."""
+        if self.file is not None:
+            self.file.check()
         if self._raw is None:
             self._raw = _encode(self.array(), self.dtype)
         return self._raw
@@ -186,9 +192,11 @@ class TensorValue:
     def array(self) -> Array:
         """The elements, read-only: a view of the file, or of one value where all are filled with it.
 
-        Strings are an object array of bytes. Raises Unimplemented for types without host arrays,
-        ResourceExhausted where memory does not suffice.
+        Strings are an object array of bytes. Raises Unimplemented for types without host arrays, ResourceExhausted
+        where memory does not suffice, FailedPrecondition where the file changed.
         """
+        if self.file is not None:
+            self.file.check()
         if self._array is None:
             if len(self.shape) > _MOST_NUMPY_DIMS:
                 raise Unimplemented(f"{self!r}: NumPy arrays have at most {_MOST_NUMPY_DIMS} dimensions")
@@ -270,15 +278,18 @@ def _static_shape(buf: Buffer, spans: list[tuple[int, int]], known: dict[bytes, 
     return shape  # type: ignore[return-value]
 
 
-def _listed(buf: Buffer, found: list[tuple[int, int, int, int]], where: _List) -> Sequence[Buffer]:
-    """The bytes of the elements: packed and single ones look alike but for the framing, which is left out."""
+def _listed(raw: Buffer, start: int, found: list[tuple[int, int, int, int]], where: _List) -> Sequence[Buffer]:
+    """The bytes of the elements: packed and single ones look alike but for the framing, which is left out.
+
+    `raw` is the message that stands at byte `start` of its file; `found` and errors have offsets in the file.
+    """
     parts = []
     for number, kind, at, end in found:
         if number == where.number:
             if kind != wire.BYTES:
                 wire.expect(kind, _WIRE.get(where.width, wire.BYTES), at, "a list of elements")
-            parts.append(buf[at:end])
-            if where.width == 0 and at < end and (buf[end - 1] >= 0x80 or _OVERLONG.search(parts[-1])):
+            parts.append(raw[at - start : end - start])
+            if where.width == 0 and at < end and (parts[-1][-1] >= 0x80 or _OVERLONG.search(parts[-1])):
                 raise DataLoss(f"a varint among the elements at byte {at} is malformed")
     return parts if where.width < 0 or len(parts) < 2 else [b"".join(parts)]
 

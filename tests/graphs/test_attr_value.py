@@ -228,10 +228,11 @@ def test_one_value_for_a_thousand_million_elements_stays_one_value() -> None:
     assert array[123456789] == 2.5
 
 
-def test_content_is_a_view_of_the_bytes_it_was_read_from() -> None:
-    raw = TensorValue(np.arange(1000, dtype=np.float32)).raw
+@pytest.mark.parametrize(("size", "is_view"), [(1000, False), (100_000, True)])
+def test_large_content_is_a_view_of_the_bytes_it_was_read_from(size: int, is_view: bool) -> None:
+    raw = TensorValue(np.arange(size, dtype=np.float32)).raw
     array = TensorValue.read(memoryview(raw), 0, len(raw)).array()
-    assert np.shares_memory(array, np.frombuffer(raw, np.uint8))
+    assert np.shares_memory(array, np.frombuffer(raw, np.uint8)) == is_view
 
 
 def test_a_tensor_does_not_change_with_the_array_it_was_made_of() -> None:

@@ -20,8 +20,8 @@ FLOORS = (
                   "host_type kernel metadata op op_spec placement_config plugin_code registries work_queue "
                   "work_queues"),
     ("graphs", "array_files attr_value checkpoint crc32c function graph graph_order graph_verifier graphdef "
-               "graphdef_text messages node rewriting saved_model signature snappy sstable tensor_proto vocabulary "
-               "wire"),
+               "graphdef_text mapped_file messages node rewriting saved_model signature snappy sstable tensor_proto "
+               "vocabulary wire"),
     ("programs", "host_program program_verifier"),
     ("passes", "asset_tables captures colocation freeze host_numbers infer inline lower names optimize place prune "
                "resolve signature_graph workload"),

@@ -17,6 +17,7 @@ from ..errors import Unimplemented, WeftError
 from ..host_program import CONSTANT, COPY, EVENT, HOST, OWN, Call, Function, HostProgram
 from ..infer import infer_registers
 from ..kernel import Bind, Declined, FusionDef, KernelDef, PatternDef
+from ..mapped_file import check_unchanged
 from ..tensor import TensorMetadata, ValueInfo, constant_info
 from .binder import Binder, LazyKernel, bind
 from .bound_call import BoundCall
@@ -106,8 +107,10 @@ def link(
     in the end, so that what is copied out for them alone need not be waited for by itself. `fuses`: packs are asked for
     kernels that do several calls at once. `check` is called with each call of the program: it raises where the link is
     to end.
-    Raises NodesDeclined, and InvalidArgument when metadata contradicts an op.
+    Raises NodesDeclined, InvalidArgument when metadata contradicts an op, FailedPrecondition when a mapped file that
+    constants are views of has changed.
     """
+    check_unchanged(program.constants)
     chosen = program.functions[function]
     infos = [ValueInfo(meta) for meta in arguments or chosen.arg_metas]
     linker = Linker(program, chosen, host, Shared({}, Resources()) if shared is None else shared, waits, fuses,
