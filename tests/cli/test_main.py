@@ -8,6 +8,7 @@ import warnings
 import pytest
 import weft
 from build import node, placeholder
+from weft import mapped_file
 from weft.cli import main, translate
 from weft.errors import DataLoss, Location, WeftWarning
 
@@ -138,3 +139,26 @@ def test_a_closed_pipe_ends_quietly():
 def test_main_takes_arguments_as_a_list(capsys):
     assert main(["ops", "MatMul"]) == 0
     assert capsys.readouterr().out.startswith("MatMul(")
+
+
+@pytest.mark.parametrize("arguments", [
+    ("inspect",), ("explain",), ("ops", "--missing"), ("run", "--input", "x=[1]"), ("bench", "--seconds", "0.01"),
+    ("diff", "--device", "CPU:0", "--input", "x=[1]"),
+], ids=lambda arguments: arguments[0])
+def test_a_model_is_mapped_unless_told_otherwise(command, saved, monkeypatch, arguments):
+    model = saved(placeholder("x", (1,)), node("y", "Neg", "x"))
+    maps = []
+
+    class Counted(mapped_file.MappedFile):
+        @classmethod
+        def of(cls, *given):
+            maps.append(given)
+            return super().of(*given)
+
+    monkeypatch.setattr(mapped_file, "MAPPED_FROM", 1)
+    monkeypatch.setattr(mapped_file, "MappedFile", Counted)
+    name, *rest = arguments
+    given = (name, *rest, model) if name == "ops" else (name, model, *rest)
+    for flags, mapped in (("--no-mmap",), False), ((), True):
+        done = command(*given, *flags)
+        assert (done.status, bool(maps)) == (0, mapped), done.err

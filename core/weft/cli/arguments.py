@@ -29,13 +29,15 @@ def command(
 
 def add_model(parser: ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a frozen GraphDef (.pb, .pbtxt), or the folder of a SavedModel")
-    add_signature(parser)
+    add_loading(parser)
 
 
-def add_signature(parser: ArgumentParser) -> None:
-    """--signature and --tags, which say what of a SavedModel is meant."""
+def add_loading(parser: ArgumentParser) -> None:
+    """--signature, --tags and --no-mmap, which say how a model is loaded."""
     parser.add_argument("--signature", metavar="NAME", help="of a SavedModel: the signature (serving_default)")
     parser.add_argument("--tags", type=_tags, metavar="TAG,...", help="of a SavedModel: the tags of its graph (serve)")
+    parser.add_argument("--no-mmap", dest="mmap", action="store_false",
+                        help="read the model's files whole: later changes of them have no effect")
 
 
 def positive(text: str) -> int:
@@ -104,6 +106,6 @@ def open_graph(args: Namespace) -> Opened:
         if not Path(args.model).is_dir():
             if args.signature is not None or args.tags is not None:
                 raise InvalidArgument(f"'{args.model}' is no SavedModel's folder: it has no signatures and no tags")
-            return Opened(load(args.model))
-        saved, graph, signature = open_signature(Path(args.model), args.signature, args.tags)
+            return Opened(load(args.model, mmap=args.mmap))
+        saved, graph, signature = open_signature(Path(args.model), args.signature, args.tags, mmap=args.mmap)
         return Opened(graph, signature, saved.signatures)

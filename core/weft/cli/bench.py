@@ -100,7 +100,7 @@ def _load(args: Namespace) -> Model:
     from ..model import load
 
     with ticking(f"loading {args.model}"):
-        return load(args.model, device=args.device, signature=args.signature, tags=args.tags)
+        return load(args.model, device=args.device, signature=args.signature, tags=args.tags, mmap=args.mmap)
 
 
 def _feeds(args: Namespace, model: Model) -> dict[str, Any]:

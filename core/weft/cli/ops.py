@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .arguments import add_listing, add_signature, command, open_graph, register_plugins
+from .arguments import add_listing, add_loading, command, open_graph, register_plugins
 from .terminal import say
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def add(commands: Any) -> None:
     parser = command(commands, "ops", ops, "list the ops that have kernels, or what a model lacks", EPILOG)
     parser.add_argument("op", nargs="*", metavar="OP", help="show this op's signature and kernels")
     parser.add_argument("--missing", metavar="MODEL", help="the ops that this model's outputs need and nothing can run")
-    add_signature(parser)
+    add_loading(parser)
     parser.add_argument("--all", action="store_true", help="also ops without a kernel")
     parser.add_argument("--tier", nargs="+", type=int, choices=(1, 2, 3, 4), default=[],
                         help="all ops of these tiers, with a kernel or not")

@@ -72,7 +72,8 @@ def _load(args: Namespace) -> Model:
     register_plugins(args)
     outputs = args.fetch or ([] if args.target else None)
     with ticking(f"loading {args.model}"):
-        return load(args.model, outputs=outputs, device=args.device, signature=args.signature, tags=args.tags)
+        return load(args.model, outputs=outputs, device=args.device, signature=args.signature, tags=args.tags,
+                    mmap=args.mmap)
 
 
 def _prepared(args: Namespace, model: Model) -> tuple[Callable[..., Sequence[Any]], list[Any]]:
