@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from . import dtypes, wire
 from .crc32c import masked_crc32c
 from .dtypes import DType
-from .errors import DataLoss, InvalidArgument, NotFound, Unimplemented
+from .errors import DataLoss, InvalidArgument, Location, NotFound, Unimplemented, WeftError
 from .graph_verifier import did_you_mean
 from .mapped_file import check_unchanged, kept
 from .messages import parse_message
@@ -52,10 +52,11 @@ class Entry(NamedTuple):
 class Checkpoint:
     """Tensors by name, read when they are asked for; large ones of numbers are views of their shard.
 
-    `open_shard(n, count)` gives the bytes of one of `count` shards. Raises DataLoss for an index that is none.
+    `open_shard(n, count)` returns the bytes of one of `count` shards; errors name its file, which begins with `prefix`.
+    A tensor is read once. Raises DataLoss for an index that is none.
     """
 
-    def __init__(self, index: Buffer, open_shard: Callable[[int, int], Buffer]) -> None:
+    def __init__(self, index: Buffer, open_shard: Callable[[int, int], Buffer], prefix: str = "checkpoint") -> None:
         self._entries = dict(entries(index))
         header: Any = parse_message("BundleHeaderProto", self._entries.pop(b"", b""))
         if header.num_shards < 1:
@@ -65,7 +66,11 @@ class Checkpoint:
         self._count = header.num_shards
         self._order: Literal["<", ">"] = ">" if header.endianness else "<"
         self._open_shard = open_shard
+        self._prefix = prefix
         self._shards: dict[int, Buffer] = {}
+        self._spare: dict[int, int] = {}  # by shard, its bytes less those of the entries read so far
+        self._found: set[bytes] = set()  # keys of the entries read so far
+        self._arrays: dict[str, Array] = {}
 
     @property
     def names(self) -> list[str]:
@@ -86,11 +91,12 @@ class Checkpoint:
         a slice that the tensor does not have, Unimplemented for types without host arrays.
         """
         entry = self.entry(name)
-        array = self._joined(name, entry) if entry.slices else self._array(name, entry)
-        if wanted:
-            array = array[_wanted(wanted, name, entry)]
-        array.flags.writeable = False
-        return array
+        if name not in self._arrays:
+            array = self._joined(name, entry) if entry.slices else self._array(name, wire.utf8(name), entry)
+            array.flags.writeable = False
+            self._arrays[name] = array
+        array = self._arrays[name]
+        return array[_wanted(wanted, name, entry)] if wanted else array
 
     def _entry(self, key: bytes, name: str) -> Entry:
         raw = self._entries.get(key)
@@ -98,62 +104,84 @@ class Checkpoint:
             raise NotFound(f"the checkpoint has no tensor '{name}'", hint=did_you_mean(name, self.names))
         found: Any = parse_message("BundleEntryProto", raw)
         shape = tuple(dim.size for dim in found.shape.dim)
-        least, most = min((*shape, found.offset, found.size)), prod(dim or 1 for dim in shape)
-        if found.shape.unknown_rank or least < 0 or len(shape) > _MOST_DIMS or most >= _MOST_ELEMENTS:
+        cannot_be = (found.shape.unknown_rank or min((*shape, found.offset, found.size)) < 0 or len(shape) > _MOST_DIMS
+                     or prod(dim or 1 for dim in shape) >= _MOST_ELEMENTS)
+        if cannot_be:
             raise DataLoss(f"the entry of tensor '{name}' has a shape or a place that cannot be")
         slices = tuple(tuple((e.start, e.length if e.HasField("length") else None) for e in s.extent)
                        for s in found.slices)
         dtype = dtypes.numbered(found.dtype)
         return Entry(dtype, shape, found.shard_id, found.offset, found.size, found.crc32c, slices)
 
-    def _array(self, name: str, entry: Entry) -> Array:
-        import numpy as np
+    def _array(self, name: str, key: bytes, entry: Entry) -> Array:
+        try:
+            return _array(self._bytes(name, key, entry), name, entry, self._order)
+        except WeftError as error:
+            file = f"{self._prefix}.{shard_name(entry.shard, self._count)}"
+            raise error.at(location=Location(file)) from error.__cause__
 
-        dtype = entry.dtype.numpy
-        data = self._bytes(name, entry)
-        if entry.dtype is dtypes.string:
-            return _strings(data, name, entry)
-        if not entry.dtype.itemsize:
-            raise DataLoss(f"tensor '{name}' is {entry}, whose elements no checkpoint has")
-        if len(data) != prod(entry.shape) * entry.dtype.itemsize:
-            raise DataLoss(f"tensor '{name}' is {entry}, which {len(data)} bytes are not")
-        if masked_crc32c(data) != entry.crc:
-            raise _changed(name)
-        if entry.dtype is dtypes.bool_:
-            flags: Array = np.frombuffer(data, np.uint8) != 0
-            return flags.reshape(entry.shape)
-        array = np.frombuffer(data, dtype.newbyteorder(self._order)).reshape(entry.shape)
-        return array if self._order == "<" else array.astype(dtype)
-
-    def _bytes(self, name: str, entry: Entry) -> Buffer:
+    def _bytes(self, name: str, key: bytes, entry: Entry) -> Buffer:
         if not 0 <= entry.shard < self._count:
             raise DataLoss(f"tensor '{name}' is in shard {entry.shard} of {self._count}")
         if entry.shard not in self._shards:
-            self._shards[entry.shard] = self._open_shard(entry.shard, self._count)
+            shard = self._open_shard(entry.shard, self._count)
+            self._shards[entry.shard], self._spare[entry.shard] = shard, len(shard)
         shard = self._shards[entry.shard]
         check_unchanged((shard,))
         end = entry.offset + entry.size
         if end > len(shard):
             raise DataLoss(f"tensor '{name}' ends at byte {end} of its shard, which has {len(shard)}")
+        if key not in self._found:
+            if entry.size > self._spare[entry.shard]:  # a few bytes could stand for ever more tensors
+                raise DataLoss(f"tensor '{name}' shares its bytes with other tensors: together they are larger than "
+                               "their shard")
+            self._found.add(key)
+            self._spare[entry.shard] -= entry.size
         return kept(shard, entry.offset, end)
 
     def _joined(self, name: str, entry: Entry) -> Array:
-        """A tensor of its slices. Memory is asked for when they are known to fill it."""
+        """A tensor of its slices, which fill it and do not overlap. Memory is asked for when their sizes are right."""
         import numpy as np
 
         parts = []
         for place in entry.slices:
-            indices = _indices(place, name, entry)
-            part = self._array(name, self._entry(_slice_key(name, place), name))
-            if part.shape != tuple(len(range(i.start, i.stop)) for i in indices) or part.dtype != entry.dtype.numpy:
+            indices, key = _indices(place, name, entry), _slice_key(name, place)
+            part = self._array(name, key, self._entry(key, name))
+            if part.shape != tuple(i.stop - i.start for i in indices) or part.dtype != entry.dtype.numpy:
                 raise DataLoss(f"a slice of tensor '{name}' is not what the index says")
             parts.append((indices, part))
-        if sum(part.size for _, part in parts) != prod(entry.shape):
-            raise DataLoss(f"the slices of tensor '{name}' are not all of {entry}")
-        whole = np.zeros(entry.shape, entry.dtype.numpy)
+        if (size := sum(part.size for _, part in parts)) != prod(entry.shape):
+            raise DataLoss(f"the slices of tensor '{name}' have {size} elements, {entry} has {prod(entry.shape)}")
+        whole, filled = np.zeros(entry.shape, entry.dtype.numpy), np.zeros(entry.shape, np.bool_)
         for indices, part in parts:
-            whole[indices] = part
+            if filled[indices].any():
+                raise DataLoss(f"the slices of tensor '{name}' overlap")
+            whole[indices], filled[indices] = part, True
         return whole
+
+
+def shard_name(number: int, count: int) -> str:
+    """The end of the name of a shard's file."""
+    return f"data-{number:05}-of-{count:05}"
+
+
+def _array(data: Buffer, name: str, entry: Entry, order: Literal["<", ">"]) -> Array:
+    import numpy as np
+
+    dtype = entry.dtype.numpy
+    if entry.dtype is dtypes.string:
+        return _strings(data, name, entry)
+    if not entry.dtype.itemsize:
+        raise DataLoss(f"tensor '{name}' is {entry}, whose elements no checkpoint has")
+    if len(data) != prod(entry.shape) * entry.dtype.itemsize:
+        raise DataLoss(f"tensor '{name}' is {entry}, which {len(data)} bytes are not")
+    if masked_crc32c(data) != entry.crc:
+        raise _changed(name)
+    if entry.dtype is dtypes.bool_:
+        flags: Array = np.frombuffer(data, np.uint8) != 0
+        return flags.reshape(entry.shape)
+    array = np.frombuffer(data, dtype.newbyteorder(order)).reshape(entry.shape)
+    return array if order == "<" else array.astype(dtype)
 
 
 def _changed(name: str) -> DataLoss:

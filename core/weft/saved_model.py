@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import dtypes, graphdef, graphdef_text, mapped_file, wire
 from .attr_value import Func
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, shard_name
 from .errors import DataLoss, InvalidArgument, NotFound
 from .graph import Graph, Node, TensorValue
 from .graph_order import ancestors
@@ -113,10 +113,17 @@ class SavedModel:
     @cached_property
     def checkpoint(self) -> Checkpoint:
         """Raises NotFound where the folder has none, DataLoss."""
-        return Checkpoint(self._contents("variables.index"), self._shard)
+        index = self._contents("variables.index")
+        with graphdef.reading(self._variables.with_suffix(".index")):
+            return Checkpoint(index, self._shard, str(self._variables))
+
+    @property
+    def _variables(self) -> Path:
+        """What the paths of the checkpoint's files begin with."""
+        return self.folder / "variables" / "variables"
 
     def _shard(self, number: int, count: int) -> Buffer:
-        return self._contents(f"variables.data-{number:05}-of-{count:05}")
+        return self._contents(f"variables.{shard_name(number, count)}")
 
     def _contents(self, name: str) -> Buffer:
         file = contained(self.folder, "variables", name)

@@ -17,7 +17,8 @@ from .wire import Buffer
 _MAGIC = bytes.fromhex("57fb808b247547db")
 _FOOTER, _TRAILER = 48, 5  # bytes
 _PLAIN, _SNAPPY = 0, 1
-_SHARING = 128  # bytes of keys for each byte of the file: a few bytes could stand for ever more of them
+_SHARING = 128  # bytes of entries for each byte of the file: a few bytes could stand for ever more of them
+_ENTRY = 256  # bytes that Python takes for an entry beside those of its key and value
 
 
 def entries(file: Buffer) -> Iterator[tuple[bytes, bytes]]:
@@ -34,9 +35,11 @@ def entries(file: Buffer) -> Iterator[tuple[bytes, bytes]]:
             raise DataLoss(f"the block at byte {offset} is within the one before it")
         end = offset + size
         for key, value in _entries(_block(file, offset, size)):
-            left -= len(key)
-            if left < 0 or (last and key <= last):
-                raise DataLoss("the keys of the table are longer than it, or not in order")
+            left -= _ENTRY + len(key) + len(value)
+            if left < 0:
+                raise DataLoss(f"the table's entries take more than {_SHARING} times its {len(file)} bytes")
+            if last and key <= last:
+                raise DataLoss("the keys of the table are not in order")
             last = key
             yield key, value
 

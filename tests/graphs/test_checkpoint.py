@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from weft import dtypes, wire
-from weft.checkpoint import Checkpoint
+from weft.checkpoint import Checkpoint, _slice_key
 from weft.crc32c import crc32c, masked_crc32c
 from weft.errors import DataLoss, InvalidArgument, NotFound, Unimplemented, WeftError
 from weft.messages import message_class
@@ -124,6 +125,135 @@ def test_a_huge_shape_asks_for_no_memory():
             opened("ckpt", table({b"": header, b"x": entry.SerializeToString()})).read("x")
 
 
+def forged(shard: bytes, **tensors: dict) -> Checkpoint:
+    """A checkpoint with these entries over one shard, in a table whose own checksums are right."""
+    pairs = {b"": message_class("BundleHeaderProto")(num_shards=1).SerializeToString()}
+    for name, given_fields in tensors.items():
+        fields = dict(given_fields)
+        dims = {"dim": [{"size": size} for size in fields.pop("dims")]}
+        parts = fields.pop("slices", {})
+        for place, part in parts.items():
+            pairs[_slice_key(name, place)] = put_entry(shape={"dim": [{"size": n} for _, n in place]}, **part)
+        slices = [{"extent": [{"start": start, "length": length} for start, length in place]} for place in parts]
+        pairs[name.encode()] = put_entry(shape=dims, slices=slices, **fields)
+    return Checkpoint(table(dict(sorted(pairs.items()))), lambda *_: shard, "folder/variables")
+
+
+def put_entry(**fields: object) -> bytes:
+    return message_class("BundleEntryProto")(**fields).SerializeToString()
+
+
+def string_shard(strings: list[bytes]) -> tuple[bytes, bytes, bytes]:
+    """Of a tensor of short strings: lengths, their checksum, bytes."""
+    sizes = b"".join(len(s).to_bytes(4, "little") for s in strings)
+    return bytes(map(len, strings)), masked_crc32c(sizes).to_bytes(4, "little"), b"".join(strings)
+
+
+def string_crc(lengths: bytes, check: bytes, text: bytes) -> int:
+    return masked_crc32c(b"".join(bytes((n, 0, 0, 0)) for n in lengths) + check + text)
+
+
+TEXTS = [b"one", b"three", b""]
+
+
+def strings(data: bytes, crc: int) -> Checkpoint:
+    return forged(data, s={"dtype": 7, "dims": [3], "size": len(data), "crc32c": crc})
+
+
+def test_strings_are_read_where_both_checksums_are_right():
+    parts = string_shard(TEXTS)
+    assert strings(b"".join(parts), string_crc(*parts)).read("s").tolist() == TEXTS
+
+
+@pytest.mark.parametrize("at", range(7, 15))
+def test_a_changed_byte_of_a_string_is_told_with_tensor_and_file(at):
+    parts = string_shard(TEXTS)
+    data = bytearray(b"".join(parts))
+    data[at] ^= 1
+    with pytest.raises(DataLoss, match=r"^folder/variables.data-00000-of-00001: tensor 's' does not have the checksum"):
+        strings(bytes(data), string_crc(*parts)).read("s")
+
+
+def test_changed_lengths_of_strings_are_told_where_their_sum_is_the_same():
+    lengths, check, text = string_shard(TEXTS)
+    with pytest.raises(DataLoss, match="'s' does not have the checksum"):
+        strings(lengths[::-1] + check + text, string_crc(lengths, check, text)).read("s")
+
+
+def test_lengths_of_strings_have_a_checksum_of_their_own():
+    """The checksum of the whole is right here."""
+    lengths, _, text = string_shard(TEXTS)
+    other = bytes(4)
+    with pytest.raises(DataLoss, match="'s' does not have the checksum"):
+        strings(lengths + other + text, string_crc(lengths, other, text)).read("s")
+
+
+SLICED = np.arange(6, dtype="<f4").reshape(2, 3)
+
+
+def sliced(*places: tuple[tuple[int, int], ...]) -> Checkpoint:
+    """A tensor of shape (2, 3) in these slices, each with the elements of SLICED."""
+    parts, shard = {}, b""
+    for place in places:
+        rows, columns = (slice(start, start + length) for start, length in place)
+        elements = np.resize(SLICED[rows, columns], [max(length, 0) for _, length in place]).tobytes()
+        parts[place] = {"dtype": 1, "offset": len(shard), "size": len(elements), "crc32c": masked_crc32c(elements)}
+        shard += elements
+    return forged(shard, t={"dtype": 1, "dims": [2, 3], "slices": parts})
+
+
+def test_slices_that_fill_a_tensor_are_joined():
+    np.testing.assert_array_equal(sliced(((0, 2), (0, 2)), ((0, 1), (2, 1)), ((1, 1), (2, 1))).read("t"), SLICED)
+
+
+@pytest.mark.parametrize(("places", "match"), [
+    ([((0, 2), (0, 2)), ((0, 1), (2, 1))], r"have 5 elements, float32\[2,3\] has 6"),  # a hole
+    ([((0, 2), (0, 3)), ((1, 1), (2, 1))], "have 7 elements"),  # all of it, and one element again
+    ([((0, 2), (0, 2)), ((0, 2), (1, 1))], r"overlap"),  # as many elements as the tensor, one column twice
+    ([((0, 1), (0, 3)), ((0, 1), (0, 3))[::-1]], r"beyond float32\[2,3\]"),
+    ([((0, 2), (1, 3))], r"beyond"), ([((-1, 2), (0, 3))], r"beyond"), ([((1, -1), (0, 3))], r"beyond"),
+    ([((0, 2),)], r"has 1 dimensions, the tensor has 2"),
+])
+def test_slices_that_leave_holes_overlap_or_reach_outside_are_data_loss(places, match):
+    sizes = {place: 4 * abs(prod(length for _, length in place)) for place in places}
+    parts = {place: {"dtype": 1, "size": size, "crc32c": masked_crc32c(bytes(size))} for place, size in sizes.items()}
+    with pytest.raises(DataLoss, match=match):
+        forged(bytes(400), t={"dtype": 1, "dims": [2, 3], "slices": parts}).read("t")
+
+
+def test_a_slice_named_twice_is_data_loss():
+    place = (0, 1), (0, 3)
+    checkpoint = sliced(place)
+    fields = {"dtype": 1, "shape": {"dim": [{"size": 2}, {"size": 3}]},
+              "slices": 2 * [{"extent": [{"start": start, "length": length} for start, length in place]}]}
+    checkpoint._entries[b"t"] = put_entry(**fields)
+    with pytest.raises(DataLoss, match="overlap"):
+        checkpoint.read("t")
+
+
+@pytest.mark.parametrize(("match", "fields"), [
+    ("cannot be", {"dims": [10**18]}), ("cannot be", {"dims": [2**62] * 40_000}), ("cannot be", {"dims": [-1, -2]}),
+    ("cannot be", {"dims": [2], "offset": -8}), ("cannot be", {"dims": [1] * 65}),
+    ("8 bytes are not", {"dims": [10**17]}), ("8 bytes are not", {"dims": [2] * 20}),
+    ("ends at byte 18 ", {"dims": [2], "offset": 10}), ("ends at byte", {"dims": [2], "offset": 2**62}),
+    ("ends at byte", {"dims": [2**40], "size": 2**42}), ("ends at byte", {"dims": [2], "size": 2**62}),
+    ("in shard 1 of 1", {"dims": [2], "shard_id": 1}), ("in shard -1 of 1", {"dims": [2], "shard_id": -1}),
+], ids=lambda value: str(value)[:40])
+def test_entries_that_cannot_be_or_are_beyond_their_shard_ask_for_no_memory(match, fields):
+    with pytest.raises(DataLoss, match=f"'t'.*{match}|{match}.*'t'"):
+        forged(bytes(16), t={"dtype": 1, "size": 8, **fields}).read("t")
+
+
+def test_entries_that_share_their_bytes_are_refused_before_they_stand_for_more_than_the_shard():
+    data = SLICED.tobytes()
+    entry = {"dtype": 1, "dims": [2, 3], "size": len(data), "crc32c": masked_crc32c(data)}
+    checkpoint = forged(data, first=entry, second=entry | {"dims": [6]})
+    checkpoint.read("first")
+    assert checkpoint.read("first") is checkpoint.read("first")
+    with pytest.raises(DataLoss, match="'second' shares its bytes"):
+        checkpoint.read("second")
+
+
 @pytest.mark.parametrize("compress", [False, True])
 def test_a_table_gives_back_its_pairs(compress):
     pairs = {b"": b"\x08\x01", b"a": bytes(300), b"b\0": b"value"}
@@ -151,6 +281,25 @@ def test_blocks_that_are_named_again_are_refused():
         dict(entries(data + index + footer.ljust(40, b"\0") + MAGIC))
 
 
+def test_a_table_of_few_bytes_cannot_stand_for_ever_more_entries():
+    """51,200 entries in 12 KB: snappy copies the last 255 of each 256 from the 256 before them."""
+    heads = [bytes((0, 3, 0, *number.to_bytes(2, "big"), 0)) for number in range(200)]
+    others = b"".join(bytes((2, 1, 0, last)) for last in range(1, 256))
+    copies = b"".join(bytes((size - 1 << 2 | 2, *(1026).to_bytes(2, "little"))) for size in [64] * 15 + [60])
+    end = bytes(4) + b"\1\0\0\0"
+    first = heads[0] + others
+    packed = wire.put_varint(len(first) * len(heads) + len(end))
+    packed += bytes((61 << 2, *(len(first) - 1).to_bytes(2, "little"))) + first
+    packed += b"".join(bytes((5 << 2,)) + head + copies for head in heads[1:]) + bytes((7 << 2,)) + end
+    assert len(decompress(packed)) == 200 * 1026 + 8
+    data = packed + b"\1"
+    data += masked_crc32c(data).to_bytes(4, "little")
+    index = block({b"\xff": wire.put_varint(0) + wire.put_varint(len(packed))})
+    footer = wire.put_varint(0) * 2 + wire.put_varint(len(data)) + wire.put_varint(len(index) - 5)
+    with pytest.raises(DataLoss, match="entries take more than 128 times its 1"):
+        dict(entries(data + index + footer.ljust(40, b"\0") + MAGIC))
+
+
 SNAPPY = [  # literals, copies with offsets of one, two and four bytes, copies of what they write themselves
     (b"\x00", b""), (b"\x03\x08abc", b"abc"), (b"\x08\x00a\x0d\x01", b"aaaaaaaa"),
     (b"\x06\x04ab\x0e\x02\x00", b"ababab"), (b"\x06\x04ab\x0f\x02\x00\x00\x00", b"ababab"),
@@ -161,6 +310,12 @@ SNAPPY = [  # literals, copies with offsets of one, two and four bytes, copies o
 @pytest.mark.parametrize(("packed", "plain"), SNAPPY)
 def test_snappy_blocks(packed, plain):
     assert decompress(packed) == plain
+
+
+@pytest.mark.parametrize("size", [320, 2**32 - 1, 2**63])
+def test_a_snappy_block_that_claims_more_than_it_can_hold_asks_for_no_memory(size):
+    with pytest.raises(DataLoss, match=f"cannot stand for {size}$"):
+        decompress(wire.put_varint(size) + b"\0a\x0d\1")
 
 
 @given(st.binary(max_size=60))

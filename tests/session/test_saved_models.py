@@ -1,6 +1,7 @@
 """SavedModels that TensorFlow wrote, run against what TensorFlow answered."""
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -231,6 +232,24 @@ def test_a_vocabulary_that_cannot_be_is_an_error_that_names_the_file_or_the_key(
     with pytest.raises(error, match=match) as caught:
         weft.load(tmp_path / "model")(np.array([b"dog"], object))
     assert text is None or caught.value.node is not None
+
+
+def test_an_asset_that_is_a_pipe_is_refused_without_waiting(tmp_path):
+    shutil.copytree(TABLES, tmp_path / "model")
+    file = tmp_path / "model" / "assets" / "vocab.txt"
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(errors.InvalidArgument, match="vocab.txt: this is not a regular file"):
+        weft.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("name", ["variables.index", "variables.data-00000-of-00001"])
+def test_a_damaged_file_of_a_checkpoint_is_named(tmp_path, name):
+    shutil.copytree(KERAS, tmp_path / "model")
+    file = tmp_path / "model" / "variables" / name
+    file.write_bytes(file.read_bytes()[:100] + b"?" + file.read_bytes()[101:])
+    with pytest.raises(errors.DataLoss, match=rf"{name}: .*checksum"):
+        weft.load(tmp_path / "model")
 
 
 def test_a_table_is_not_filled_from_a_file_that_is_no_asset(tmp_path):
