@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from . import dtypes, wire
 from .dtypes import DType
 from .errors import InvalidArgument, WeftError
-from .tensor import Shape
-from .tensor_proto import MOST_DIMS, TensorValue, put_shape, read_shape
+from .tensor import MOST_DIMS, Shape
+from .tensor_proto import TensorValue, put_shape, read_shape
 from .wire import Buffer
 
 _MEMO_BYTES = 128  # longer entries are seldom written twice

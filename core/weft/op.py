@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 
 from . import dtypes
 from .dtypes import DType
-from .errors import InvalidArgument, NotFound, closest
-from .tensor import TensorMetadata, ValueInfo, merge_shapes, shape_text
+from .errors import InvalidArgument, NotFound, ResourceExhausted, closest
+from .tensor import MOST_DIMS, MOST_ELEMENTS, TensorMetadata, ValueInfo, merge_shapes, shape_text
 
 TABLE = Path(__file__).parent / "data" / "ops.tsv"
 Attrs = Mapping[str, Any]
 MetadataFunction = Callable[..., "ValueInfo | tuple[ValueInfo, ...]"]
 GRAPH_DEF_VERSION = 2474  # the newest GraphDef producer version whose semantics the op table describes
+MOST_OUTPUTS = 1 << 16  # of one argument whose number is an attribute
 REQUIRED: Any = object()  # the default of an attribute that has none
 
 
@@ -35,6 +36,12 @@ class ArgDef(NamedTuple):
     number_attr: str | None = None
     type_list_attr: str | None = None
     is_ref: bool = False
+
+    def count(self, attrs: Attrs) -> int:
+        """The number of tensors that stand for this argument in a node with these attributes."""
+        if self.type_list_attr is not None:
+            return len(attrs[self.type_list_attr])
+        return max(0, attrs[self.number_attr]) if self.number_attr is not None else 1
 
     def expand(self, attrs: Attrs) -> list[DType]:
         """The types of the tensors that stand for this argument in a node with these attributes."""
@@ -83,6 +90,21 @@ class OpDef(NamedTuple):
     def expand_inputs(self, attrs: Attrs) -> list[Tensor]:
         return [Tensor(a.name, d) for a in self.inputs for d in a.expand(attrs)]
 
+    def count_inputs(self, attrs: Attrs) -> int:
+        """The number of inputs of a node with these attributes, however many that are."""
+        return sum(arg.count(attrs) for arg in self.inputs)
+
+    def check_outputs(self, attrs: Attrs) -> None:
+        """Raises ResourceExhausted for a node with these attributes that has more than MOST_OUTPUTS outputs.
+
+        A list of types and a number that also counts inputs are as long as the file says them, and have no limit.
+        """
+        counted = {arg.number_attr for arg in self.inputs}
+        for arg in self.outputs:
+            if arg.number_attr is not None and arg.number_attr not in counted and arg.count(attrs) > MOST_OUTPUTS:
+                raise ResourceExhausted(f"attribute '{arg.number_attr}' is {arg.count(attrs)}: output '{arg.name}' has "
+                                        f"at most {MOST_OUTPUTS} tensors", hint="divide the tensor in several steps")
+
     def expand_outputs(self, attrs: Attrs) -> list[Tensor]:
         return [Tensor(a.name, d) for a in self.outputs for d in a.expand(attrs)]
 
@@ -90,7 +112,7 @@ class OpDef(NamedTuple):
         """The number among all outputs of tensor `index` of the output argument `name`; -1 if there is none."""
         start = 0
         for arg in self.outputs:
-            count = len(arg.expand(attrs))
+            count = arg.count(attrs)
             if arg.name == name:
                 return start + index if index < count else -1
             start += count
@@ -178,7 +200,17 @@ def infer(op: OpDef, rule: MetadataRule | None, attrs: Attrs, inputs: Sequence[V
         raise InvalidArgument(
             f"the metadata function of {op.name} gives {[i.dtype for i in infos]}, its signature says "
             f"{[t.dtype for t in declared]}", op=op.name)
+    for each in infos:
+        _check_shape(each.meta)
     return infos
+
+
+def _check_shape(meta: TensorMetadata) -> None:
+    """Raises InvalidArgument for a shape that no tensor has."""
+    if meta.shape is not None and len(meta.shape) > MOST_DIMS:
+        raise InvalidArgument(f"an output would have {len(meta.shape)} dimensions, at most {MOST_DIMS} are possible")
+    if meta.is_static and meta.size > MOST_ELEMENTS:
+        raise InvalidArgument(f"an output of shape {shape_text(meta.shape)} would have more than 2**63 - 1 elements")
 
 
 def merge_info(a: ValueInfo, b: ValueInfo) -> ValueInfo:

@@ -77,11 +77,12 @@ def resolve_node(node: Node, graph: Graph, ops: OpRegistry) -> Resolved:
     attrs = attributes(op, node)
     if op.name == "Const" and attrs["value"].dtype is not attrs["dtype"]:
         raise InvalidArgument(f"attribute 'value' is {attrs['value'].dtype.name}, 'dtype' says {attrs['dtype'].name}")
-    inputs = tuple(op.expand_inputs(attrs))
-    if len(inputs) != len(node.inputs):
-        raise InvalidArgument(f"op {op.name} takes {len(inputs)} inputs with these attributes, "
+    count = op.count_inputs(attrs)
+    if count != len(node.inputs):
+        raise InvalidArgument(f"op {op.name} takes {count} inputs with these attributes, "
                               f"the node has {len(node.inputs)}")
-    return Resolved(node, op, attrs, _sources(node), inputs, tuple(op.expand_outputs(attrs)))
+    op.check_outputs(attrs)
+    return Resolved(node, op, attrs, _sources(node), tuple(op.expand_inputs(attrs)), tuple(op.expand_outputs(attrs)))
 
 
 def _sources(node: Node) -> tuple[tuple[str, int], ...]:

@@ -7,12 +7,15 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from .dtypes import DType, of_numpy
+from .errors import InvalidArgument
 
 if TYPE_CHECKING:
     import numpy as np
 
     from .tensor_proto import TensorValue
 
+MOST_DIMS = 254  # of a tensor, as in TensorFlow
+MOST_ELEMENTS = 2**63 - 1  # of a tensor, as in TensorFlow
 Shape = tuple[int | None, ...] | None  # None: the rank is unknown; a None dimension: its length is unknown
 
 
@@ -122,11 +125,28 @@ class ValueInfo:
         the elements out anew."""
         return self.value, None
 
-    def vector(self) -> tuple[int | None, ...] | None:
-        """The elements of an integer vector or scalar as far as they are known, else None."""
-        if self.value is not None:
-            return tuple(int(v) for v in self.value.reshape(-1))
-        return self.dims
+    def distinct(self) -> np.ndarray[Any, Any] | None:
+        """A known value without the repetitions of a splat: axes of stride 0 have length 1. None where it is unknown.
+
+        A check of all elements needs no others. A few bytes of a file may stand for 2**48 equal elements.
+        """
+        value = self.value
+        if value is None or 0 not in value.strides or not value.size:
+            return value
+        return value[tuple(slice(None) if stride else slice(1) for stride in value.strides)]
+
+    def vector(self, most: int = MOST_DIMS) -> tuple[int | None, ...] | None:
+        """The elements of an integer vector or scalar as far as they are known, else None.
+
+        Raises InvalidArgument for more than `most` elements, which by default are those of the longest shape.
+        """
+        value = self.value
+        if value is None:
+            return self.dims
+        if value.size > most:
+            raise InvalidArgument(f"{value.size} elements are given where at most {most} are expected: a tensor has "
+                                  f"at most {MOST_DIMS} dimensions")
+        return tuple(int(element) for element in value.flat)
 
 
 def info(dtype: DType, shape: Shape) -> ValueInfo:

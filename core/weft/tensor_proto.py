@@ -15,7 +15,7 @@ from . import dtypes, wire
 from .dtypes import DType
 from .errors import DataLoss, InvalidArgument, ResourceExhausted, Unimplemented
 from .mapped_file import MappedFile, file_behind, kept
-from .tensor import Shape, shape_text
+from .tensor import MOST_DIMS, MOST_ELEMENTS, Shape, shape_text
 from .wire import Buffer
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-MOST_DIMS = 254
-_MOST_ELEMENTS = 2**63
 _MOST_BYTES = 2**48  # beyond any machine's address space
 _MOST_NUMPY_DIMS = 64
 _DTYPE, _SHAPE, _CONTENT = 1, 2, 4  # fields of TensorProto
@@ -65,8 +63,8 @@ def read_shape(buf: Buffer, start: int, stop: int) -> Shape:
         raise InvalidArgument(f"a shape of unknown rank lists {len(dims)} dimensions")
     if len(dims) > MOST_DIMS:
         raise InvalidArgument(f"a shape has {len(dims)} dimensions, the most is {MOST_DIMS}")
-    if None not in dims and prod(d or 0 for d in dims) >= _MOST_ELEMENTS:
-        raise InvalidArgument(f"shape {shape_text(tuple(dims))} overflows: it has more than 2**63 elements")
+    if None not in dims and prod(d or 0 for d in dims) > MOST_ELEMENTS:
+        raise InvalidArgument(f"shape {shape_text(tuple(dims))} overflows: it has more than 2**63 - 1 elements")
     return None if unknown else tuple(dims)
 
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
-
-import numpy as np
 
 from ..errors import InvalidArgument, OutOfRange, Unimplemented
 from ..geometry import patch_window
 from ..op import Attrs
 from ..tensor import ValueInfo, info
 from .rules import rule
-from .shapes import Dims, ranked, same_dim, vector
-
-Pairs = Sequence[tuple[int, int]]
+from .shapes import Dims, Pairs, pairs_in, ranked, same_dim, vector
 
 
 @rule("SpaceToDepth")
@@ -58,7 +53,7 @@ def _divided(length: int | None, by: int) -> int | None:
 @rule("SpaceToBatch", values=("paddings",))
 def space_to_batch(attrs: Attrs, x: ValueInfo, paddings: ValueInfo) -> ValueInfo:
     ranked(x, 4, "input")
-    return _space_to_batch(x, (attrs["block_size"],) * 2, _pairs(paddings, 2, "paddings"))
+    return _space_to_batch(x, (attrs["block_size"],) * 2, pairs_in(paddings, 2, "paddings"))
 
 
 @rule("SpaceToBatchND", values=("block_shape", "paddings"))
@@ -66,13 +61,13 @@ def space_to_batch_nd(_: Attrs, x: ValueInfo, block_shape: ValueInfo, paddings: 
     blocks = _blocks(x, block_shape)
     if blocks is None:
         return info(x.dtype, None)
-    return _space_to_batch(x, blocks, _pairs(paddings, len(blocks), "paddings"))
+    return _space_to_batch(x, blocks, pairs_in(paddings, len(blocks), "paddings"))
 
 
 @rule("BatchToSpace", values=("crops",))
 def batch_to_space(attrs: Attrs, x: ValueInfo, crops: ValueInfo) -> ValueInfo:
     ranked(x, 4, "input")
-    return _batch_to_space(x, (attrs["block_size"],) * 2, _pairs(crops, 2, "crops"))
+    return _batch_to_space(x, (attrs["block_size"],) * 2, pairs_in(crops, 2, "crops"))
 
 
 @rule("BatchToSpaceND", values=("block_shape", "crops"))
@@ -80,7 +75,7 @@ def batch_to_space_nd(_: Attrs, x: ValueInfo, block_shape: ValueInfo, crops: Val
     blocks = _blocks(x, block_shape)
     if blocks is None:
         return info(x.dtype, None)
-    return _batch_to_space(x, blocks, _pairs(crops, len(blocks), "crops"))
+    return _batch_to_space(x, blocks, pairs_in(crops, len(blocks), "crops"))
 
 
 def _blocks(x: ValueInfo, block_shape: ValueInfo) -> Dims | None:
@@ -91,18 +86,6 @@ def _blocks(x: ValueInfo, block_shape: ValueInfo) -> Dims | None:
     if blocks is not None and x.rank is not None and x.rank <= len(blocks):
         raise InvalidArgument(f"input rank should be >= {len(blocks) + 1} instead of {x.rank}")
     return blocks
-
-
-def _pairs(pairs: ValueInfo, count: int, name: str) -> Pairs | None:
-    """What is added or cut before and after, by spatial dimension; None while it is not known."""
-    rows, columns = ranked(pairs, 2, name)
-    same_dim(rows, count, f"the rows of {name} and the length of block_shape")
-    same_dim(columns, 2, f"the columns of {name} and 2")
-    if pairs.value is None:
-        return None
-    if (pairs.value < 0).any():
-        raise InvalidArgument(f"{name} must be non-negative: {pairs.value.tolist()}")
-    return [(int(before), int(after)) for before, after in pairs.value.astype(np.int64)]
 
 
 def _product(blocks: Dims) -> int | None:

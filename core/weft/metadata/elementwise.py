@@ -63,11 +63,17 @@ def dividing(ufunc: Callable[..., Array]) -> MetadataFunction:
 
     def metadata(attrs: Attrs, x: ValueInfo, y: ValueInfo) -> ValueInfo:
         meta = binary(attrs, x, y).meta
-        if y.dtype.kind in "iu" and 0 in (y.vector() or ()):
+        if y.dtype.kind in "iu" and _has_zero(y):
             return ValueInfo(meta)
         return fold(quotient, np.logical_and, meta, x, y)
 
     return metadata
+
+
+def _has_zero(x: ValueInfo) -> bool:
+    """Whether an element is known to be 0."""
+    elements = x.distinct()
+    return not elements.all() if elements is not None else 0 in (x.dims or ())
 
 
 def _truncated(x: Array, y: Array) -> Array:

@@ -13,7 +13,19 @@ from ..geometry import broadcast_shapes
 from ..op import Attrs
 from ..tensor import Shape, TensorMetadata, ValueInfo, info, shape_text
 from .rules import rule
-from .shapes import Dims, axis_in, check_single, ranked, same_dim, same_shape, single, vector
+from .shapes import (
+    Dims,
+    Pairs,
+    axis_in,
+    check_rank,
+    check_single,
+    pairs_in,
+    ranked,
+    same_dim,
+    same_shape,
+    single,
+    vector,
+)
 from .values import MOST, move
 
 
@@ -63,6 +75,8 @@ def concat_offset(_: Attrs, concat_dim: ValueInfo, *shapes: ValueInfo) -> tuple[
     at = single(concat_dim, "concat_dim")
     shape = same_shape([s.shape for s in shapes], "the shapes must have equal length")
     (rank,) = shape if shape is not None and len(shape) == 1 else ranked(shapes[0], 1, "shape")
+    if rank is not None:
+        check_rank(rank, "shape")
     axis = None if at is None or rank is None else axis_in(at, rank, "concat_dim")
     lengths = [s.value.tolist() for s in shapes if s.value is not None]
     if axis is not None:
@@ -114,22 +128,14 @@ def _unpadded(axis: int, length: int | None, pair: tuple[int, int] | None, kept:
     return inner
 
 
-Pairs = tuple[tuple[int, int], ...] | tuple[None, ...]
-
-
-def _pairs(x: ValueInfo, paddings: ValueInfo) -> Pairs | None:
+def _pairs(x: ValueInfo, paddings: ValueInfo) -> Pairs | tuple[None, ...] | None:
     """Padding before and after, by dimension; None where the rank is unknown."""
-    count, columns = ranked(paddings, 2, "paddings")
-    same_dim(columns, 2, "the columns of paddings and 2")
-    rank = same_dim(x.rank, count, "the rank of the input and the rows of paddings")
-    if rank is None or paddings.value is None:
-        return None if rank is None else (None,) * rank
-    if (paddings.value < 0).any():
-        raise InvalidArgument(f"Paddings must be non-negative: {paddings.value.tolist()}")
-    return tuple((int(before), int(after)) for before, after in paddings.value)
+    known = pairs_in(paddings, x.rank, "paddings")
+    rank = x.rank if paddings.shape is None or x.rank is not None else paddings.shape[0]
+    return known if known is not None or rank is None else (None,) * rank
 
 
-def _padded(shape: Shape, pairs: Pairs | None) -> Shape:
+def _padded(shape: Shape, pairs: Pairs | tuple[None, ...] | None) -> Shape:
     if pairs is None:
         return None
     lengths = shape if shape is not None else (None,) * len(pairs)

@@ -9,7 +9,7 @@ from ..errors import InvalidArgument
 from ..op import Attrs
 from ..tensor import Shape, ValueInfo, info, shape_text
 from .rules import rule
-from .shapes import Dims, elements_in, ranked, same_dim, same_shape
+from .shapes import Dims, elements_in, ranked, same_dim, same_shape, vector
 
 PARTITIONS = ("FIRST_DIM_SIZE", "ROW_SPLITS", "VALUE_ROWIDS")
 
@@ -91,12 +91,10 @@ def _wanted(shape: ValueInfo) -> Shape:
         if known is not None and known != (-1,):
             raise InvalidArgument(f"a scalar shape must be -1, unknown, given {known[0]}")
         return None
-    (rank,) = ranked(shape, 1, "shape")
-    if known is None:
-        return None if rank is None else (None,) * rank
-    if any(length is not None and length < -1 for length in known):
-        raise InvalidArgument(f"dimensions must be >= -1, given {list(known)}")
-    return tuple(None if length == -1 else length for length in known)
+    lengths = vector(shape, "shape")
+    if any(length is not None and length < -1 for length in lengths or ()):
+        raise InvalidArgument(f"dimensions must be >= -1, given {list(lengths or ())}")
+    return None if lengths is None else tuple(None if length == -1 else length for length in lengths)
 
 
 def _check_default(default: Shape, inner: Dims) -> None:

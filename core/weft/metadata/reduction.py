@@ -44,7 +44,8 @@ for _op, _ufunc in FOLDING.items():
 
 
 def _known(axes: ValueInfo) -> Sequence[int] | None:
-    return None if axes.value is None else [int(axis) for axis in axes.value.flat]
+    known = axes.vector()
+    return None if known is None or None in known else [axis for axis in known if axis is not None]
 
 
 def _reduced(shape: Shape, axes: Sequence[int] | None, *, keep_dims: bool) -> Shape:

@@ -51,9 +51,9 @@ def roll(_: Attrs, x: ValueInfo, shift: ValueInfo, axis: ValueInfo) -> ValueInfo
             raise InvalidArgument(f"{name} must be a scalar or a 1-D vector, found {shape_text(given.shape)}")
     same_shape((shift.shape, axis.shape), "shift and axis must have the same size")
     if x.shape is not None:
-        for at in axis.vector() or ():
-            if at is not None:
-                axis_in(at, len(x.shape), "axis")
+        axes = axis.distinct()
+        for at in () if axes is None or not axes.size else (axes.min(), axes.max()):
+            axis_in(int(at), len(x.shape), "axis")
     return ValueInfo(x.meta)
 
 

@@ -7,9 +7,10 @@ from math import prod
 
 from ..errors import InvalidArgument
 from ..geometry import broadcast_shapes
-from ..tensor import Shape, TensorMetadata, ValueInfo, merge_shapes, shape_text
+from ..tensor import MOST_DIMS, Shape, TensorMetadata, ValueInfo, merge_shapes, shape_text
 
 Dims = tuple[int | None, ...]
+Pairs = tuple[tuple[int, int], ...]
 
 
 def ranked(x: ValueInfo, rank: int, name: str) -> Dims:
@@ -42,11 +43,40 @@ def amount(x: ValueInfo, name: str, *, least: int = 0) -> int | None:
     return known
 
 
-def vector(x: ValueInfo, name: str) -> Dims | None:
-    """The elements of an integer input that must be a vector; None where even its length is unknown."""
+def vector(x: ValueInfo, name: str, *, most: int = MOST_DIMS) -> Dims | None:
+    """The elements of an integer input that must be a vector; None where even its length is unknown.
+
+    Raises InvalidArgument for more than `most` elements: axes and shapes are no longer than a tensor's rank.
+    """
     (length,) = ranked(x, 1, name)
-    known = x.vector()
+    if length is not None:
+        check_rank(length, name, most)
+    known = x.vector(most)
     return known if known is not None or length is None else (None,) * length
+
+
+def check_rank(length: int, name: str, most: int = MOST_DIMS) -> None:
+    """Raises InvalidArgument for an input that would list more dimensions than a tensor has."""
+    if length > most:
+        raise InvalidArgument(f"{name} has {length} elements, expected at most {most}")
+
+
+def pairs_in(pairs: ValueInfo, rank: int | None, name: str) -> Pairs | None:
+    """Two lengths for each of `rank` dimensions, as the rows of an input; None while they are unknown.
+
+    Raises InvalidArgument for another shape, and for negative lengths.
+    """
+    rows, columns = ranked(pairs, 2, name)
+    same_dim(columns, 2, f"the columns of {name} and 2")
+    count = same_dim(rank, rows, f"the number of dimensions and the rows of {name}")
+    if count is not None:
+        check_rank(count, name)
+    if pairs.value is None:
+        return None
+    found = tuple((int(before), int(after)) for before, after in pairs.value)
+    if any(length < 0 for pair in found for length in pair):
+        raise InvalidArgument(f"{name} must be non-negative: {[list(pair) for pair in found]}")
+    return found
 
 
 def shape_in(x: ValueInfo, name: str) -> Dims | None:

@@ -14,8 +14,8 @@ from ..geometry import strided_slice as slicing
 from ..op import Attrs
 from ..tensor import Shape, TensorMetadata, ValueInfo, constant_info, info, shape_text
 from .rules import rule
-from .shapes import Dims, axis_in, broadcast_into, elements_in, same_dim, same_shape, shape_in, single, vector
-from .values import move
+from .shapes import Dims, axis_in, broadcast_into, elements_in, ranked, same_dim, same_shape, shape_in, single, vector
+from .values import MOST, move
 
 MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
@@ -128,8 +128,8 @@ def split(attrs: Attrs, split_dim: ValueInfo, x: ValueInfo) -> tuple[ValueInfo, 
 @rule("SplitV", values=("size_splits", "split_dim"))
 def split_v(attrs: Attrs, x: ValueInfo, size_splits: ValueInfo, split_dim: ValueInfo) -> tuple[ValueInfo, ...]:
     count: int = attrs["num_split"]
-    sizes, at = vector(size_splits, "size_splits"), single(split_dim, "split_dim")
-    same_dim(count, None if sizes is None else len(sizes), "num_split and the length of size_splits")
+    same_dim(count, ranked(size_splits, 1, "size_splits")[0], "num_split and the length of size_splits")
+    sizes, at = vector(size_splits, "size_splits", most=count), single(split_dim, "split_dim")
     if x.shape is None or at is None:
         return (info(x.dtype, None if x.shape is None else (None,) * len(x.shape)),) * count
     axis = axis_in(at, len(x.shape), "split_dim")
@@ -174,9 +174,10 @@ def gather(attrs: Attrs, params: ValueInfo, indices: ValueInfo, axis: ValueInfo)
         return info(params.dtype, (None,) * (len(params.shape) + len(indices.shape) - 1 - batch))
     at = axis_in(at, len(params.shape), "axis")
     meta = TensorMetadata(params.dtype, _gathered(params.shape, indices.shape, at, batch))
-    if indices.value is None or len(params.shape) != 1 or not _inside(indices.value, params.shape[0]):
-        return ValueInfo(meta)
     picked = indices.value
+    small = meta.is_static and meta.size <= MOST
+    if picked is None or not small or len(params.shape) != 1 or not _inside(picked, params.shape[0]):
+        return ValueInfo(meta)
     return move(lambda a: a[picked], meta, params)
 
 

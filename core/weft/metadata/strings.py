@@ -125,9 +125,10 @@ def join(_: Attrs, *xs: ValueInfo) -> ValueInfo:
 @rule("ReduceJoin", values=("reduction_indices",))
 def reduce_join(attrs: Attrs, x: ValueInfo, axes: ValueInfo) -> ValueInfo:
     """Axes of any shape; they are joined in the order in which they are named."""
-    if x.shape is None or axes.value is None:
+    known = axes.vector()
+    if x.shape is None or known is None or None in known:
         return info(dtypes.string, None)
-    gone = _reduced_axes([int(axis) for axis in axes.value.flat], len(x.shape))
+    gone = _reduced_axes([axis for axis in known if axis is not None], len(x.shape))
     if attrs["keep_dims"]:
         return info(dtypes.string, tuple(1 if i in gone else n for i, n in enumerate(x.shape)))
     return info(dtypes.string, tuple(n for i, n in enumerate(x.shape) if i not in gone))

@@ -8,7 +8,7 @@ from ..errors import InvalidArgument
 from ..op import Attrs
 from ..tensor import Shape, TensorMetadata, ValueInfo, info, shape_text
 from .rules import rule
-from .shapes import Dims, check_single, elements_in, ranked, same_dim, same_shape
+from .shapes import Dims, check_single, elements_in, ranked, same_dim, same_shape, vector
 
 AGREE = "the shapes of a list's elements must agree"
 ANY_RANK = 8  # of a single number; TensorFlow reads it whatever its shape is
@@ -28,12 +28,11 @@ def element_shape(x: ValueInfo) -> Shape:
         if known not in (None, (-1,)):
             raise InvalidArgument("The only valid scalar shape tensor is the fully unknown shape specified as -1.")
         return None
-    for length in known or ():
+    lengths = vector(x, "element_shape")
+    for length in lengths or ():
         if length is not None and length < -1:
             raise InvalidArgument(f"Dimension {length} must be >= -1")
-    if known is None:
-        return None if x.shape is None or x.shape[0] is None else (None,) * x.shape[0]
-    return tuple(None if length == -1 else length for length in known)
+    return None if lengths is None else tuple(None if length == -1 else length for length in lengths)
 
 
 def elements(x: ValueInfo, dtype: DType) -> Shape:
