@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
 PACKAGE = "tensorflow"
-_MAP = re.compile(r"map<(\w+), ([\w.]+)>")
+MAP = re.compile(r"map<(\w+), ([\w.]+)>")
 _SCALARS = {
     "double": 1, "float": 2, "int64": 3, "uint64": 4, "int32": 5, "fixed64": 6, "fixed32": 7, "bool": 8,
     "string": 9, "bytes": 12, "uint32": 13, "sint64": 18,
@@ -29,6 +29,14 @@ _SCALARS = {
 _MESSAGE, _ENUM = 11, 14  # FieldDescriptorProto.Type
 _OPTIONAL: Any = 1  # FieldDescriptorProto.Label
 _REPEATED: Any = 3
+
+
+@cache
+def definitions() -> dict[str, Any]:
+    """The table of messages and enums, which is not to be changed."""
+    file = resources.files("weft").joinpath("data/tensorflow_messages.json")
+    table: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    return table
 
 
 @cache
@@ -54,7 +62,7 @@ def _pool() -> Any:
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
     from google.protobuf.descriptor_pool import DescriptorPool
 
-    table = json.loads(resources.files("weft").joinpath("data/tensorflow_messages.json").read_text("utf-8"))
+    table = definitions()
     pool = DescriptorPool()
     earlier: list[str] = []
     for syntax in ("proto2", "proto3"):
@@ -81,7 +89,7 @@ def _add_message(file: FileDescriptorProto, name: str, rows: list[list[Any]], en
     message = siblings.add(name=inner)
     for number, field_name, kind, *label in rows:
         field = message.field.add(name=field_name, number=number, label=_OPTIONAL)
-        pair = _MAP.fullmatch(kind)
+        pair = MAP.fullmatch(kind)
         if pair is not None:
             field.label = _REPEATED
             _set_type(field, f"{name}.{_add_entry(message, field_name, pair[1], pair[2], enums)}", enums)

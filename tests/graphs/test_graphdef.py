@@ -200,7 +200,7 @@ def test_text_nested_too_deep_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="nesting"):
         loads(text, text=True)
     with pytest.raises(InvalidArgument, match="nesting"):
-        loads("node {" * 3000, text=True)
+        loads("node { attr { value " + "{ func { attr { value " * 3000, text=True)
     loads('node { name: "a" op: "F" device: "' + "{" * 300 + '" } # ' + "{" * 300, text=True)
 
 

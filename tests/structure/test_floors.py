@@ -21,6 +21,7 @@ FLOORS = (
                   "work_queues"),
     ("graphs", "array_files attr_value checkpoint crc32c function graph graph_order graph_verifier graphdef "
                "graphdef_text mapped_file messages node rewriting saved_model signature snappy sstable tensor_proto "
+               "text_fields text_scalars "
                "vocabulary wire"),
     ("programs", "host_program program_verifier"),
     ("passes", "asset_tables captures colocation freeze host_numbers infer inline lower names optimize place prune "
