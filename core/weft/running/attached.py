@@ -26,35 +26,37 @@ class HandOver(Exception):
     """A call of the flat list gave what is no payload: the rest is the event-driven path's."""
 
 
-def then_forget(call: Attached, registers: list[Any], dead: Sequence[int]) -> None:
-    call()
+def then_forget(call: Attached, registers: list[Any], dead: Sequence[int]) -> Any:
+    returned = call()
     for register in dead:
         registers[register] = None
+    return returned
 
 
 def open_call(
     registers: list[Any], args: tuple[int, ...], results: tuple[int, ...], fresh: tuple[Maker | None, ...],
     run: Callable[..., Any],
 ) -> Attached:
-    """A call that reads its registers when it runs; `fresh` makes the outputs that are no buffers of the frame."""
+    """A call that reads its registers when it runs; `fresh` makes the outputs that are no buffers of the frame. The
+    call returns what `run` returns."""
     if len(results) == 1 and fresh[0] is not None and len(args) in (1, 2):
         make, result, first, last = fresh[0], results[0], args[0], args[-1]
 
-        def unary() -> None:
+        def unary() -> Any:
             out = registers[result] = make()
-            run(registers[first], out)
+            return run(registers[first], out)
 
-        def binary() -> None:
+        def binary() -> Any:
             out = registers[result] = make()
-            run(registers[first], registers[last], out)
+            return run(registers[first], registers[last], out)
 
         return unary if len(args) == 1 else binary
 
-    def call() -> None:
+    def call() -> Any:
         for register, create in zip(results, fresh, strict=True):
             if create is not None:
                 registers[register] = create()
-        run(*[registers[a] for a in args], *[registers[r] for r in results])
+        return run(*[registers[a] for a in args], *[registers[r] for r in results])
 
     return call
 

@@ -16,6 +16,7 @@ from ..infer import infer_call
 from ..kernel import Bind, Bound, Declined, Keep, KernelDef, check_bound, run_of
 from ..op import MetadataRule, OpDef
 from ..tensor import TensorMetadata, ValueInfo
+from .array_contract import check_returned, poison_array, watched
 from .attached import returning
 from .host_array import view
 from .kernel_errors import raise_of
@@ -40,6 +41,7 @@ class Binder(NamedTuple):
     allocator: HostAllocator
     keep: Keep
     function: str
+    checks: bool  # every call against the array contract: [debug] poison
 
     def bind(
         self, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata], needed: Collection[int] | None = None
@@ -122,6 +124,9 @@ class LazyKernel:
             alias = kernel.aliases(binder.call.attrs)
             return lambda _, ins: [view(ins[alias[i]], meta) for i, meta in enumerate(outputs)]
         run, takes_step = run_of(bound), kernel.step
+        if binder.checks and not kernel.nonstrict:
+            poisons = () if kernel.returns else (poison_array,) * len(outputs)
+            run = watched(run, poisons, kernel, first=int(takes_step))
         if kernel.returns and not takes_step:
             returns = returning(run, outputs, binder.call, kernel)
             return lambda _, ins: returns(ins)
@@ -131,7 +136,7 @@ class LazyKernel:
 
         def call(step: Step, ins: list[Any]) -> list[Any]:
             outs = [make() for make in makers]
-            run(*((step,) if takes_step else ()), *ins, *outs)
+            check_returned(run(*((step,) if takes_step else ()), *ins, *outs), outs, kernel)
             return outs
 
         return call

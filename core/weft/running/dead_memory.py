@@ -37,9 +37,10 @@ def poisoned(
 
 
 def _poisoning(call: Attached, dead: Sequence[Any]) -> Attached:
-    def call_and_poison() -> None:
-        call()
+    def call_and_poison() -> Any:
+        returned = call()
         for block in dead:
             poison(block)
+        return returned
 
     return call_and_poison

@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import WeftError
 from ..kernel import run_of
 from ..tensor import ScaledInfo, ValueInfo
+from .array_contract import check_returned
 from .binder import Binder
 from .host_array import solid, view
 from .kernel_context import KernelContext
@@ -61,7 +62,7 @@ def folding(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[Value
                 alias = kernel.aliases(binder.call.attrs)
                 return [view(arrays[alias[i]], meta) for i, meta in enumerate(metas)]
             results = [np.empty(meta.dims, meta.dtype.numpy) for meta in metas]
-            KernelContext().run(run_of(bound), *arrays, *results)
+            check_returned(KernelContext().run(run_of(bound), *arrays, *results), results, kernel)
         except (WeftError, ArithmeticError, ValueError, MemoryError):
             return None
         return results

@@ -23,6 +23,7 @@ from ..errors import WeftError
 from ..host_program import COPY, EVENT, HOST, Function
 from ..kernel import run_of
 from ..tensor import TensorMetadata
+from .array_contract import buffer_poisoner, check_returned, look_once, poison_array, watched
 from .attached import (
     Attached,
     Maker,
@@ -135,8 +136,10 @@ class FrameLayout:
         self.late = self._find_late()  # numbers of calls that wait for what asynchronous ones give
         self.is_asynchronous = any(call.may_pend or (call.kernel is not None and call.kernel.step) for call in calls)
         # Host kernels may hand over to the event-driven path, poison follows the order of the list.
+        self._checks = host.debug.poison
         self.is_in_order = host.debug.poison or any(call.device is None for call in calls)
         self._fresh_calls: dict[int, FreshCall] = {}
+        self._has_frames = False
         arguments = range(len(function.arg_names))
         lent = self._lent(function.results)
         self._uses = self._find_uses(lent)
@@ -184,6 +187,9 @@ class FrameLayout:
         frame = Frame(registers, flat, copies, lent)
         if len(flat) > 1:  # behind a lone call there is nothing to stop
             self._host.frames[id(frame)] = frame
+        if not self._has_frames and plan is self.plan:
+            self._has_frames = True
+            look_once(frame.calls, partial(self._check_returned, registers))
         if owned:
             weakref.finalize(frame, self._host.device_memory.dropped.extend, owned)
         if any(bound.wraps for bound in self.calls):
@@ -196,6 +202,13 @@ class FrameLayout:
                    for call in (self.calls[n].call for n in self.attached)]
         blocks = {r: buffers[slot] for r, slot in self.plan.slot_of.items() if self.plan.slots[slot][0] == HOST}
         return poisoned(flat, touched, blocks | {i: copy.reshape(-1).view(np.uint8) for i, copy in copies.items()})
+
+    def _check_returned(self, registers: list[Any], place: int, returned: Any) -> None:
+        """Raises PluginError where a call of the flat list returned an array that is no output of it."""
+        bound = self.calls[self.attached[place]]
+        outputs = [registers[r] for r in bound.call.results]
+        if bound.kernel is not None and all(out is not None for out in outputs):  # None: it is dead
+            check_returned(returned, outputs, bound.kernel)
 
     def _lent(self, results: Sequence[int]) -> frozenset[int]:
         """Registers whose arrays others read later: the user, a device that works through its queue, a kernel that
@@ -343,7 +356,10 @@ class FrameLayout:
         if self.fixed.issuperset(args) and self.fixed.issuperset(results):
             inputs, outputs = tuple(registers[a] for a in args), tuple(registers[r] for r in results)
             attach = getattr(bound.bound, "attach", None)
-            return partial(run, *inputs, *outputs) if attach is None else _attached(bound, attach, inputs, outputs)
+            if attach is None:
+                return partial(run, *inputs, *outputs)
+            attached = _attached(bound, attach, inputs, outputs)
+            return partial(self._watched(lambda *_: attached(), bound), *inputs, *outputs) if self._checks else attached
         return open_call(registers, args, results, self._fresh(bound, registers), run)
 
     def _runner(self, bound: BoundCall, registers: list[Any]) -> Callable[..., Any]:
@@ -351,6 +367,8 @@ class FrameLayout:
         assert bound.kernel is not None
         assert bound.bound is not None
         run = run_of(bound.bound)
+        if self._checks and bound.device is not None and not bound.kernel.nonstrict:
+            run = self._watched(run, bound, first=int(bound.kernel.step))
         if bound.kernel.step:
             run = partial(with_step, registers, run)
         if bound.device is None:
@@ -358,6 +376,16 @@ class FrameLayout:
         if bound.kernel.returns:
             return returning(run, [self._metas[r] for r in bound.call.results], bound.call, bound.kernel)
         return run
+
+    def _watched(self, run: Callable[..., Any], bound: BoundCall, first: int = 0) -> Callable[..., Any]:
+        """The run function of a call, checked against the array contract each time."""
+        device, kernel = bound.device, bound.kernel
+        assert device is not None
+        assert kernel is not None
+        sizes = [] if bound.returns else [self._metas[r].nbytes for r in bound.call.results]
+        on_host = bound.memory == HOST
+        poisons = [poison_array if on_host else buffer_poisoner(device, nbytes) for nbytes in sizes]
+        return watched(run, poisons, kernel, first)
 
     def fresh(self, number: int) -> FreshCall:
         """Call `number` as a function that writes no memory of the plan; made when it is first asked for."""
@@ -386,14 +414,17 @@ class FrameLayout:
             return lambda step, ins: (run or self._runner(bound, [step]))(ins)
         makers = [self._maker(r, []) for r in bound.call.results]
 
+        assert bound.kernel is not None
+        kernel = bound.kernel
+
         def call(step: Step, ins: list[Any]) -> list[Any]:
             outs = [make() for make in makers]
-            (run or self._runner(bound, [step]))(*ins, *outs)
+            check_returned((run or self._runner(bound, [step]))(*ins, *outs), outs, kernel)
             return outs
 
         def call_for_one(_: Step, ins: list[Any]) -> list[Any]:
             out = makers[0]()
-            run(*ins, out)  # type: ignore[misc]
+            check_returned(run(*ins, out), (out,), kernel)  # type: ignore[misc]
             return [out]
 
         return call_for_one if run is not None and len(makers) == 1 else call
@@ -412,7 +443,8 @@ class FrameLayout:
                 device.copy_in(ins[0], outs[0], STREAM)
                 waiter.keep(ins[0])
             else:
-                self._runner(bound, [step])(*ins, *outs)
+                assert bound.kernel is not None
+                check_returned(self._runner(bound, [step])(*ins, *outs), outs, bound.kernel)
             return outs
 
         return call

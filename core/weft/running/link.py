@@ -367,7 +367,8 @@ class Linker:
                          if k.host == named.host)
             rule = self._host.registries.ops.metadata(op)
             self._binders[key] = Binder(call, op, rule, same, device, name, self._shared.prepared,
-                                        self._host.allocator, self._shared.resources.get, self._function.name)
+                                        self._host.allocator, self._shared.resources.get, self._function.name,
+                                        self._host.debug.poison)
         return self._binders[key]
 
     def _fold(
