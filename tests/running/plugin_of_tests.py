@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+import weakref
 from functools import partial
 
 import numpy as np
@@ -14,6 +15,8 @@ WEFT_API = (1, 0)
 delays = random.Random()  # noqa: S311 - no secrets; Hypothesis watches over the module's own
 live: set[int] = set()  # asynchronous work that has not completed
 noted: list[str] = []  # nodes whose kernel has run
+watched: list[weakref.ref[np.ndarray]] = []  # arrays that Watch kernels have read
+alive: list[int] = []  # how many of them there were, when each Watch kernel ran
 meeting = threading.Barrier(2, timeout=5)
 held, entered, release = "", threading.Event(), threading.Event()
 
@@ -24,7 +27,7 @@ def weft_ops(registry):
                  "First", "Second", "Block", "Poll", "Step"):
         registry.add(OpSpec(f"Test>{name}", inputs=["x: T", "y: T"], outputs=["z: T"], attrs=["T: type"],
                             metadata=lambda attrs, x, y: info(x.dtype, x.shape)))
-    for name in ("Note", "Meet", "Interrupt", "Exit", "Split", "Hold"):
+    for name in ("Note", "Meet", "Interrupt", "Exit", "Split", "Hold", "Watch"):
         registry.add(OpSpec(f"Test>{name}", inputs=["x: T", "y: T"], outputs=["z: T"], attrs=["T: type"],
                             metadata=lambda attrs, x, y: info(x.dtype, x.shape), stateful=name == "Note"))
 
@@ -130,6 +133,14 @@ def register(kernels):
     @kernels.kernel("Test>Note")
     def note(b):
         return lambda x, y, out: (noted.append(b.node), np.add(x, y, out))
+
+    @kernels.kernel("Test>Watch")
+    def watch(b):
+        def run(x, y, out):
+            alive.append(sum(array() is not None for array in watched))
+            watched.append(weakref.ref(x))
+            np.add(x, y, out)
+        return run
 
     @kernels.kernel("Test>Meet")
     def meet(b):

@@ -17,8 +17,12 @@ import weft
 from build import const, graph, node, placeholder
 from garbage import collect
 from threads import in_threads
+from weft.async_value import AsyncValue
 from weft.errors import Aborted, Cancelled, DeadlineExceeded, InvalidArgument
-from weft.running.step import CancelToken, RunOptions
+from weft.running.piecewise import dependencies, piecewise
+from weft.running.pieces import Pieces
+from weft.running.prepared import MOST_VARIANTS
+from weft.running.step import CancelToken, RunOptions, Step
 from weft.runtime import runtime
 
 CONFIG = {"plugins": {"load": [str(Path(__file__).parent / "plugin_of_tests.py")]}}
@@ -278,3 +282,98 @@ def test_what_is_collected_within_a_method_of_a_device_is_freed_later(monkeypatc
         gc.enable()
     assert len(freed) > before
     assert not any(freed)
+
+
+ONE = (placeholder("x", (3,)), node("y", "Test>Add", "x", "x"))
+FLAT = (placeholder("x", (3,)), node("a", "Test>Add", "x", "x"), node("y", "Test>Add", "a", "x"))
+OPEN = (placeholder("x"), *FLAT[1:])
+LATER = (placeholder("x", (3,)), node("a", "Test>Now", "x", "x"), node("y", "Test>Add", "a", "x"))
+
+
+def in_pieces(executable, host):
+    """The executable, which runs each of its calls as a piece of its own."""
+    needs = dependencies(executable.layout)
+    pieces = Pieces.of([[i] for i in range(len(needs))], needs)
+    executable.tuning.way = piecewise(executable.layout, host, executable.tuning.way, pieces)
+    return executable
+
+
+RUN = {  # ways to run a session's step for a feed
+    "by a callable": lambda session: of_any_shape(session.make_callable("y", ["x"]), session),
+    "traced": lambda session: of_any_shape(
+        lambda x: session.run("y", {"x": x}, options=RunOptions(trace=True)), session),
+    "in pieces": lambda session: executed(session, in_pieces, run_once),
+    "as a function of a program": lambda session: executed(session, lambda executable, _: executable, started),
+}
+
+
+def of_any_shape(step, session):
+    """The step, on the variant for all shapes if its feed has any."""
+    if session.graph.nodes["x"].attrs["shape"] is None:
+        for n in range(4, 5 + MOST_VARIANTS):
+            step(np.zeros(n, np.float32))
+    return step
+
+
+def executed(session, prepare, run):
+    host = session._runtime.host
+    executable = prepare(session.prepare("y", ["x"]).executable(), host)
+    return lambda x: run(executable, x, Step(host))
+
+
+def run_once(executable, x, step):
+    return executable.run([x], step)[0]
+
+
+def started(executable, x, step):
+    (result,) = executable.start([x], step)
+    step.driver.run()
+    return result.get() if isinstance(result, AsyncValue) else result
+
+
+@pytest.fixture
+def without_collector():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("without_collector")
+@pytest.mark.parametrize("way", RUN)
+@pytest.mark.parametrize("nodes", [ONE, FLAT, OPEN, LATER], ids=["one call", "flat", "of any shape", "later"])
+def test_after_a_run_nobody_but_the_caller_has_its_feeds_and_results(nodes, way):
+    with weft.Session(graph(*nodes), CONFIG) as session:
+        run = RUN[way](session)
+        for _ in range(3):
+            x = X.copy()
+            y = run(x)
+            assert y.tolist() == (X * (2 if nodes is ONE else 3)).tolist()
+            gone = [weakref.ref(x), weakref.ref(y)]
+            del x, y
+            assert [array() for array in gone] == [None, None]
+
+
+CHAIN = [node(f"w{i}", "Test>Watch", f"w{i - 1}" if i else "first", f"w{i - 1}" if i else "first") for i in range(5)]
+CHAINS = {  # what goes before five kernels that each read only what the one before has made
+    "flat": [placeholder("x"), node("first", "Test>Add", "x", "x")],
+    "event-driven": [placeholder("x", (3,)), node("first", "Test>Now", "x", "x")],
+    "event-driven, where nobody waits": [placeholder("x", (3,)), node("first", "Test>Queued", "x", "x")],
+}
+
+
+@pytest.mark.usefixtures("without_collector")
+@pytest.mark.parametrize("way", ["by a callable", "traced"])
+@pytest.mark.parametrize("chain", CHAINS)
+def test_a_value_of_the_run_dies_with_its_last_user(chain, way):
+    nodes = [*CHAINS[chain], *CHAIN, node("y", "Test>Add", "w4", "w4")]
+    with weft.Session(graph(*nodes), CONFIG) as session:
+        run = RUN[way](session)
+        import plugin_of_tests
+
+        for _ in range(3):
+            plugin_of_tests.watched.clear()
+            plugin_of_tests.alive.clear()
+            assert run(X).tolist() == (X * 128).tolist()
+            assert plugin_of_tests.alive == [0, 1, 1, 1, 1]  # the one that the kernel before has read, at most
+            assert not any(array() is not None for array in plugin_of_tests.watched)

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import WeftError
 from ..kernel import run_of
 from ..tensor import ScaledInfo, ValueInfo
-from .array_contract import check_returned
+from .array_contract import check_returned, poison_array, watched
 from .binder import Binder
 from .host_array import solid, view
 from .kernel_context import KernelContext
@@ -54,15 +54,18 @@ def folding(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[Value
         return None
     if kernel is None or kernel.returns or kernel.step:
         return None
+    run = None if bound is None else run_of(bound)
+    if run is not None and binder.checks:
+        run = watched(run, [poison_array] * len(metas), kernel)
 
     def compute(known: Sequence[ValueInfo]) -> list[Any] | None:
         try:
             arrays = [solid(i.value) for i in known]
-            if bound is None:
+            if run is None:
                 alias = kernel.aliases(binder.call.attrs)
                 return [view(arrays[alias[i]], meta) for i, meta in enumerate(metas)]
             results = [np.empty(meta.dims, meta.dtype.numpy) for meta in metas]
-            check_returned(KernelContext().run(run_of(bound), *arrays, *results), results, kernel)
+            check_returned(KernelContext().run(run, *arrays, *results), results, kernel)
         except (WeftError, ArithmeticError, ValueError, MemoryError):
             return None
         return results
