@@ -31,6 +31,9 @@ RULES = {
     "errors": "whatever fails within a step is raised as one weft.errors class, and the device stays usable",
     "kernels": "a kernel gives what TensorFlow's op gives, within the tolerance of the element type; what it cannot do "
                "it declines at bind",
+    "kernels.outputs": "a kernel writes every element of its outputs, whatever was there; it returns nothing, or an "
+                       "output",
+    "kernels.inputs": "a kernel only reads its inputs; it writes one where it is also the buffer of an output",
     "placement": "a node runs on the device that it asks for, where that has a kernel which does not decline",
     "feeds": "a feed of any memory layout is its elements",
     "leaks": "what a session, a frame or a host takes it gives back: buffers, threads, files",

@@ -58,6 +58,18 @@ class DeclinesTooLittle(Example):
     type = "STUBBORN"
 
 
+class AddsToItsOutput(Example):
+    type = "ADDING"
+
+
+class ReturnsItsResult(Example):
+    type = "RETURNING"
+
+
+class ChangesItsInput(Example):
+    type = "CHANGING"
+
+
 class PassesOn(Cpu):
     type = "PASSING"
     ops = ("BatchToSpaceND", "InvertPermutation", "MatrixBandPart", "ReverseSequence", "ReverseV2", "StringUpper",
@@ -150,7 +162,8 @@ class WritesWrapped(Example):
         super().free(buffer)
 
 
-DEVICES = (PassesOn, LosesLastByte, WritesWholeWords, ReturnsTooEarly, IsOutOfOrder, ComputesWrongly, DeclinesTooLittle,
+DEVICES = (AddsToItsOutput, ReturnsItsResult, ChangesItsInput, PassesOn, LosesLastByte, WritesWholeWords,
+           ReturnsTooEarly, IsOutOfOrder, ComputesWrongly, DeclinesTooLittle,
            NeverFrees, KeepsBuffers, FreesAtOnce, RaisesWithoutMemory, ChangesItsName, OpensWhenScanned,
            WrapsFromMemory, WritesWrapped)
 
@@ -176,6 +189,38 @@ def register_stubborn(kernels):
         return partial(b.device.native.elementwise("multiply", np.dtype(np.float16), b.outputs[0].size), b.stream)
 
 
+def register_adding(kernels):
+    example.register(kernels)
+
+    @kernels.kernel("Neg", dtypes={"T": "float16"}, priority=1)
+    def subtract(b):
+        """As if the output were full of zeros."""
+        launch = b.device.native.elementwise("subtract", np.dtype(np.float16), b.outputs[0].size)
+        return lambda x, out: launch(b.stream, out, x, out)
+
+
+def register_returning(kernels):
+    example.register(kernels)
+
+    @kernels.kernel("Neg", dtypes={"T": "float16"}, priority=1)
+    def negative(b):
+        return lambda x, out: np.zeros(b.outputs[0].dims, np.float16)
+
+
+def register_changing(kernels):
+    example.register(kernels)
+
+    @kernels.kernel("Neg", dtypes={"T": "float16"}, priority=1)
+    def negative(b):
+        launch = b.device.native.elementwise("negative", np.dtype(np.float16), b.outputs[0].size)
+
+        def run(x, out):
+            launch(b.stream, x, out)
+            launch(b.stream, x, x)
+
+        return run
+
+
 def register_passing(kernels):
     """Every op gives its first input, in the shape of its output."""
 
@@ -188,7 +233,9 @@ def register_passing(kernels):
         kernels.kernel(op, allocates=op == "UniqueV2")(pass_on)
 
 
-KERNELS = {ComputesWrongly: register_wrong, DeclinesTooLittle: register_stubborn, PassesOn: register_passing}
+KERNELS = {AddsToItsOutput: register_adding, ReturnsItsResult: register_returning,
+           ChangesItsInput: register_changing, ComputesWrongly: register_wrong, DeclinesTooLittle: register_stubborn,
+           PassesOn: register_passing}
 
 
 @hookimpl

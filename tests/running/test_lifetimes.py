@@ -19,8 +19,8 @@ from garbage import collect
 from threads import in_threads
 from weft.async_value import AsyncValue
 from weft.errors import Aborted, Cancelled, DeadlineExceeded, InvalidArgument
-from weft.running.piecewise import dependencies, piecewise
 from weft.running.pieces import Pieces
+from weft.running.piecewise import dependencies, piecewise
 from weft.running.prepared import MOST_VARIANTS
 from weft.running.step import CancelToken, RunOptions, Step
 from weft.runtime import runtime

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from functools import cache
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import weft
@@ -13,6 +15,7 @@ from weft.graph import Node
 from ..arrays import fixed_size_types
 from ..case import sentence
 from ..golden import Case, cases, disagreements
+from ..launches import PATTERNS, NoLaunch, launched
 from ..samples import Sample, positions, samples, varied_type
 from ..subject import REFERENCE, Subject, constant, placeholder, tolerant_of_fallback
 from ..verdict import Broken, NotApplicable, expect_close, fail
@@ -106,6 +109,82 @@ def agrees_with_the_cpu(on: Subject, op: str) -> None:
     if not reasons:
         none_tried(tried, set(refusals[:1]), f"{REFERENCE} takes no sample of {name}")
     none_tried(tried, reasons, f"no sample of {name} that {REFERENCE} takes is for its kernels")
+
+
+class Found(NamedTuple):
+    """What launches of an op's kernels break, by rule; `tried`: how many there were, `reasons`: why others were not."""
+
+    unwritten: list[Broken]
+    returned: list[Broken]
+    changed: list[Broken]
+    reasons: set[str]
+    tried: int
+
+
+def launched_ops(on: Subject) -> list[str]:
+    """The ops whose kernels write their outputs; of the reference, which has all, some are enough for a quick form."""
+    ops = sorted({k.op for k in on.kernels() if not k.returns})
+    return some(on, ops, 25) if on.name == REFERENCE else ops
+
+
+@sentence(over=launched_ops)
+def writes_every_element_of_its_outputs(on: Subject, op: str) -> None:
+    """The same outputs in buffers that held one pattern and another."""
+    report(found(on, op), found(on, op).unwritten, op)
+
+
+@sentence(over=launched_ops)
+def returns_no_array_in_place_of_its_outputs(on: Subject, op: str) -> None:
+    report(found(on, op), found(on, op).returned, op)
+
+
+@sentence(over=launched_ops)
+def leaves_its_inputs_as_they_are(on: Subject, op: str) -> None:
+    report(found(on, op), found(on, op).changed, op)
+
+
+def report(what: Found, wrong: Sequence[Broken], op: str) -> None:
+    for first in wrong:
+        raise first
+    none_tried(what.tried, what.reasons, f"no kernel of {op} was launched")
+
+
+@cache
+def found(on: Subject, op: str) -> Found:
+    """What launches of the op's kernels with a few samples of each type show: looked for once, for three cases."""
+    unwritten, returned, changed, reasons, tried = [], [], [], set(), 0
+    for sample, ways in launch_samples(on, op):
+        what = f"{op}{sample}, {fed_text(ways[0])}"
+        try:
+            outputs, inputs = launched(on, op, sample, ways[0])
+        except errors.PluginError as error:
+            returned.append(Broken(what, expected="None, or an output", got=error, rule="kernels.outputs"))
+            continue
+        except (NoLaunch, errors.WeftError) as error:
+            reasons.add(str(error))
+            continue
+        tried += 1
+        patterns = " and ".join(f"0x{pattern:X}" for pattern in PATTERNS)
+        try:
+            for index, (a, b) in enumerate(zip(*outputs, strict=True)):
+                expect_close(b, a, tolerance(on, sample, a), f"output {index} of {what}, in buffers of {patterns}",
+                             "kernels.outputs")
+        except Broken as broken:
+            unwritten.append(broken)
+        changed += [Broken(f"input {i} of {what}", expected="the bytes that it had", got="others",
+                           rule="kernels.inputs") for i in inputs]
+    return Found(unwritten, returned, changed, reasons, tried + len(returned))
+
+
+def launch_samples(on: Subject, op: str) -> Iterator[tuple[Sample, list[frozenset[int]]]]:
+    """Some samples of each type that the device's kernels take, and how to feed them."""
+    definition = on.host.registries.ops.get(op)
+    rule, attr = on.host.registries.ops.metadata(definition), varied_type(definition)
+    types = [None] if attr is None else [d for d in fixed_size_types() if takes(on, op, attr, d)]
+    for dtype in types[: on.size(len(types), 2)]:
+        full = (s for s in samples(definition, dtype, rule.values if rule else ()) if all(x.size for x in s.inputs))
+        for sample in islice(full, on.size(8, 1)):
+            yield sample, ways_to_feed(on, len(sample.inputs), sample.read, sample.settings)
 
 
 def is_left_to_devices(on: Subject, case: Case, got: Sequence[Array] | errors.WeftError) -> bool:
