@@ -137,6 +137,14 @@ def test_no_two_registers_that_are_alive_together_share_a_slot(calls):
             holder[slot] = register
 
 
+@pytest.mark.parametrize(("reads", "shares"), [((0,), True), ((0, 0), False), ((0, 1), True), ((1, 1), False)])
+def test_an_output_takes_the_place_of_an_input_that_its_call_reads_once(reads, shares):
+    """In an elementwise kernel that reads one buffer under two shapes, an element is read after it was written."""
+    calls = [Use((), ((0, 64),), -1), Use((), ((1, 64),), -1), Use(reads, ((2, 64),), -1, ((2, reads[0]),))]
+    plan = plan_memory(calls)
+    assert (plan.slot_of[2] == plan.slot_of[reads[0]]) == shares
+
+
 def test_a_long_chain_needs_one_buffer():
     nodes = [placeholder("x", (1000,)), *(node(f"n{i}", "Neg", f"n{i - 1}" if i else "x") for i in range(100))]
     executable = weft.Session(graph(*nodes)).prepare("n99", ["x"]).executable()

@@ -1,0 +1,31 @@
+"""The soak, for seconds: it runs, and tells what is left behind; by hand it takes half an hour."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOAK = Path(__file__).parents[1] / "soak.py"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the soak reads what the process holds from /proc")
+def test_a_short_soak_leaves_nothing_behind():
+    done = subprocess.run([sys.executable, SOAK, "--seconds", "2"], capture_output=True, text=True, check=False,
+                          timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("nothing was left behind\n")
+
+
+def test_the_verdict_tells_what_a_process_holds_more_than_before():
+    from soak import Held, verdict
+
+    before = Held(memory=100 << 20, objects=1000, threads=2, system_threads=4, files=6)
+    assert verdict(before, before._replace(memory=109 << 20, objects=2000, threads=1), judges_memory=True) == []
+    after = before._replace(memory=111 << 20, threads=3, files=7)
+    assert verdict(before, after, judges_memory=True) == [
+        "threads: 3, 2 at the baseline", "files: 7, 6 at the baseline",
+        "memory: 116391936 bytes, 104857600 at the baseline"]
+    assert verdict(before, before._replace(memory=111 << 20), judges_memory=False) == []
