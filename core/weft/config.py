@@ -48,13 +48,21 @@ class AllocatorConfig:
 
 
 @dataclass(frozen=True)
+class LimitsConfig:
+    """[limits]. `memory`: bytes of host memory that programs may have in use at a time, as a number, "2GiB", or a share
+    of the memory that is available when the runtime is made."""
+
+    memory: int | str = "80%"
+
+
+@dataclass(frozen=True)
 class PassesConfig:
     """[passes]. `disable`: names of graph passes that are not run; "fusion" for kernels that do several nodes."""
 
     disable: tuple[str, ...] = ()
 
 
-SECTIONS = ("plugins", "plugin", "placement", "kernels", "allocator", "work_queue", "passes", "debug")
+SECTIONS = ("plugins", "plugin", "placement", "kernels", "allocator", "limits", "work_queue", "passes", "debug")
 # All that a found file may set of weft itself, with [kernels]: it chooses among what is installed.
 FOUND = frozenset({
     "plugins.block", "placement.order", "placement.fallback", "placement.remap", "placement.clear", "allocator.name",
@@ -80,6 +88,7 @@ class Config:
         self.placement = self._section(PlacementConfig, "placement")
         self.kernels: dict[str, str] = self._entries("kernels")  # op -> plugin
         self.allocator = self._section(AllocatorConfig, "allocator")
+        self.limits = self._section(LimitsConfig, "limits")
         self.work_queue = self._section(WorkQueueConfig, "work_queue")
         self.passes = self._section(PassesConfig, "passes")
         self.debug = self._section(DebugConfig, "debug")

@@ -252,7 +252,7 @@ def boundary(function: Callable[P, R]) -> Callable[P, R]:
 
 def unexpected(error: Exception) -> WeftError:
     """The typed error for an exception that no other place has made one of."""
-    if isinstance(error, MemoryError):
+    if is_lack_of_memory(error):
         return ResourceExhausted(f"out of memory: {error}".removesuffix(": "))
     if isinstance(error, RecursionError):
         return ResourceExhausted(f"out of stack: {error}", hint="something is nested too deep")
@@ -261,3 +261,13 @@ def unexpected(error: Exception) -> WeftError:
     if isinstance(error, Warning):
         return FailedPrecondition(f"a warning that is to be an error: {told(error)}")
     return Internal(told(error), hint="this is a fault of weft: please report it")
+
+
+def is_lack_of_memory(error: BaseException) -> bool:
+    """True for a MemoryError, and for the ValueErrors by which NumPy refuses arrays larger than any memory."""
+    if isinstance(error, ValueError):
+        return str(error).startswith(_TOO_LARGE)
+    return isinstance(error, MemoryError)
+
+
+_TOO_LARGE = ("Maximum allowed dimension exceeded", "array is too big")

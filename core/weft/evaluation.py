@@ -65,6 +65,6 @@ class Evaluation:
         able = tuple([kernel for kernel in self._host.registries.kernels.candidates(entry.op.name, device.type)
                       if kernel.refuses(entry.attrs) is None])
         call = Call(f"{device.type}.{entry.op.name}", (), (), entry.attrs, node=entry.node.name)
-        binder = Binder(call, entry.op, None, able, device, name, {}, self._host.allocator, Resources().get, MAIN,
+        binder = Binder(call, entry.op, None, able, device, name, {}, self._host.memory, Resources().get, MAIN,
                         self._host.debug.poison)
         return folding(binder, inputs, outputs)

@@ -75,10 +75,15 @@ class FusedOp(NamedTuple):
 
 
 Keep = Callable[[str, Callable[[], Any]], Any]  # what is kept under a name, made by whoever asks first
+Ask = Callable[[int, str], None]  # for bytes, and what they are for
 
 
 def _keep_nothing(_: str, make: Callable[[], T]) -> T:
     return make()
+
+
+def _grant_all(nbytes: int, what: str) -> None:
+    """The budget of a kernel that is bound outside any host."""
 
 
 class Bind:
@@ -90,15 +95,18 @@ class Bind:
     that are declared `allocates`. `fused`: the ops that a fusion is to do; of one, `node` is the node of the last op,
     `op` the fusion's name, and `attrs` are none of theirs. `function`: the function of the program that the node is in.
     `needed`: the numbers of the outputs that somebody takes; what a kernel leaves in others does not matter.
+    `ask(nbytes, what)` raises ResourceExhausted where the host's memory budget has no room for so many bytes now. A run
+    function that makes its results calls it first, as soon as it knows their size.
     """
 
-    __slots__ = ("_prepared", "attrs", "device", "function", "fused", "inputs", "keep", "needed", "node", "op",
+    __slots__ = ("_prepared", "ask", "attrs", "device", "function", "fused", "inputs", "keep", "needed", "node", "op",
                  "outputs", "stream")
 
     def __init__(
         self, node: str, op: str, attrs: Attrs, inputs: tuple[ValueInfo, ...], outputs: tuple[TensorMetadata, ...],
         device: Device, stream: Stream, prepared: dict[Any, Any], fused: tuple[FusedOp, ...] = (),
         keep: Keep = _keep_nothing, function: str = "", needed: Collection[int] | None = None,
+        ask: Ask = _grant_all,
     ) -> None:
         self.node = node
         self.op = op
@@ -109,6 +117,7 @@ class Bind:
         self.stream = stream
         self.fused = fused
         self.keep = keep
+        self.ask = ask
         self.function = function
         self.needed = frozenset(range(len(outputs)) if needed is None else needed)
         self._prepared = prepared

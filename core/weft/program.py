@@ -13,6 +13,7 @@ from .program_verifier import verify
 from .running.feeds import convert
 from .running.host_binding import check_argument, check_call
 from .running.host_context import HostContext
+from .running.host_memory import HostMemory
 from .running.link import LinkedFunction
 from .running.request import RequestContext
 from .running.resources import Resources
@@ -46,8 +47,8 @@ class HostProgram(host_program.HostProgram):
                                   f"{len(arguments)} given", location=chosen.location)
         request = RequestContext(runtime().host) if request is None else request
         linked = self._linked(request.host)[function]
-        return request.execute(linked.executable, [
-            _argument(*given) for given in zip(arguments, chosen.arg_types, chosen.arg_names, strict=True)])
+        given = zip(arguments, chosen.arg_types, chosen.arg_names, strict=True)
+        return request.execute(linked.executable, [_argument(*each, request.host.memory) for each in given])
 
     def _linked(self, host: HostContext) -> dict[str, LinkedFunction]:
         """The functions, linked when they are called, once for each host. Every call is checked first."""
@@ -72,8 +73,8 @@ class HostProgram(host_program.HostProgram):
         return WeakKeyDictionary()
 
 
-def _argument(value: Any, kind: host_program.RegisterType, name: str) -> Any:
+def _argument(value: Any, kind: host_program.RegisterType, name: str, memory: HostMemory) -> Any:
     if isinstance(value, AsyncValue) or isinstance(kind, str):
         check_argument(value, kind, name)
         return value
-    return convert(value, kind, name)
+    return convert(value, kind, name, memory)

@@ -36,7 +36,8 @@ class HostContext(host_context.HostContext):
             work_queue = replace(settings.work_queue, name=work_queue or settings.work_queue.name)
         super().__init__(_load(settings).registries, settings.placement.order,
                          settings.allocator.name if allocator is None else allocator,
-                         settings.allocator.limit, work_queue, settings.debug, diagnostics)
+                         settings.allocator.limit, work_queue, settings.debug, diagnostics,
+                         memory=settings.limits.memory)
 
 
 def _check_has(argument: str, given: object, method: str) -> None:
@@ -53,7 +54,8 @@ class Runtime:
         self.config = config
         self.plugins: Plugins = _load(config)
         self.host = host_context.HostContext(self.plugins.registries, config.placement.order, config.allocator.name,
-                                             config.allocator.limit, config.work_queue, config.debug)
+                                             config.allocator.limit, config.work_queue, config.debug,
+                                             memory=config.limits.memory)
 
 
 class _Making:

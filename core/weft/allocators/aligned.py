@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ def empty(nbytes: int, alignment: int) -> Any:
     """A new uint8 array that starts at a multiple of `alignment`. Raises ResourceExhausted."""
     try:
         memory: Any = np.empty(nbytes + alignment, BYTE)
-    except MemoryError:
+    except (MemoryError, ValueError, OverflowError):  # the last two: more bytes than NumPy can count
         raise ResourceExhausted(f"the system has no memory for {nbytes} bytes") from None
     start = -_address(_at(memory)) % alignment
     return memory[start : start + nbytes]
@@ -42,8 +43,10 @@ def array_maker(allocator: HostAllocator, shape: tuple[int, ...], dtype: Any) ->
     dtype = np.dtype(dtype)
     if type(allocator) is PlainAllocator or dtype.hasobject:
         return partial(np.empty, shape, dtype)
-    array, allocate = np.ndarray, allocator.allocate
-    nbytes = dtype.itemsize
-    for dim in shape:
-        nbytes *= dim
+    array, allocate, nbytes = np.ndarray, allocator.allocate, bytes_of(shape, dtype)
     return lambda: array(shape, dtype, allocate(nbytes))
+
+
+def bytes_of(shape: tuple[int, ...], dtype: Any) -> int:
+    """Bytes of an array; of Python objects only those of the references."""
+    return prod(shape) * int(np.dtype(dtype).itemsize)

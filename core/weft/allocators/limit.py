@@ -1,9 +1,10 @@
-"""A limit of memory as people write it: bytes, a size with its unit, a share of the physical memory."""
+"""A limit of memory as people write it: bytes, a size with its unit, a share of some memory."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 
 from ..errors import InvalidArgument
 
@@ -13,17 +14,31 @@ _FOLDED = {unit.lower(): factor for unit, factor in UNITS.items()}
 
 
 def limit_bytes(limit: int | str) -> int:
-    """Bytes that `limit` stands for: 2147483648, "2GiB", "1.5 GB", "80%". Raises InvalidArgument."""
+    """Bytes that `limit` stands for: 2147483648, "2GiB", "1.5 GB", "80%" of the physical memory. Raises
+    InvalidArgument."""
+    nbytes = share_or_bytes(limit, physical_memory, "[allocator] limit")
+    assert nbytes is not None
+    return nbytes
+
+
+def share_or_bytes(limit: int | str, whole: Callable[[], int | None], setting: str) -> int | None:
+    """Bytes that `limit` stands for, where a share is one of `whole()`; None for a share of what is None.
+
+    Raises InvalidArgument, which names the setting.
+    """
     if isinstance(limit, int):
         nbytes: float = limit
     else:
         match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*|%)", limit.strip())
         unit = match[2].lower() if match else None
         if match is None or (unit != "%" and unit not in _FOLDED):
-            raise _unreadable(limit)
-        nbytes = float(match[1]) * (physical_memory() / 100 if unit == "%" else _FOLDED[unit or ""])
+            raise _unreadable(limit, setting)
+        total = whole() if unit == "%" else None
+        if unit == "%" and total is None:
+            return None
+        nbytes = float(match[1]) * (_FOLDED[unit or ""] if total is None else total / 100)
     if nbytes < 1:
-        raise _unreadable(limit)
+        raise _unreadable(limit, setting)
     return int(nbytes)
 
 
@@ -34,6 +49,6 @@ def physical_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def _unreadable(limit: int | str) -> InvalidArgument:
+def _unreadable(limit: int | str, setting: str) -> InvalidArgument:
     return InvalidArgument(f"{limit!r} is no limit of memory",
-                           hint='[allocator] limit: bytes, a size such as "2GiB", or a share such as "80%"')
+                           hint=f'{setting}: bytes, a size such as "2GiB", or a share such as "80%"')

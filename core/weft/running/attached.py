@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from numpy import ndarray
+
 from ..async_value import AsyncValue, available, unwrapped
 from ..device import STREAM, Device
 from ..errors import Internal
@@ -14,6 +16,7 @@ from ..kernel import KernelDef
 from ..tensor import TensorMetadata
 from .device_memory import DeviceMemory, Owned
 from .host_array import returned, view
+from .host_memory import LARGE, HostMemory
 
 if TYPE_CHECKING:
     from .step import Step
@@ -91,7 +94,8 @@ def with_step(registers: list[Any], run: Callable[..., Any], *arrays: Any) -> An
 
 
 def checked(
-    run: Callable[..., Any], metas: Sequence[TensorMetadata], op: str, kernel: KernelDef, inputs: list[Any]
+    run: Callable[..., Any], metas: Sequence[TensorMetadata], op: str, kernel: KernelDef, memory: HostMemory,
+    inputs: list[Any],
 ) -> list[Any]:
     """Results of a kernel that returns them: payloads where they are there, else AsyncValues. Raises Internal for
     AsyncValues of a kernel that does not say that it gives them."""
@@ -100,6 +104,9 @@ def checked(
     values = returned(run(*inputs), metas, op)
     if not (kernel.asynchronous or kernel.nonstrict) and any(isinstance(v, AsyncValue) for v in values):
         raise Internal(f"the kernel of {op} gave an AsyncValue and is not declared asynchronous", op=op)
+    for value in values:
+        if value.__class__ is ndarray and value.nbytes >= LARGE:
+            memory.hold(value, "a result")
     return values
 
 
@@ -109,12 +116,12 @@ def acted(run: Callable[..., Any], inputs: list[Any]) -> list[Any]:
 
 
 def returning(
-    run: Callable[..., Any], metas: Sequence[TensorMetadata], call: Call, kernel: KernelDef
+    run: Callable[..., Any], metas: Sequence[TensorMetadata], call: Call, kernel: KernelDef, memory: HostMemory
 ) -> Callable[[list[Any]], list[Any]]:
     """The run function of a kernel that returns what it gives, for a list of its inputs."""
     if kernel.asynchronous and call.chain is not None:
         return partial(acted, run)
-    return partial(checked, run, metas, call.op, kernel)
+    return partial(checked, run, metas, call.op, kernel, memory)
 
 
 def with_values(run: Callable[..., list[Any]], inputs: list[Any]) -> list[Any]:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..allocator import HostAllocator
-from ..allocators.aligned import array_maker
 from ..device import STREAM
 from ..errors import Unimplemented
 from ..host_program import Call
@@ -19,6 +17,7 @@ from ..tensor import TensorMetadata, ValueInfo
 from .array_contract import check_returned, poison_array, watched
 from .attached import returning
 from .host_array import view
+from .host_memory import HostMemory
 from .kernel_errors import raise_of
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ class Binder(NamedTuple):
     device: Device
     device_name: str
     prepared: dict[Any, Any]
-    allocator: HostAllocator
+    memory: HostMemory
     keep: Keep
     function: str
     checks: bool  # every call against the array contract: [debug] poison
@@ -51,7 +50,8 @@ class Binder(NamedTuple):
         refusals: list[tuple[str, str]] = []
         for kernel in self.candidates:
             node = Bind(self.call.node, self.op.name, self.call.attrs, tuple(inputs), tuple(outputs), self.device,
-                        STREAM, self.prepared, keep=self.keep, function=self.function, needed=needed)
+                        STREAM, self.prepared, keep=self.keep, function=self.function, needed=needed,
+                        ask=self.memory.ask)
             bound = bind(kernel, node, self.device_name)
             if not isinstance(bound, Declined):
                 return kernel, bound, refusals
@@ -128,11 +128,12 @@ class LazyKernel:
             poisons = () if kernel.returns else (poison_array,) * len(outputs)
             run = watched(run, poisons, kernel, first=int(takes_step))
         if kernel.returns and not takes_step:
-            returns = returning(run, outputs, binder.call, kernel)
+            returns = returning(run, outputs, binder.call, kernel, binder.memory)
             return lambda _, ins: returns(ins)
         if kernel.returns:
-            return lambda step, ins: returning(partial(run, step), outputs, binder.call, kernel)(ins)
-        makers = [array_maker(binder.allocator, o.dims, o.dtype.numpy) for o in outputs]
+            return lambda step, ins: returning(partial(run, step), outputs, binder.call, kernel,
+                                                  binder.memory)(ins)
+        makers = [binder.memory.maker(o.dims, o.dtype.numpy, "a result") for o in outputs]
 
         def call(step: Step, ins: list[Any]) -> list[Any]:
             outs = [make() for make in makers]

@@ -14,7 +14,6 @@ from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-from ..allocators.aligned import array_maker
 from ..async_value import AsyncValue, available, failed, unwrapped
 from ..device import STREAM, Device
 from ..errors import Cancelled, DeadlineExceeded, WeftError
@@ -231,7 +230,7 @@ class Executable:
         step.trace.record(bound.call, self._device_names[id(bound.device)], started, given)
 
     def _copy(self, array: Any) -> Any:
-        copy = array_maker(self._host.allocator, array.shape, array.dtype)()
+        copy = self._host.memory.maker(array.shape, array.dtype, "the copy of a result")()
         copy[...] = array
         return copy
 

@@ -7,6 +7,7 @@ which cast to write.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,42 @@ import numpy as np
 from .. import dtypes
 from ..dtypes import DType
 from ..errors import InvalidArgument, WeftError, callers_code
-from ..tensor import TensorMetadata, shape_text
+from ..tensor import MOST_DIMS, TensorMetadata, shape_text
+from .host_memory import HostMemory
+
+POINTER = 8  # bytes of an element that is a Python object
 
 
-def convert(value: Any, meta: TensorMetadata, name: str) -> Any:
+def convert(value: Any, meta: TensorMetadata, name: str, memory: HostMemory | None = None) -> Any:
     """A C-contiguous, aligned array of the tensor's type, sharing memory with `value` where it can.
 
-    Raises InvalidArgument when neither type nor shape fit; `name` is how the user calls the tensor.
+    Raises InvalidArgument when neither type nor shape fit, ResourceExhausted where `memory` has no room for a copy;
+    `name` is how the user calls the tensor.
     """
     with callers_code(f"feed '{name}' is no tensor of {meta.dtype.name}"):
-        array = _array(value, meta.dtype, name)
+        if memory is None or (isinstance(value, np.ndarray) and value.dtype == meta.dtype.numpy
+                              and value.flags.c_contiguous and value.flags.aligned):
+            return _converted(value, meta, name)
+        nbytes = _count(value) * (meta.dtype.itemsize or POINTER)
+        asker = f"feed '{name}', converted to {meta.dtype.name},"
+        return memory.lend(nbytes, asker, partial(_converted, value, meta, name))
+
+
+def _count(value: Any) -> int:
+    """Elements of an array, or of nested lists as their first ones tell."""
+    if isinstance(value, np.ndarray):
+        return value.size
+    count = 1
+    for _ in range(MOST_DIMS):  # a list may hold itself
+        if not isinstance(value, list | tuple):
+            return count
+        count *= len(value)
+        value = value[0] if value else None
+    return 0  # the conversion refuses it
+
+
+def _converted(value: Any, meta: TensorMetadata, name: str) -> Any:
+    array = _array(value, meta.dtype, name)
     if not fits(array.shape, meta):
         raise InvalidArgument(f"feed '{name}' has shape {shape_text(array.shape)}, "
                               f"the tensor's is {shape_text(meta.shape)}")

@@ -19,6 +19,9 @@ Compute = Callable[[Sequence[ValueInfo]], list[Any] | None]  # results of known 
 FOLDED_BYTES = 64 << 10  # a folded value may be this large, or as large as what it was made from
 
 
+SPREAD_BYTES = 16 << 20  # inputs that are one element all over are laid out up to this size
+
+
 def is_worth_folding(inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> bool:
     """Whether all inputs are known, and the outputs, which are not, would not take much more memory than these."""
     for known in inputs:  # the test that most nodes fail
@@ -26,7 +29,10 @@ def is_worth_folding(inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) 
             return False
     if all(o.is_known for o in outputs) or not all(o.meta.is_static and o.dtype.itemsize for o in outputs):
         return False
-    return sum(o.meta.nbytes for o in outputs) <= max(FOLDED_BYTES, sum(map(_held, inputs)))
+    held = sum(map(_held, inputs))
+    if sum(i.meta.nbytes for i in inputs) > max(SPREAD_BYTES, held):
+        return False
+    return sum(o.meta.nbytes for o in outputs) <= max(FOLDED_BYTES, held)
 
 
 def _held(known: ValueInfo) -> int:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..allocator import ALIGNMENT, LARGE_PAGE
-from ..allocators.aligned import array_maker
 from ..device import STREAM
 from ..errors import WeftError
 from ..host_program import COPY, EVENT, HOST, Function
@@ -47,6 +46,7 @@ from .bound_call import BoundCall
 from .dead_memory import poisoned
 from .device_memory import Owned
 from .host_array import given, typed, view
+from .host_memory import LaidOut
 from .kernel_context import KernelContext
 from .kernel_errors import raise_of
 from .memory_plan import MemoryPlan, Use, plan_memory
@@ -163,7 +163,7 @@ class FrameLayout:
         plan = plan or self.plan
         registers: list[Any] = [None] * (len(self._metas) + 1)
         for register, value in self._presets.items():
-            registers[register] = value
+            registers[register] = value if value.__class__ is not LaidOut else value.array()
         owned: list[Owned] = []
         buffers = self._allocate(plan, owned)
         arrays: dict[tuple[int, TensorMetadata], Any] = {}  # one object for each use of a slot: fewer cache lines
@@ -301,7 +301,8 @@ class FrameLayout:
             return {}
         *starts, total = accumulate((-(-nbytes // ALIGNMENT) * ALIGNMENT for nbytes in sizes.values()), initial=0)
         try:
-            arena = self._host.allocator.allocate(total, LARGE_PAGE if total >= LARGE_PAGE else ALIGNMENT)
+            arena = self._host.memory.allocate(total, LARGE_PAGE if total >= LARGE_PAGE else ALIGNMENT,
+                                                "memory for the intermediate values of a run")
         except WeftError as error:
             raise self._at(users[max(sizes, key=sizes.__getitem__)], error)  # noqa: B904 - the same error
         return {slot: arena[start : start + sizes[slot]] for slot, start in zip(sizes, starts, strict=True)}
@@ -327,7 +328,7 @@ class FrameLayout:
             device = self.producer[register].device
             assert device is not None
             return device_maker(self._host.device_memory, device, meta.nbytes, lambda: registers[-1])
-        return array_maker(self._host.allocator, meta.dims, meta.dtype.numpy)
+        return self._host.memory.maker(meta.dims, meta.dtype.numpy, "a result")
 
     def _attach(self, bound: BoundCall, registers: list[Any], lent: list[Owned]) -> Attached | None:
         """The call without arguments over these registers; None where nothing is left to run."""
@@ -374,7 +375,8 @@ class FrameLayout:
         if bound.device is None:
             return partial(with_values, run) if bound.kernel.nonstrict else lambda ins: run(*ins)
         if bound.kernel.returns:
-            return returning(run, [self._metas[r] for r in bound.call.results], bound.call, bound.kernel)
+            metas = [self._metas[r] for r in bound.call.results]
+            return returning(run, metas, bound.call, bound.kernel, self._host.memory)
         return run
 
     def _watched(self, run: Callable[..., Any], bound: BoundCall, first: int = 0) -> Callable[..., Any]:

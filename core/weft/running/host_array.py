@@ -27,8 +27,13 @@ def view(array: Any, meta: TensorMetadata) -> Any:
 
 def solid(array: Any) -> Any:
     """The array, C-contiguous and aligned: itself, or a copy (constants in a file are seldom aligned)."""
+    return array if is_solid(array) else np.require(array, requirements=("C", "A"))
+
+
+def is_solid(array: Any) -> bool:
+    """True for an array that kernels may read as it is."""
     flags = array.flags
-    return array if flags.c_contiguous and flags.aligned else np.require(array, requirements=("C", "A"))
+    return bool(flags.c_contiguous and flags.aligned)
 
 
 def stand_in(meta: TensorMetadata) -> Any:

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..allocator import HostAllocator
 from ..allocators import make_allocator
+from ..allocators.available import available_memory
+from ..allocators.limit import share_or_bytes
 from ..async_value import AsyncValue
 from ..debug_config import DebugConfig
 from ..device import Device, DeviceName, load_callable
@@ -28,6 +30,7 @@ from ..registries import Registries
 from ..work_queue import ConcurrentWorkQueue, WorkQueueConfig
 from ..work_queues import make_work_queue
 from .device_memory import DeviceMemory
+from .host_memory import HostMemory
 from .resources import Resources
 from .step import CancelToken, Step
 
@@ -63,8 +66,8 @@ class HostContext:
     Devices and queue are closed when the context is closed, is no longer used, or the process ends.
 
     `allocator`, of its own or by name as in [allocator], with its `limit`; `work_queue`, of its own or as [work_queue]
-    says. `diagnostics` is called with each error that a kernel reports, on the thread where that happens; errors that
-    are merely passed on are not reported again.
+    says. `memory` is the budget of its programs, as in [limits]. `diagnostics` is called with each error that a kernel
+    reports, on the thread where that happens; errors that are merely passed on are not reported again.
 
     Raises NotFound for an allocator that nobody registered, InvalidArgument for a limit that cannot be read.
     """
@@ -73,10 +76,12 @@ class HostContext:
         self, registries: Registries, order: str | Sequence[str] = "auto", allocator: str | HostAllocator = "plain",
         limit: int | str | None = None, work_queue: WorkQueueConfig | ConcurrentWorkQueue | None = None,
         debug: DebugConfig | None = None, diagnostics: Callable[[WeftError], Any] | None = None,
+        memory: int | str = "80%",
     ) -> None:
         self.registries = registries
         self.allocator: HostAllocator = (make_allocator(registries.allocators, allocator, limit)
                                          if isinstance(allocator, str) else allocator)
+        self.memory = HostMemory(self.allocator, share_or_bytes(memory, available_memory, "[limits] memory"))
         self.debug = debug or DebugConfig()
         self.resources = Resources()
         self.cancellation = CancelToken()  # parent of every step on this host

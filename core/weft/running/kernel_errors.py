@@ -14,11 +14,12 @@ from ..errors import (
     Unimplemented,
     Unknown,
     WeftError,
+    is_lack_of_memory,
 )
 
 # TensorFlow's rule for Python functions in a graph.
 CODES: tuple[tuple[type[Exception], type[WeftError]], ...] = (
-    (MemoryError, ResourceExhausted), (NotImplementedError, Unimplemented), (TimeoutError, DeadlineExceeded),
+    (NotImplementedError, Unimplemented), (TimeoutError, DeadlineExceeded),
     (StopIteration, OutOfRange), (ValueError, InvalidArgument), (TypeError, InvalidArgument),
     (ArithmeticError, InvalidArgument),
 )
@@ -29,6 +30,7 @@ def as_weft_error(error: BaseException, what: str) -> WeftError:
     if isinstance(error, WeftError):
         return error
     kind = next((mine for theirs, mine in CODES if isinstance(error, theirs)), Unknown)
+    kind = ResourceExhausted if is_lack_of_memory(error) else kind
     typed = kind(f"{what} failed with {type(error).__name__}: {error}".removesuffix(": "))
     typed.__cause__ = error
     return typed
@@ -40,7 +42,7 @@ def raise_of(what: str, error: Exception, pack: str, node: str, op: str, device:
     if isinstance(error, WeftError):
         raise error.at(node=node, op=op, device=device)
     typed: WeftError = PluginError(f"{what} of {pack}'s kernel for {op} raised {type(error).__name__}: {error}")
-    if isinstance(error, MemoryError):
+    if is_lack_of_memory(error):
         typed = ResourceExhausted(f"no memory for what the kernel prepares: {error}")
     raise typed.at(node=node, op=op, device=device) from error
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..allocator import HostAllocator
-from ..allocators.aligned import array_maker
 from ..device import STREAM
 from ..errors import Unimplemented, WeftError
 from ..host_program import CONSTANT, COPY, EVENT, HOST, OWN, Call, Function, HostProgram
@@ -25,8 +23,9 @@ from .device_memory import Owned
 from .executor import Executable
 from .folding import folded, is_worth_folding
 from .fusing import Group, fused_call, fused_ops, groups
-from .host_array import solid, stand_in
+from .host_array import is_solid, stand_in
 from .host_binding import bind_host_kernel
+from .host_memory import HostMemory, LaidOut
 from .kernel_context import KernelContext
 from .patterns import found
 from .resources import Resources
@@ -63,6 +62,7 @@ class Shared:
         self.prepared: dict[Any, Any] = {}
         self.folded: dict[tuple[int, ...], list[Any]] = {}
         self.uploaded: dict[int, Any] = {}
+        self.laid_out: dict[int, LaidOut] = {}
         self.buffers: list[Owned] = []
         self.functions = functions
         self.resources = resources
@@ -164,8 +164,11 @@ class Linker:
         metas = [info.meta for info in known]
         bound_calls = self._keep_feeds(bound_calls, metas)
         memory = self._memory()
-        read = {r for bound in bound_calls for r in bound.read}.union(function.results)
-        presets = {r: self._preset(r, values[r].value, memory[r]) for r in read & values.keys()}
+        read = {r for bound in bound_calls for r in bound.read}
+        taken = read.union(function.results) & values.keys()
+        as_they_are = {r for r in taken - read if memory[r] == HOST}  # copied at the door
+        presets = {r: values[r].value for r in as_they_are}
+        presets |= {r: self._preset(r, values[r].value, memory[r]) for r in taken - as_they_are}
         unread = {r for bound in bound_calls for r in bound.call.args} & values.keys() - presets.keys()
         presets |= {r: stand_in(metas[r]) for r in unread}
         devices = dict(zip(self._program.requires, self._devices, strict=True))
@@ -229,7 +232,8 @@ class Linker:
         device, name = self._devices[call.stream], self._program.requires[call.stream]
         inputs, outputs = tuple(known[r] for r in args), (metas[call.results[0]],)
         bound = bind(what.kernel, Bind(call.node, call.op, call.attrs, inputs, outputs, device, STREAM,
-                                       self._shared.prepared, ops, self._shared.resources.get, self._function.name),
+                                       self._shared.prepared, ops, self._shared.resources.get, self._function.name,
+                                       ask=self._host.memory.ask),
                      name)
         if isinstance(bound, Declined):
             return None
@@ -275,7 +279,7 @@ class Linker:
             feeds.update(bound.call.results[o] for o, i in bound.alias.items() if args[i] in feeds)
             for i in sorted(i for i in bound.retained if args[i] in feeds):
                 copy = Call(COPY, (args[i],), (len(metas),), {"to": "host"}, bound.call.stream, bound.call.node)
-                kept.append(BoundCall(copy, bound.device, HOST, lazy=partial(_copied, self._host.allocator)))
+                kept.append(BoundCall(copy, bound.device, HOST, lazy=partial(_copied, self._host.memory)))
                 metas.append(metas[args[i]])
                 args[i] = copy.results[0]
             kept.append(bound._replace(call=bound.call._replace(args=tuple(args))) if bound.retained else bound)
@@ -304,12 +308,13 @@ class Linker:
         """A value that is known before the run, in the memory that its register lives in; uploaded once if it is the
         same in every link."""
         if memory == HOST:
-            return solid(value)
+            return value if is_solid(value) else self._laid_out(register, value)
         if register in self._frozen and register in self._shared.uploaded:
             return self._shared.uploaded[register]
         device = self._devices[memory]
         try:
-            buffer = self._host.device_memory.upload(device, solid(value))
+            laid_out = value if is_solid(value) else self._laid_out(register, value).array()
+            buffer = self._host.device_memory.upload(device, laid_out)
         except WeftError as error:
             self._host.failed(device, error)
             raise error.at(device=self._program.requires[memory])  # noqa: B904 - the same error, with its place filled in
@@ -317,6 +322,12 @@ class Linker:
         if register in self._frozen:
             self._shared.uploaded[register] = buffer
         return buffer
+
+    def _laid_out(self, register: int, value: Any) -> LaidOut:
+        """The value for calls, one for all links where it is the same in every link."""
+        node = next((call.node for call in self._function.kernels if register in call.results), "")
+        made = LaidOut(value, self._host.memory, node)
+        return self._shared.laid_out.setdefault(register, made) if register in self._frozen else made
 
     def _visible(self, call: Call) -> bool:
         return bool(self._devices[call.stream].attributes.get("host_visible"))
@@ -367,7 +378,7 @@ class Linker:
                          if k.host == named.host)
             rule = self._host.registries.ops.metadata(op)
             self._binders[key] = Binder(call, op, rule, same, device, name, self._shared.prepared,
-                                        self._host.allocator, self._shared.resources.get, self._function.name,
+                                        self._host.memory, self._shared.resources.get, self._function.name,
                                         self._host.debug.poison)
         return self._binders[key]
 
@@ -486,8 +497,8 @@ def _unknown(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[Tens
     return f"elements of '{open_value}' known only while it runs" if open_value is not None else None
 
 
-def _copied(allocator: HostAllocator, _: Step, arrays: list[Any]) -> list[Any]:
-    copies = [array_maker(allocator, array.shape, array.dtype)() for array in arrays]
+def _copied(memory: HostMemory, _: Step, arrays: list[Any]) -> list[Any]:
+    copies = [memory.maker(array.shape, array.dtype, "the copy of a feed")() for array in arrays]
     for copy, array in zip(copies, arrays, strict=True):
         copy[...] = array
     return copies

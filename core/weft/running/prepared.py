@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -88,7 +89,7 @@ class Prepared:
         for i, dtype in self._dtypes:
             x = feeds[i]
             if type(x) is not ndarray or x.dtype is not dtype or not x.flags.carray:
-                feeds = list(map(convert, arrays, self._metas, self._names))
+                feeds = list(map(convert, arrays, self._metas, self._names, repeat(self._host.memory)))
                 break
         if self._count == 1:  # a map costs as much as a small kernel
             shapes: tuple[tuple[int, ...], ...] = (feeds[0].shape,)

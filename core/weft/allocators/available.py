@@ -1,0 +1,80 @@
+"""Memory that this process may still take: the least of what the system and the control groups leave.
+
+Linux tells both. Page cache counts as free: the kernel drops it when programs need memory. Other systems tell at most
+how much memory the machine has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from ..errors import InvalidArgument
+from .limit import physical_memory
+
+_AVAILABLE = re.compile(rb"^MemAvailable:\s*(\d+) kB", re.MULTILINE)
+
+
+class _Controller(NamedTuple):
+    """The files of one version of control groups: `mount` is below the system's root."""
+
+    mount: str
+    limit: str
+    usage: str
+    cache: re.Pattern[bytes]  # the lines of memory.stat that count page cache
+
+
+_V1 = _Controller("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+                  re.compile(rb"^total_(?:in)?active_file (\d+)$", re.MULTILINE))
+_V2 = _Controller("sys/fs/cgroup", "memory.max", "memory.current",
+                  re.compile(rb"^(?:in)?active_file (\d+)$", re.MULTILINE))
+_UNLIMITED = 1 << 60  # control groups of version 1 write a number near 2**63 where there is no limit
+
+
+def available_memory(root: Path = Path("/")) -> int | None:
+    """Bytes that are left to this process; the machine's memory where the system does not tell, None where it tells
+    neither. `root` has proc and sys."""
+    left = [*_of_system(root), *_of_groups(root)]
+    if left:
+        return max(min(left), 0)
+    try:
+        return physical_memory()
+    except InvalidArgument:
+        return None
+
+
+def _of_system(root: Path) -> list[int]:
+    found = _AVAILABLE.search(_read(root / "proc/meminfo"))
+    return [int(found[1]) << 10] if found else []
+
+
+def _of_groups(root: Path) -> Iterator[int]:
+    """What each group above this process leaves. A path that is not there belongs to another namespace."""
+    for line in _read(root / "proc/self/cgroup").decode("utf-8", "replace").splitlines():
+        number, controllers, path = [*line.split(":", 2), "", ""][:3]
+        if "memory" in controllers.split(","):
+            controller = _V1
+        elif number == "0" and not controllers:
+            controller = _V2
+        else:
+            continue
+        group = PurePosixPath("/", path.lstrip("/"))
+        for each in (group, *group.parents):
+            yield from _left(root / controller.mount / str(each).lstrip("/"), controller)
+
+
+def _left(folder: Path, files: _Controller) -> list[int]:
+    limit, usage = _read(folder / files.limit).strip(), _read(folder / files.usage).strip()
+    if not limit.isdigit() or int(limit) >= _UNLIMITED or not usage.isdigit():
+        return []
+    cache = sum(map(int, files.cache.findall(_read(folder / "memory.stat"))))
+    return [int(limit) - max(int(usage) - cache, 0)]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
