@@ -9,7 +9,7 @@ from .errors import Internal, WeftError
 from .host_program import CONSTANT, COPY, EVENT, Call, Function, meta_of
 from .op import Attrs, MetadataRule, OpDef, OpRegistry, infer, merge_info
 from .resolve import Resolved
-from .tensor import ScaledInfo, ValueInfo, constant_info, info
+from .tensor import MadeInfo, ValueInfo, constant_info, info
 from .tensor_proto import TensorValue
 
 
@@ -58,13 +58,13 @@ def infer_registers(
 
 
 def of_constant(value: Any) -> ValueInfo:
-    """What is known of a constant of a program: an array, or a TensorValue that is to be multiplied."""
-    return ScaledInfo(value) if isinstance(value, TensorValue) else constant_info(value)
+    """What is known of a constant of a program: an array, or a TensorValue whose elements are to be made."""
+    return MadeInfo(value) if isinstance(value, TensorValue) else constant_info(value)
 
 
 def elements(value: TensorValue) -> Any:
     """A node's constant as programs have it."""
-    return value.array() if value.scaling is None else value
+    return value if value.is_made else value.array()
 
 
 def infer_node(entry: Resolved, inputs: Sequence[ValueInfo], ops: OpRegistry) -> tuple[ValueInfo, ...]:

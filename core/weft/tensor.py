@@ -153,8 +153,8 @@ def info(dtype: DType, shape: Shape) -> ValueInfo:
     return ValueInfo(TensorMetadata(dtype, shape))
 
 
-class ScaledInfo(ValueInfo):
-    """Of a TensorValue whose elements are multiplied when they are asked for."""
+class MadeInfo(ValueInfo):
+    """Of a TensorValue whose elements are made when they are asked for."""
 
     __slots__ = ("_constant",)
 
@@ -172,9 +172,15 @@ class ScaledInfo(ValueInfo):
         return True
 
     def parts(self) -> tuple[Any, Any]:
-        assert self._constant.scaling is not None
+        if self._constant.scaling is None:
+            return self._constant.array(), None
         value, factors = self._constant.scaling
         return value.array(), factors
+
+    @property
+    def held(self) -> int:
+        """Bytes that the value takes while its elements are not made: next to none of one that is filled up."""
+        return 0 if self._constant.is_filled else self.meta.nbytes
 
 
 def constant_info(value: np.ndarray[Any, Any]) -> ValueInfo:

@@ -12,6 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import dtypes, wire
+from .allocators.available import available_memory
 from .dtypes import DType
 from .errors import DataLoss, InvalidArgument, ResourceExhausted, Unimplemented
 from .mapped_file import MappedFile, file_behind, kept
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 2**48  # beyond any machine's address space
 _MOST_NUMPY_DIMS = 64
+_LARGE = 1 << 20  # bytes from which a list that is filled up is no value to be at hand
+_POINTER = 8  # bytes of an element that is a Python object
 _DTYPE, _SHAPE, _CONTENT = 1, 2, 4  # fields of TensorProto
 _OVERLONG = re.compile(rb"[\x80-\xff]{9}[^\x00\x01]")
 _HIGH = bytes(range(0x80, 0x100))
@@ -93,7 +96,7 @@ class TensorValue:
     Two are equal when type, shape and the bytes they are written as are equal.
     """
 
-    __slots__ = ("_array", "_content", "_listed", "_raw", "dtype", "file", "scaling", "shape")
+    __slots__ = ("_array", "_content", "_listed", "_raw", "dtype", "file", "is_filled", "scaling", "shape")
 
     dtype: DType
     shape: tuple[int, ...]
@@ -103,6 +106,7 @@ class TensorValue:
     _array: Array | None
     file: MappedFile | None  # which the elements are read from, where they are not in memory of their own
     scaling: tuple[TensorValue, Array] | None  # a value and factors, whose product the elements are
+    is_filled: bool  # the last of several listed elements fills a large rest: the file is small, the array is not
 
     def __init__(self, array: Array) -> None:
         """The value of an array, copied unless it is read-only. Raises InvalidArgument for its type."""
@@ -116,7 +120,7 @@ class TensorValue:
             array = np.array(array, self.dtype.numpy)
         array.flags.writeable = False
         self._raw, self._content, self._listed, self._array, self.scaling = None, None, (), array, None
-        self.file = file_behind(array)
+        self.is_filled, self.file = False, file_behind(array)
 
     @classmethod
     def scaled(cls, value: TensorValue, factors: Array) -> TensorValue:
@@ -125,6 +129,7 @@ class TensorValue:
         self = cls.__new__(cls)
         self.dtype, self.shape, self.scaling = value.dtype, value.shape, (value, factors)
         self._raw, self._content, self._listed, self._array, self.file = None, None, (), None, value.file
+        self.is_filled = False
         return self
 
     @classmethod
@@ -150,7 +155,7 @@ class TensorValue:
                 lists.append((field, kind, at, end))
         self._raw, self._content, self._array, self._listed = raw, content, None, ()
         self.file = file_behind(raw) if type(raw) is memoryview else None
-        self.scaling = None
+        self.scaling, self.is_filled = None, False
         self.dtype = dtype = dtypes.numbered(number)
         self.shape = _static_shape(buf, shapes, {} if known is None else known)
         size = prod(self.shape)
@@ -160,6 +165,7 @@ class TensorValue:
             self._listed = _listed(raw, start, lists, _LISTS[dtype.number])
             if (given := _count(self._listed, dtype)) > size:
                 raise InvalidArgument(f"too many values: {given} for a tensor {self!r}")
+            self.is_filled = 1 < given < size and size * (dtype.itemsize or _POINTER) > _LARGE
         elif not dtype.itemsize:
             _cut_strings(content, self)
         elif len(content) != size * dtype.itemsize:
@@ -177,6 +183,11 @@ class TensorValue:
     def nbytes(self) -> int:
         """Bytes of the elements, rows packed; of strings 0."""
         return self.size * self.dtype.itemsize
+
+    @property
+    def is_made(self) -> bool:
+        """True where `array` computes the elements into memory of their own."""
+        return self.scaling is not None or self.is_filled
 
     @property
     def raw(self) -> Buffer:
@@ -240,6 +251,8 @@ class TensorValue:
             return values.reshape(self.shape)
         if len(values) == 1 or size == 0:
             return np.broadcast_to(values[:1].reshape(()), self.shape)  # not values[0]: of strings that is no array
+        if self.is_filled:
+            _ask_system(size * dtype.itemsize, self)
         filled = np.empty(size, dtype)
         filled[: len(values)] = values
         filled[len(values) :] = values[-1]
@@ -259,6 +272,13 @@ class TensorValue:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (bytes(self.raw),)
+
+
+def _ask_system(nbytes: int, value: TensorValue) -> None:
+    """Raise ResourceExhausted where the system has not so many bytes: it would end the process instead."""
+    left = available_memory()
+    if left is not None and nbytes > left:
+        raise ResourceExhausted(f"no memory for a tensor {value!r}: {nbytes} bytes, {left} bytes are available")
 
 
 def _restore(raw: bytes) -> TensorValue:

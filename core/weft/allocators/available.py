@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from ..errors import InvalidArgument
@@ -33,7 +32,7 @@ _V2 = _Controller("sys/fs/cgroup", "memory.max", "memory.current",
 _UNLIMITED = 1 << 60  # control groups of version 1 write a number near 2**63 where there is no limit
 
 
-def available_memory(root: Path = Path("/")) -> int | None:
+def available_memory(root: str = "/") -> int | None:
     """Bytes that are left to this process; the machine's memory where the system does not tell, None where it tells
     neither. `root` has proc and sys."""
     left = [*_of_system(root), *_of_groups(root)]
@@ -45,14 +44,14 @@ def available_memory(root: Path = Path("/")) -> int | None:
         return None
 
 
-def _of_system(root: Path) -> list[int]:
-    found = _AVAILABLE.search(_read(root / "proc/meminfo"))
+def _of_system(root: str) -> list[int]:
+    found = _AVAILABLE.search(_read(f"{root}/proc/meminfo"))
     return [int(found[1]) << 10] if found else []
 
 
-def _of_groups(root: Path) -> Iterator[int]:
-    """What each group above this process leaves. A path that is not there belongs to another namespace."""
-    for line in _read(root / "proc/self/cgroup").decode("utf-8", "replace").splitlines():
+def _of_groups(root: str) -> Iterator[int]:
+    """Bytes that each group above this process leaves. A path that is not there belongs to another namespace."""
+    for line in _read(f"{root}/proc/self/cgroup").decode("utf-8", "replace").splitlines():
         number, controllers, path = [*line.split(":", 2), "", ""][:3]
         if "memory" in controllers.split(","):
             controller = _V1
@@ -60,21 +59,25 @@ def _of_groups(root: Path) -> Iterator[int]:
             controller = _V2
         else:
             continue
-        group = PurePosixPath("/", path.lstrip("/"))
-        for each in (group, *group.parents):
-            yield from _left(root / controller.mount / str(each).lstrip("/"), controller)
+        group = path.rstrip("/")
+        while group:
+            yield from _left(f"{root}/{controller.mount}{group}", controller)
+            group = group.rpartition("/")[0]
+        yield from _left(f"{root}/{controller.mount}", controller)
 
 
-def _left(folder: Path, files: _Controller) -> list[int]:
-    limit, usage = _read(folder / files.limit).strip(), _read(folder / files.usage).strip()
-    if not limit.isdigit() or int(limit) >= _UNLIMITED or not usage.isdigit():
+def _left(folder: str, files: _Controller) -> list[int]:
+    limit = _read(f"{folder}/{files.limit}").strip()
+    if not limit.isdigit() or int(limit) >= _UNLIMITED:
         return []
-    cache = sum(map(int, files.cache.findall(_read(folder / "memory.stat"))))
-    return [int(limit) - max(int(usage) - cache, 0)]
+    usage = _read(f"{folder}/{files.usage}").strip()
+    cache = sum(map(int, files.cache.findall(_read(f"{folder}/memory.stat"))))
+    return [int(limit) - max(int(usage) - cache, 0)] if usage.isdigit() else []
 
 
-def _read(path: Path) -> bytes:
+def _read(path: str) -> bytes:
     try:
-        return path.read_bytes()
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - making a Path takes as long as reading the file
+            return file.readall()
     except OSError:
         return b""

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..device import STREAM
-from ..errors import Unimplemented
+from ..errors import InvalidArgument, Unimplemented
 from ..host_program import Call
 from ..infer import infer_call
 from ..kernel import Bind, Bound, Declined, Keep, KernelDef, check_bound, run_of

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import WeftError
 from ..kernel import run_of
-from ..tensor import ScaledInfo, ValueInfo
+from ..tensor import MadeInfo, ValueInfo
 from .array_contract import check_returned, poison_array, watched
 from .binder import Binder
 from .host_array import solid, view
@@ -37,8 +37,8 @@ def is_worth_folding(inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) 
 
 def _held(known: ValueInfo) -> int:
     """The bytes that a known value takes: little where it is one element all over."""
-    if isinstance(known, ScaledInfo):
-        return known.meta.nbytes
+    if isinstance(known, MadeInfo):
+        return known.held
     value = known.value
     assert value is not None
     return value.itemsize if value.size > 1 and 0 in value.strides else value.nbytes

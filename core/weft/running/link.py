@@ -11,12 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..device import STREAM
-from ..errors import Unimplemented, WeftError
+from ..errors import ResourceExhausted, Unimplemented, WeftError
 from ..host_program import CONSTANT, COPY, EVENT, HOST, OWN, Call, Function, HostProgram
 from ..infer import infer_registers
 from ..kernel import Bind, Declined, FusionDef, KernelDef, PatternDef
 from ..mapped_file import check_unchanged
-from ..tensor import TensorMetadata, ValueInfo, constant_info
+from ..tensor import MadeInfo, TensorMetadata, ValueInfo, constant_info
 from .binder import Binder, LazyKernel, bind
 from .bound_call import BoundCall
 from .device_memory import Owned
@@ -167,8 +167,8 @@ class Linker:
         read = {r for bound in bound_calls for r in bound.read}
         taken = read.union(function.results) & values.keys()
         as_they_are = {r for r in taken - read if memory[r] == HOST}  # copied at the door
-        presets = {r: values[r].value for r in as_they_are}
-        presets |= {r: self._preset(r, values[r].value, memory[r]) for r in taken - as_they_are}
+        presets = {r: self._made(r, values[r]) for r in as_they_are}
+        presets |= {r: self._preset(r, self._made(r, values[r]), memory[r]) for r in taken - as_they_are}
         unread = {r for bound in bound_calls for r in bound.call.args} & values.keys() - presets.keys()
         presets |= {r: stand_in(metas[r]) for r in unread}
         devices = dict(zip(self._program.requires, self._devices, strict=True))
@@ -323,10 +323,22 @@ class Linker:
             self._shared.uploaded[register] = buffer
         return buffer
 
+    def _made(self, register: int, known: ValueInfo) -> Any:
+        """The elements of a known value. Raises ResourceExhausted where they take memory and there is none."""
+        if not isinstance(known, MadeInfo):
+            return known.value
+        node = self._node_of(register)
+        try:
+            return self._host.memory.lend(known.meta.nbytes, f"constant '{node}' {known.meta}", lambda: known.value)
+        except ResourceExhausted as error:
+            raise error.at(node=node)  # noqa: B904 - the same error, with its place filled in
+
+    def _node_of(self, register: int) -> str:
+        return next((call.node for call in self._function.kernels if register in call.results), "")
+
     def _laid_out(self, register: int, value: Any) -> LaidOut:
         """The value for calls, one for all links where it is the same in every link."""
-        node = next((call.node for call in self._function.kernels if register in call.results), "")
-        made = LaidOut(value, self._host.memory, node)
+        made = LaidOut(value, self._host.memory, self._node_of(register))
         return self._shared.laid_out.setdefault(register, made) if register in self._frozen else made
 
     def _visible(self, call: Call) -> bool:

@@ -20,8 +20,10 @@ from weft.api import Bind, Declined, Kernels, dtypes, errors
 from .element_types import Array
 
 Run = Callable[..., Any]
+Ask = Callable[[int, str], None]  # as Bind.ask
 T = TypeVar("T")
 MOST = 1 << 29  # elements of a decoded image: TensorFlow's limit
+DECODED = 4  # bytes for each element while it is decoded: Pillow's pixels, the array, the result
 PARTS: dict[str, Any] = {"bool": np.uint8, "complex64": np.float32, "complex128": np.float64}  # read, swapped
 PILLOW = "it needs Pillow: pip install 'weft-cpu[images]'"
 
@@ -59,12 +61,13 @@ class Decoded(NamedTuple):
     has_frames: bool = False
 
 
-def _check_size(*lengths: int) -> None:
+def _check_size(ask: Ask, *lengths: int) -> None:
     if min(lengths) <= 0 or prod(lengths) >= MOST:
         raise errors.InvalidArgument(f"an image of size {lengths} is empty or too large")
+    ask(prod(lengths) * DECODED, f"an image of size {lengths}")
 
 
-def decode_bmp(contents: bytes, channels: int, _wide: bool) -> Decoded:
+def decode_bmp(ask: Ask, contents: bytes, channels: int, _wide: bool) -> Decoded:
     """Uncompressed: blue, green, red and perhaps alpha, or gray; rows from the bottom up unless the height is
     negative."""
     if len(contents) < 32:
@@ -76,7 +79,7 @@ def decode_bmp(contents: bytes, channels: int, _wide: bool) -> Decoded:
         raise errors.InvalidArgument("channels must be 0, 3 or 4 for BMP, given 1")
     if depth not in (1, 3, 4):
         raise errors.InvalidArgument(f"Number of channels inherent in the image must be 1, 3 or 4, was {depth}")
-    _check_size(width, rows, channels or depth)
+    _check_size(ask, width, rows, channels or depth)
     stride = (width * depth + 3) // 4 * 4
     if start < 0 or len(contents) != start + stride * rows:
         raise errors.InvalidArgument(f"Input size should be {start + stride * rows}, but is {len(contents)}")
@@ -107,14 +110,14 @@ def _gray(color: Array) -> Array:
     return gray.astype(color.dtype)[:, :, None]
 
 
-def decode_png(contents: bytes, channels: int, wide: bool) -> Decoded:
+def decode_png(ask: Ask, contents: bytes, channels: int, wide: bool) -> Decoded:
     from PIL.PngImagePlugin import PngImageFile
 
     if b"IEND" not in contents:
         raise errors.InvalidArgument("Invalid PNG data: it is truncated")
     image = PngImageFile(BytesIO(contents))
     deep, kind = contents[24] == 16, contents[25]
-    _check_size(image.width, image.height, channels or 4)
+    _check_size(ask, image.width, image.height, channels or 4)
     if deep and wide:
         return Decoded(_with_channels(_sixteen_bits(image, contents, kind), channels, 65535)[None], 1)
     clear = "transparency" in image.info
@@ -142,13 +145,13 @@ def _sixteen_bits(image: Any, contents: bytes, kind: int) -> Array:
     return pixels
 
 
-def decode_jpeg(contents: bytes, channels: int, _wide: bool, ratio: int = 1) -> Decoded:
+def decode_jpeg(ask: Ask, contents: bytes, channels: int, _wide: bool, ratio: int = 1) -> Decoded:
     from PIL.JpegImagePlugin import JpegImageFile
 
     if channels == 4:
         raise errors.InvalidArgument("JPEG does not support 4 channels")
     image: Any = JpegImageFile(BytesIO(contents))
-    _check_size(image.width, image.height, channels or 3)
+    _check_size(ask, image.width, image.height, channels or 3)
     if channels == 1 and image.mode == "CMYK":
         raise errors.InvalidArgument("a JPEG of CMYK colors cannot be decoded as gray")
     gray = channels == 1 or (channels == 0 and image.mode == "L")
@@ -158,13 +161,13 @@ def decode_jpeg(contents: bytes, channels: int, _wide: bool, ratio: int = 1) -> 
     return Decoded(pixels.reshape(1, *pixels.shape[:2], -1))
 
 
-def decode_gif(contents: bytes, channels: int, _wide: bool) -> Decoded:
+def decode_gif(ask: Ask, contents: bytes, channels: int, _wide: bool) -> Decoded:
     from PIL.GifImagePlugin import GifImageFile
 
     if channels not in (0, 3):
         raise errors.InvalidArgument(f"channels must be 0 or 3 for GIF, given {channels}")
     image = GifImageFile(BytesIO(contents))
-    _check_size(image.n_frames, image.width, image.height, 3)
+    _check_size(ask, image.n_frames, image.width, image.height, 3)
     frames = np.empty((image.n_frames, image.height, image.width, 3), np.uint8)
     for n in range(image.n_frames):
         image.seek(n)
@@ -173,7 +176,7 @@ def decode_gif(contents: bytes, channels: int, _wide: bool) -> Decoded:
     return Decoded(frames, has_frames=True)
 
 
-def decode_webp(contents: bytes, channels: int, wide: bool) -> Decoded:
+def decode_webp(ask: Ask, contents: bytes, channels: int, wide: bool) -> Decoded:
     from PIL.WebPImagePlugin import WebPImageFile
 
     image = WebPImageFile(BytesIO(contents))
@@ -181,7 +184,7 @@ def decode_webp(contents: bytes, channels: int, wide: bool) -> Decoded:
     if wide or channels not in (0, depth):
         raise errors.InvalidArgument(f"this WebP image decodes to uint8 and {depth} channels only")
     count = getattr(image, "n_frames", 1)
-    _check_size(count, image.width, image.height, depth)
+    _check_size(ask, count, image.width, image.height, depth)
     frames = np.empty((count, image.height, image.width, depth), np.uint8)
     for n in range(count):
         image.seek(n)
@@ -207,7 +210,7 @@ def _decode(b: Bind, contents: bytes) -> Decoded:
         raise errors.InvalidArgument(f"{b.op} does not decode this format: {decoder.__name__} or decode_image does")
     options = {"ratio": b.attrs["ratio"]} if decoder is decode_jpeg and "ratio" in b.attrs else {}
     wide = b.attrs.get("dtype", dtypes.uint8) is not dtypes.uint8
-    return _checked(lambda: decoder(contents, b.attrs.get("channels", 0), wide, **options), contents)
+    return _checked(lambda: decoder(b.ask, contents, b.attrs.get("channels", 0), wide, **options), contents)
 
 
 def _checked(decoder: Callable[[], T], contents: bytes) -> T:

@@ -92,6 +92,7 @@ class Dense(NamedTuple):
     dtype: DType
     shape: tuple[int | None, ...]
     default: Any  # empty: the feature is required
+    ask: Callable[[int, str], None]  # as Bind.ask
 
     def read(self, examples: Sequence[Example], *, single: bool) -> Any:
         rows = rows_of(examples, self.key, self.dtype)
@@ -118,6 +119,7 @@ class Dense(NamedTuple):
             raise errors.InvalidArgument(f"Key: {self.key!r}. Number of {self.dtype} values is not a multiple of "
                                          f"stride length {stride}")
         most = int(lengths.max(initial=0))
+        self.ask(len(rows) * most * self.dtype.numpy.itemsize, f"feature {self.key!r}, padded,")
         values = np.empty((len(rows), most), self.dtype.numpy)
         values[...] = self.default.reshape(-1)[:1]
         values[np.arange(most) < lengths[:, None]] = flat(rows, self.dtype)
@@ -154,7 +156,7 @@ def reader(b: Bind) -> Callable[..., tuple[Any, ...]]:
         try:
             examples = parse(serialized.reshape(-1))
             sparses = [sparse(examples, *column, single=single) for column in zip(keys[0], sparse_types, strict=True)]
-            denses = [Dense(*column).read(examples, single=single)
+            denses = [Dense(*column, b.ask).read(examples, single=single)
                       for column in zip(keys[1], dense_types, shapes, defaults, strict=True)]
             raggeds = [ragged(examples, *column, single=single) for column in zip(keys[2], ragged_types, strict=True)]
         except errors.DataLoss as error:

@@ -161,6 +161,7 @@ def dynamic_stitch(b: Bind) -> Callable[..., Any]:
     def run(*indices_then_data: Any) -> Any:
         indices, data = indices_then_data[:count], indices_then_data[count:]
         length = max((int(i.max()) + 1 for i in indices if i.size), default=0)
+        b.ask(max(length, 0) * prod(rest) * dtype.numpy.itemsize, "a tensor of merged rows")
         merged = np.zeros((max(length, 0), *rest), dtype.numpy)
         if dtype is dtypes.string:
             merged.fill(b"")

@@ -28,6 +28,7 @@ def ragged_range(b: Bind) -> Run:
         if not total <= np.iinfo(splits_type).max:
             raise errors.InvalidArgument(f"ranges of {total} elements in all do not fit splits of type {splits_type}")
         lengths = sizes.astype(np.int64)
+        b.ask(total * starts.itemsize, "a tensor of ranges")
         return np.append(0, np.cumsum(lengths)).astype(splits_type), numbers(starts, deltas, lengths)
 
     return run
@@ -77,7 +78,9 @@ def ragged_gather(b: Bind) -> Run:
         for splits in levels:
             lengths = splits[picks + 1] - splits[picks]
             found.append(np.append(0, np.cumsum(lengths)))
+            b.ask(int(found[-1][-1]) * 8, "an index of rows")
             picks = np.repeat(splits[picks], lengths) + _places(lengths)
+        b.ask(len(picks) * values[:1].nbytes, "a tensor of gathered rows")
         nested = found[1:] if not shape else found
         return *(splits.astype(levels[0].dtype) for splits in nested), values[picks]
 
@@ -139,6 +142,7 @@ def ragged_to_tensor(b: Bind) -> Run:
 
     def run(_: Array, values: Array, default: Array, *partitions: Array) -> Array:
         first = int(partitions[0].reshape(-1)[0]) if sized else len(partitions[0]) - 1
+        b.ask(8 * first, "an index of rows")
         rows: list[Array] = []
         for level, partition in zip(levels, partitions[sized:], strict=True):
             rows.append(level(partition, len(rows[-1]) if rows else first))
@@ -146,6 +150,7 @@ def ragged_to_tensor(b: Bind) -> Run:
         widths = [first, *(int(place.max(initial=-1)) + 1 for place in places)]
         lengths = [width if length is None else length for width, length in zip(widths, wanted, strict=False)]
         index = _flat_index(first, rows, places, lengths)[: len(values)]
+        b.ask(prod(lengths) * prod(inner) * values.itemsize, "a tensor of padded rows")
         out = np.empty((prod(lengths), *inner), values.dtype)
         out[...] = default
         out[index[index >= 0]] = values[: len(index)][index >= 0]

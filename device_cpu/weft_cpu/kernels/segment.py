@@ -6,6 +6,7 @@ Rows of one id are brought together, unless they are already, and each run of th
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -47,17 +48,28 @@ def register(kernels: Kernels) -> None:
 
 
 def sorted_segments(ufunc: np.ufunc, of_nothing: int) -> Callable[[Bind], Run]:
+    def bind(b: Bind) -> Run:
+        def run(data: Array, ids: Array) -> Array:
+            out = _rows_for(b, data, _segments(ids))
+            out.fill(of_nothing)
+            _reduce(ufunc, data, ids, out)
+            return out
+
+        return run
+
+    return bind
+
+
+def _rows_for(b: Bind, data: Array, segments: int) -> Array:
+    """An array, uninitialised, of one row for each segment."""
+    b.ask(segments * prod(data.shape[1:]) * data.itemsize, "a tensor of segments")
+    return np.empty((segments, *data.shape[1:]), data.dtype)
+
+
+def segment_mean(b: Bind) -> Run:
     def run(data: Array, ids: Array) -> Array:
-        out = np.full((_segments(ids), *data.shape[1:]), of_nothing, data.dtype)
-        _reduce(ufunc, data, ids, out)
-        return out
-
-    return lambda _: run
-
-
-def segment_mean(_: Bind) -> Run:
-    def run(data: Array, ids: Array) -> Array:
-        out = np.zeros((_segments(ids), *data.shape[1:]), data.dtype)
+        out = _rows_for(b, data, _segments(ids))
+        out.fill(0)
         _reduce(np.add, data, ids, out, lambda count: count)
         return out
 
@@ -91,12 +103,16 @@ def unsorted_segments(ufunc: np.ufunc, of_nothing: int | str) -> Callable[[Bind]
 
 
 def sparse_segments(scale: Scale | None) -> Callable[[Bind], Run]:
-    def run(data: Array, indices: Array, ids: Array) -> Array:
-        out = np.zeros((_segments(ids), *data.shape[1:]), data.dtype)
-        _reduce(np.add, _picked(data, indices), ids, out, scale)
-        return out
+    def bind(b: Bind) -> Run:
+        def run(data: Array, indices: Array, ids: Array) -> Array:
+            out = _rows_for(b, data, _segments(ids))
+            out.fill(0)
+            _reduce(np.add, _picked(data, indices), ids, out, scale)
+            return out
 
-    return lambda _: run
+        return run
+
+    return bind
 
 
 def counted_sparse_segments(scale: Scale | None) -> Callable[[Bind], Run]:

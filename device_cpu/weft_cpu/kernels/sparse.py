@@ -116,9 +116,10 @@ def sparse_concat(b: Bind) -> Run:
     return run
 
 
-def sparse_fill_empty_rows(_: Bind) -> Run:
+def sparse_fill_empty_rows(b: Bind) -> Run:
     def run(indices: Array, values: Array, shape: Array, default: Array) -> tuple[Array, ...]:
         rows = indices[:, 0]
+        b.ask(int(shape[0]) * 8 * (indices.shape[1] + 1), "a tensor without empty rows")
         _check_inside(rows[:, None], shape[:1])
         is_empty = np.bincount(rows, minlength=int(shape[0])) == 0
         missing = np.flatnonzero(is_empty)

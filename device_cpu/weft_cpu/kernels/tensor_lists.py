@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -210,7 +211,7 @@ def stack(b: Bind) -> Run:
         if count not in (-1, mine.count):
             raise errors.InvalidArgument(f"Operation expected a list with {count} elements but got a list with "
                                          f"{mine.count} elements.")
-        return _stacked(mine, mine.cells, asked, "stack")
+        return _stacked(b, mine, mine.cells, asked, "stack")
 
     return run
 
@@ -223,18 +224,19 @@ def gather(b: Bind) -> Run:
         for place in places:
             if not 0 <= place < mine.count:
                 raise errors.InvalidArgument(f"Trying to gather element {place} in a list with {mine.count} elements.")
-        return _stacked(mine, [mine.cells[place] for place in places], asked, "gather")
+        return _stacked(b, mine, [mine.cells[place] for place in places], asked, "gather")
 
     return run
 
 
-def _stacked(mine: TensorList, cells: Sequence[Cell], asked: Shape, what: str) -> Array:
+def _stacked(b: Bind, mine: TensorList, cells: Sequence[Cell], asked: Shape, what: str) -> Array:
     """One tensor of these elements of a list. Raises InvalidArgument where they are not of one shape, or of none that
     is known."""
     shape = mine.element_shape(asked, cells)
     if not is_known(shape):
         raise errors.InvalidArgument(f"Tried to {what} {'uninitialized' if cells else 'no'} elements of a list with "
                                      f"non-fully-defined element_shape: {shape_text(shape)}")
+    b.ask(len(cells) * prod(shape) * mine.dtype.numpy.itemsize, "the stack of a list")
     return stacked([zeros(mine.dtype, shape) if cell is None else cell for cell in cells], shape, mine.dtype)
 
 

@@ -60,10 +60,10 @@ class View:
         return None if entry is None else entry.attrs["value"]
 
     def array(self, source: Input) -> Array | None:
-        """The elements of `constant`."""
+        """The elements of `constant`; None of one that a short list fills, which would take memory."""
         value = self.constant(source)
         try:
-            return None if value is None else value.array()
+            return None if value is None or value.is_filled else value.array()
         except errors.WeftError:  # it can be no array: who runs the node is told
             return None
 
