@@ -49,6 +49,9 @@ class Attachable(Protocol):
     #         """In which of several ways it does the work, in a few words, for `weft explain --all` and
     #         `weft bench --nodes`."""
     #
+    #     nbytes: int
+    #         """Bytes that it holds besides Python objects, about: caches of bound kernels are bounded by bytes."""
+    #
     # and on a device that works on host memory:
     #
     #     reads: Collection[int]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 from .collector import resting
@@ -29,7 +30,8 @@ from .running.trace import RunMetadata, Trace
 from .runtime import Runtime, runtime
 from .tensor import TensorMetadata
 
-MOST_PREPARED = 256  # combinations of feeds, fetches and targets that are kept
+MOST_PREPARED_BYTES = 32 << 20  # of combinations of feeds, fetches and targets that are kept, without their arrays
+ARRAY_SHARE = 8  # these may take this part of the memory limit
 LEGACY_SCALARS = 21  # up to this GraphDef version a placeholder of shape [] may be of any shape
 
 
@@ -190,10 +192,22 @@ class Session:
             raise _closed()
         with step.holding(self._lock):
             if key not in self._prepared:
-                if len(self._prepared) >= MOST_PREPARED:
-                    self._prepared.pop(next(iter(self._prepared)))
-                self._prepared[key] = self._make(*key, step)
+                made = self._make(*key, step)
+                self._make_room()
+                self._prepared[key] = made
             return self._prepared[key]
+
+    def _make_room(self) -> None:
+        """Forget the oldest combinations while all together take too many bytes."""
+        limit = self._runtime.host.memory.limit
+        most = MOST_PREPARED_BYTES, inf if limit is None else limit // ARRAY_SHARE
+        held = {key: prepared.held() for key, prepared in self._prepared.items()}
+        calls, arrays = (sum(each[i] for each in held.values()) for i in (0, 1))
+        for key, (its_calls, its_arrays) in held.items():
+            if calls <= most[0] and arrays <= most[1]:
+                return
+            self._prepared.pop(key, None)
+            calls, arrays = calls - its_calls, arrays - its_arrays
 
     def _initialize(self, step: Step) -> None:
         """Run the initializers that are left; one that fails stays for the next run. Raises the error of `step` if that

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..device import STREAM
-from ..errors import InvalidArgument, Unimplemented
+from ..errors import Unimplemented
 from ..host_program import Call
 from ..infer import infer_call
 from ..kernel import Bind, Bound, Declined, Keep, KernelDef, check_bound, run_of
@@ -16,6 +16,7 @@ from ..op import MetadataRule, OpDef
 from ..tensor import TensorMetadata, ValueInfo
 from .array_contract import check_returned, poison_array, watched
 from .attached import returning
+from .bound_calls import bytes_of_call
 from .host_array import view
 from .host_memory import HostMemory
 from .kernel_errors import raise_of
@@ -23,8 +24,6 @@ from .kernel_errors import raise_of
 if TYPE_CHECKING:
     from ..device import Device
     from .step import Step
-
-LAZY_VARIANTS = 64  # shapes that a lazily bound call remembers
 
 
 class Binder(NamedTuple):
@@ -104,12 +103,16 @@ class LazyKernel:
         key = (tuple([x.shape for x in inputs]), tuple([_elements(inputs[i]) for i in self._values]))
         run = self._bound.get(key)
         if run is None:
-            if len(self._bound) >= LAZY_VARIANTS:
-                self._bound.clear()
-            run = self._bound[key] = self._bind(inputs)
+            run, nbytes = self._bind(inputs)
+            self._bound[key] = run
+            self._binder.memory.bound_calls.keep(self, key, nbytes + sum(inputs[i].nbytes for i in self._values))
         return run(step, inputs)
 
-    def _bind(self, inputs: list[Any]) -> Callable[[Step, list[Any]], list[Any]]:
+    def forget(self, key: Any) -> None:
+        self._bound.pop(key, None)
+
+    def _bind(self, inputs: list[Any]) -> tuple[Callable[[Step, list[Any]], list[Any]], int]:
+        """The call for these inputs, bound, and its bytes."""
         binder = self._binder
         infos = []
         for i, (array, known) in enumerate(zip(inputs, self._known, strict=True)):
@@ -120,6 +123,12 @@ class LazyKernel:
         if kernel is None:
             why = "; ".join(f"{pack}: {reason}" for pack, reason in refusals)
             raise Unimplemented(f"no kernel takes these inputs: {why}", node=binder.call.node, op=binder.op.name)
+        return self._attached(kernel, bound, outputs), bytes_of_call(bound)
+
+    def _attached(
+        self, kernel: KernelDef, bound: Bound, outputs: Sequence[TensorMetadata]
+    ) -> Callable[[Step, list[Any]], list[Any]]:
+        binder = self._binder
         if bound is None:
             alias = kernel.aliases(binder.call.attrs)
             return lambda _, ins: [view(ins[alias[i]], meta) for i, meta in enumerate(outputs)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from ..host_program import Function
 from ..tensor import TensorMetadata
 from .attached import Attached, HandOver
 from .bound_call import BoundCall
+from .bound_calls import bytes_of_call
 from .frame import Cursor, Frame, FrameLayout
 from .kernel_errors import as_weft_error, is_interrupt
 from .piecewise import divided
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from .host_context import HostContext
 
 FREE_FRAMES = 8  # frames kept for reuse; more steps at once make frames of their own
+FREE_BYTES = 64 << 20  # of memory plans in these frames; one frame is kept however large it is
 
 
 class Executable:
@@ -60,9 +62,22 @@ class Executable:
         self._pick = _picker(function.results)
         run_flat = _run_one if len(self.layout.attached) == 1 else _run_flat
         self._flat = flat = Way(self.layout.make_frame, run_flat, _run_flat_each)
+        self._frame_bytes = self.layout.plan.nbytes
+        self._most_free = max(1, min(FREE_FRAMES, FREE_BYTES // max(self._frame_bytes, 1)))
+        host.memory.may_drop(flat.frames)
         self.tuning = Tuning(flat, partial(divided, self.layout, host, flat))
         if self._asynchronous or len(self.layout.attached) < 2 or self.layout.is_in_order:
             self.tuning.way = flat
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Bytes of the bound calls, about."""
+        return sum(bytes_of_call(bound.bound) for bound in self.layout.calls)
+
+    @property
+    def frame_bytes(self) -> int:
+        """Bytes of the memory plans in the frames that are kept."""
+        return len(self.tuning.way.frames) * self._frame_bytes
 
     def ways(self) -> dict[str, str]:
         """By node, in which way its kernel does the work, where that tells."""
@@ -115,7 +130,7 @@ class Executable:
                 results[i] = self._copy(results[i])
         for register in self._open:
             registers[register] = None
-        if len(way.frames) < FREE_FRAMES:
+        if len(way.frames) < self._most_free:
             way.frames.append(frame)
         return results
 
@@ -194,7 +209,7 @@ class Executable:
             results[i] = self._copy(results[i])
         for register in self._open:
             registers[register] = None
-        if len(self._flat.frames) < FREE_FRAMES:
+        if len(self._flat.frames) < self._most_free:
             self._flat.frames.append(frame)
         return [available(result) for result in results]
 

@@ -16,6 +16,7 @@ from ..allocator import AllocatorStats, HostAllocator
 from ..allocators.ledger import Ledger
 from ..errors import ResourceExhausted, is_lack_of_memory
 from ..tensor import shape_text
+from .bound_calls import BoundCalls
 
 LARGE = 256 << 10
 Maker = Callable[[], Any]
@@ -27,6 +28,7 @@ class HostMemory:
     def __init__(self, allocator: HostAllocator, limit: int | None) -> None:
         self.allocator = allocator
         self._ledger = Ledger(limit)
+        self.bound_calls = BoundCalls()
         self._held: dict[int, weakref.ref[Any]] = {}  # by the identity of the array, which has no hash
         self._idle: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 

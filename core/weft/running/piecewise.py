@@ -56,7 +56,9 @@ def divided(layout: FrameLayout, host: HostContext, flat: Way, costs: Sequence[i
 def piecewise(layout: FrameLayout, host: HostContext, flat: Way, pieces: Pieces) -> Way:
     """The list in these pieces; `flat` is how a frame is run for which there was too little memory."""
     this = Piecewise(layout, host, flat, pieces)
-    return Way(this.make_frame, this.run, this.run_each)
+    way = Way(this.make_frame, this.run, this.run_each)
+    host.memory.may_drop(way.frames)
+    return way
 
 
 class Piecewise:

@@ -26,6 +26,7 @@ from .link import NodesDeclined, Shared, link
 from .step import RunOptions, Step
 
 MOST_VARIANTS = 8
+PREPARED_BYTES = 64 << 10  # of the graph, the program and what passes made, about
 SHAPE = attrgetter("shape")
 
 
@@ -73,6 +74,13 @@ class Prepared:
         self._may_be_dynamic = True
         self._lock = threading.Lock()
         inherited.add(self)
+
+    def held(self) -> tuple[int, int]:
+        """Bytes of its bound calls, about, and of the arrays that kernels prepared and idle frames keep."""
+        linked = [*self._variants.values(), *filter(None, [self._dynamic])]
+        prepared = list(self._latest[1].prepared.values())
+        arrays = sum(getattr(each, "nbytes", 0) for each in prepared) + sum(each.frame_bytes for each in linked)
+        return PREPARED_BYTES + sum(each.nbytes for each in linked), arrays
 
     @property
     def program(self) -> HostProgram:

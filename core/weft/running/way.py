@@ -11,6 +11,13 @@ from .step import Step
 CallEach = Callable[[int, Attached, Frame, Step], None]  # a call, by its place in the list
 
 
+class IdleFrames(list[Frame]):
+    """Frames that no step runs in. Those of much memory are dropped when it runs short."""
+
+    def drop(self) -> None:
+        self.clear()
+
+
 class Way:
     """`run(frame, step)` and `run_each(call_each, frame, step)` are called in the frame's context. `frames` are
     those that no step runs in."""
@@ -19,9 +26,9 @@ class Way:
 
     def __init__(
         self, make_frame: Callable[[], Frame], run: Callable[[Frame, Step], None],
-        run_each: Callable[[CallEach, Frame, Step], None], frames: list[Frame] | None = None,
+        run_each: Callable[[CallEach, Frame, Step], None], frames: IdleFrames | None = None,
     ) -> None:
-        self.frames: list[Frame] = [] if frames is None else frames
+        self.frames = IdleFrames() if frames is None else frames
         self.make_frame = make_frame
         self.run = run
         self.run_each = run_each

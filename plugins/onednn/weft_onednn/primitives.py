@@ -25,8 +25,13 @@ SCALES = 4096  # with the number of what is scaled
 INFERENCE = number("dnnl_forward_inference")
 
 
+CODE = 56 << 10  # bytes of a primitive in the library, about: most of them are the code that it writes for it
+
+
 class Parallel:
     """What calls the library."""
+
+    nbytes = CODE
 
     @property
     def fills_cores(self) -> bool:

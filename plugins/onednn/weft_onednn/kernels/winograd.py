@@ -29,6 +29,7 @@ from ..memory import ANY, FLOAT, Array, Layout, Operand, aligned, dense, row_maj
 from ..packing import packing
 from ..primitives import (
     BIAS,
+    CODE,
     INFERENCE,
     RESULT,
     SOURCE,
@@ -74,6 +75,7 @@ class Winograd(Parallel):
     def __init__(self, stages: Sequence[Stage], parts: tuple[int, int], images: int, results: int, how: str) -> None:
         self.reads = {images}
         self.how = how
+        self.nbytes = CODE * len({id(stage.primitive) for stage in stages})
         self._stages, self._parts, self._images, self._results = stages, parts, images, results
         self._workspaces = workspaces(sum(parts) * FLOAT.numpy.itemsize)
 
