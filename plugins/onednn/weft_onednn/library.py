@@ -25,6 +25,7 @@ from weft.api import errors
 NAME = "libdnnl.so.3"
 OLDEST = (3, 2)
 SPINS = "1000"
+CACHED = 128  # primitives that the library keeps; a network's have room, those of 100 batch sizes' do not (of 1024)
 PAUSE_HARD = 2  # omp_pause_hard
 REMEDY = "pip install 'onednn-cpu-gomp>=2023.2,<2024'"
 
@@ -41,6 +42,7 @@ class Library:
         if (found.major, found.minor) < OLDEST:
             needed = ".".join(map(str, OLDEST))
             raise errors.Unavailable(f"{path} is oneDNN {self.version}, {needed} is needed", hint=REMEDY)
+        self.check(self.c.dnnl_set_primitive_cache_capacity(CACHED), "primitive cache")
         self.threads: int = self.c.omp_get_max_threads()
         self.engine = self.make("engine", self.c.dnnl_engine_create, self.c.dnnl_cpu, 0)
         pause = self.c.omp_pause_resource_all  # the threads of whoever forks are not there in the child
