@@ -63,7 +63,7 @@ class PassesConfig:
 
 
 SECTIONS = ("plugins", "plugin", "placement", "kernels", "allocator", "limits", "work_queue", "passes", "debug")
-# All that a found file may set of weft itself, with [kernels]: it chooses among what is installed.
+# The settings of weft itself that a found file may make, besides [kernels]. They choose among installed things.
 FOUND = frozenset({
     "plugins.block", "placement.order", "placement.fallback", "placement.remap", "placement.clear", "allocator.name",
     "work_queue.name", "work_queue.threads", "work_queue.seed", "passes.disable",
@@ -110,7 +110,7 @@ class Config:
         return [Row(name, None, section.origin, section.found) for (name, section), *_ in self._plugin.values()]
 
     def origins(self, plugins: Mapping[str, Any] = MappingProxyType({})) -> list[Row]:
-        """Every setting with its origin, defaults included; those of plugins as they were given.
+        """Every setting with its origin, defaults included; options of plugins as they were given.
 
         `plugins` has the settings of each loaded plugin, as in `ignored`.
         """

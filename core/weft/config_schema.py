@@ -19,8 +19,8 @@ MOST_SHOWN = 200  # characters of a wrong value in an error
 
 
 class Found(NamedTuple):
-    """A file that may come from a stranger: it sets harmless things only. `why` says so of it, `remedy` is the command
-    that lets it set everything."""
+    """A file that may come from a stranger, so it sets harmless things only. `why`: the reason, as the predicate of a
+    sentence about the file. `remedy`: the command that lets it set everything."""
 
     path: str
     why: str
@@ -97,8 +97,8 @@ def read_layers(hint: Any, layers: Iterable[Setting], key: str) -> tuple[Any, li
 
 
 class Reading(NamedTuple):
-    """What layers say of a section: arguments for its dataclass, the origin of each field, and the settings of found
-    files that do not count."""
+    """A section as its layers give it. `values`: arguments for its dataclass. `rows`: each field with its origin.
+    `ignored`: settings of found files that do not count."""
 
     values: dict[str, Any]
     rows: list[Row]

@@ -1,12 +1,13 @@
 """Config files that are found by searching: in the working folder and above it, and the user's own.
 
 A found file may have come with a model from a stranger. Its layer says so (`Setting.found`), unless the user trusts it,
-and then sets harmless things only. The user's own file counts in full when nobody else could have written it.
+and then sets harmless things only. The user's own file sets everything, unless another user could have written it.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -14,11 +15,13 @@ from pathlib import Path
 from . import config_trust
 from .config_file import parse, read
 from .config_schema import Found, Setting
+from .errors import WeftError
 from .user_files import config_folder, is_foreign, is_private
 
 NAMES = ("weft.toml", "pyproject.toml")
 ROOT_MARKS = (".git", "pyproject.toml")  # the folder of a project's root has one of them
 USER_FILE = "config.toml"
+_TABLE = re.compile(rb"\[\s*tool\s*\.\s*weft\s*[.\]]")
 
 
 class Search:
@@ -46,9 +49,12 @@ class Search:
         """The layer of a project's file, or none for a file of another user."""
         digest = self._trusted.get(os.path.realpath(path))
         if digest is None and any(map(is_foreign, (path.lstat(), path.stat()))):
-            self._leave_out(path, "weft", "config", "trust", str(path))
+            if path.name == NAMES[0] or _has_table(path):
+                self._leave_out(path, "weft", "config", "trust", str(path))
             return
         content = read(path)
+        if path.name != NAMES[0] and b"weft" not in content.data:
+            return  # the usual pyproject.toml, and not worth parsing
         if digest is not None and digest == config_trust.digest(content.data):
             yield parse(path, content.data)
         elif is_foreign(content.status):
@@ -69,11 +75,19 @@ class Search:
         self.left_out.append(f"{path} belongs to another user and is not used; to use it: {shlex.join(remedy)}")
 
 
+def _has_table(path: Path) -> bool:
+    """True for a pyproject.toml that says something of weft, as far as a look without parsing tells."""
+    try:
+        return _TABLE.search(read(path).data) is not None
+    except WeftError:
+        return False
+
+
 def above(folder: Path) -> Iterator[Path]:
     """The nearest file of each name, in `folder` or above it up to the project's root.
 
-    Without a root the search ends at the root of the file system: the owners of files protect from what others put
-    into folders that all may write.
+    Without a root the search ends at the root of the file system. Shared folders on the way do no harm, because files
+    of other users are skipped.
     """
     folders = []
     for parent in (folder, *folder.parents):

@@ -1,6 +1,6 @@
 """What is worth keeping for the next process: bytes by key, in the user's cache folder. Nothing in it is needed.
 
-Some of it is code, such as binaries of kernels. A folder or file that another user could have written is not used.
+Binaries of kernels are code, so a folder or file that another user could have written is not used.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .user_files import cache_folder, is_private, make_private, put_private
 class DiskCache:
     """One kind of thing. A cache that cannot be read is empty, and one that cannot be written stays so.
 
-    The folder must be the user's own, with a mode that lets nobody else write. The same holds for each file in it.
+    The folder must be the user's own, and its mode must let no other user write. The same holds for each file in it.
     A user without a home has no cache.
     """
 

@@ -11,8 +11,8 @@ import sys
 
 
 def remove_working_folder() -> None:
-    """Remove the working folder from sys.path: the first entry, which Python adds, and what empty or relative parts of
-    PYTHONPATH stand for.
+    """Remove the working folder from sys.path: the first entry, which Python adds, and empty or relative parts of
+    PYTHONPATH.
 
     It stays where a .pth file or an absolute part of PYTHONPATH names it, and where weft itself is imported from it.
     """

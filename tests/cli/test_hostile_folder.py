@@ -38,7 +38,7 @@ path = "weft_evil.py"
 """
 ENTRY_POINTS = "[weft.plugins]\nevil = weft_evil\ncpu = weft_evil\n"
 
-# By metavar, what a command is given where it must have something; by name of a command, what it is given besides.
+# By metavar, the values of required arguments; by name of a command, further arguments.
 GIVEN = {"A": "CPU:0", "OUT": "../out.pbtxt", "FILE": "../harmless/weft.toml"}
 BESIDES = {"bench": ["--seconds", "0.01"], "devices": ["CPU:0", "--check", "--isolate"], "ops": ["Neg"],
            "run": ["--input", "[1, 2]"]}
@@ -102,7 +102,7 @@ def make(folder: Path, names: frozenset[str]) -> Folder:
 
 @pytest.fixture(scope="module")
 def shadows(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
-    """Every module that weft may import, but for those that Python and the start script import before weft."""
+    """Every module that weft may import, without the modules that Python and the start script import before weft."""
     folder = tmp_path_factory.mktemp("probe")
     (folder / "probe.py").write_text("import re, sys\nprint(*sys.modules)\n")
     told = subprocess.run([sys.executable, "-m", "probe"], cwd=folder, capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""The working folder leaves sys.path where Python put it there, and stays where the user did."""
+"""The working folder leaves sys.path when Python put it there, and stays when the user did."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def removed(path: list[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is left of this sys.path."""
+    """This sys.path after the removal."""
     here = str(Path.cwd())
     monkeypatch.setattr(sys, "path", [here if entry == HERE else entry for entry in path])
     remove_working_folder()

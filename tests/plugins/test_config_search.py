@@ -211,11 +211,25 @@ def test_the_search_ends_at_the_root_of_the_project(project: Path, mark: str) ->
 def test_a_found_file_of_another_user_is_skipped_with_a_warning(
     project: Path, user: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    (project / name).write_text("this is not TOML")
+    (project / name).write_text("[tool.weft]\nthis is not TOML")
     give_away(project / name, monkeypatch)
     (text,) = warned(load(project, user))
     assert text == (f"{project / name} belongs to another user and is not used; "
                     f"to use it: weft config trust {project / name}")
+
+
+@POSIX
+def test_a_pyproject_of_another_user_without_our_table_is_no_warning(
+    project: Path, user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "pyproject.toml").write_text("[project]\nname = 'weft'\n[tool.weft-other]\nx = 1\n")
+    give_away(project / "pyproject.toml", monkeypatch)
+    assert warned(load(project, user)) == []
+
+
+def test_a_pyproject_without_our_name_is_not_parsed(project: Path, user: Path) -> None:
+    (project / "pyproject.toml").write_text("this is not TOML")
+    assert warned(load(project, user)) == []
 
 
 @POSIX

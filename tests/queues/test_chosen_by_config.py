@@ -92,7 +92,7 @@ def test_no_queue_is_made_before_somebody_asks(plugin: str) -> None:
 @pytest.mark.parametrize(("settings", "error", "message"), [
     ({"name": "brokn"}, NotFound, "no work queue is called 'brokn'; [work_queue] name: one of broken, multi_threaded,"),
     ({"name": "broken"}, PluginError, "the factory of work queue 'broken' raised RuntimeError: no such luck"),
-    ({"threads": 0}, InvalidArgument, "[work_queue] threads must be at least 1"),
+    ({"threads": 0}, InvalidArgument, "[work_queue] threads must be from 1 to 4096"),
     ({"threads": "two"}, InvalidArgument, "work_queue.threads must be an integer or none"),
     ({"nmae": "x"}, InvalidArgument, "[work_queue] has no key 'nmae'; did you mean name?"),
 ])

@@ -108,5 +108,5 @@ def _ignored(plugins: Plugins) -> list[dict[str, Any]]:
 
 
 def _text(value: Any) -> str:
-    """As it is written in TOML, nearly: what is not set has no value there."""
+    """As it is written in TOML, nearly: TOML has no text for a setting without a value."""
     return "(not set)" if value is None else json.dumps(value, ensure_ascii=False, default=str)
