@@ -1,0 +1,39 @@
+"""Any target under Atheris, where that is installed: `python -m fuzz.atheris_target TARGET [libFuzzer's options]`.
+
+Coverage guides the mutation there, and a failure ends the process. Inputs are samples in their form as one file.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+import atheris
+
+with atheris.instrument_imports(include=["weft"]):
+    from . import judge, samples, targets
+
+
+def main() -> None:
+    name = sys.argv.pop(1)
+    target = targets.TARGETS[name]
+    folder = Path(tempfile.mkdtemp(prefix="weft-fuzz-"))
+    judged = judge.Judge(folder)
+
+    def one(data: bytes) -> None:
+        try:
+            sample = samples.unpacked(data, is_folder=target.is_folder)
+        except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, KeyError, EOFError):
+            return  # no archive of a folder
+        found = judged(name, sample)
+        if found.is_failure:
+            raise RuntimeError(f"{found.kind}, {found.where}\n{found.text}")
+
+    atheris.Setup(sys.argv, one)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""Judge: puts one sample through its door, and measures time and memory."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import threading
+import time
+from pathlib import Path
+
+import weft
+
+from .outcomes import DEADLINE, MEMORY, MOST_MEMORY, TIMEOUT, Outcome, of_error, outcome
+from .samples import Sample
+from .targets import TARGETS
+
+
+class Judge:
+    """The judge of a process; opens the devices. Samples write into `folder`, which is emptied after each.
+
+    An exception of a thread or a finalizer counts as a failure of the current sample.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._elsewhere: list[BaseException] = []
+        weft.devices()
+        threading.excepthook = lambda args: self._elsewhere.append(args.exc_value or args.exc_type())
+        sys.unraisablehook = lambda args: self._elsewhere.append(args.exc_value or RuntimeError(args.err_msg))
+
+    def __call__(self, target: str, sample: Sample) -> Outcome:
+        """The outcome of one sample."""
+        _reset_peak()
+        before, began = _peak(), time.monotonic()
+        found = outcome(lambda: TARGETS[target].door(sample, self._folder))
+        took, grown = time.monotonic() - began, _peak() - before
+        for entry in self._folder.iterdir():
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        if self._elsewhere:
+            found = of_error(self._elsewhere[0])
+            self._elsewhere.clear()
+        if took > DEADLINE and not found.is_failure:
+            found = Outcome(TIMEOUT, f"{found.kind}, but late", f"{took:.1f} s")
+        if grown > MOST_MEMORY and not found.is_failure:
+            found = Outcome(MEMORY, f"{found.kind}, of much memory", f"{grown >> 20} MiB more than before")
+        return found
+
+
+def _peak() -> int:
+    """The most bytes that were resident since `_reset_peak`."""
+    text = Path("/proc/self/status").read_bytes()
+    at = text.index(b"VmHWM:") + 6
+    return int(text[at : text.index(b"kB", at)]) << 10
+
+
+def _reset_peak() -> None:
+    Path("/proc/self/clear_refs").write_bytes(b"5")

@@ -1,0 +1,96 @@
+"""Minimiser: makes a failing sample smaller while it fails in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from . import protobuf
+from .child import Child, Ended
+from .outcomes import Outcome
+from .samples import Sample, packed
+
+Fails = Callable[[bytes], bool]
+_MOST_TRIES = 3000
+
+
+class Judged:
+    """Says whether samples of a target fail as one did; a child that ends is replaced."""
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self._child: Child | None = None
+
+    def outcome(self, sample: Sample) -> Outcome:
+        self._child = self._child or Child()
+        try:
+            return self._child.judge(self._target, packed(sample))
+        except Ended as end:
+            self.close()
+            return end.outcome
+
+    def fails(self, wanted: Outcome, sample: Sample, name: str, data: bytes) -> bool:
+        """True where the sample, with these bytes in the file `name`, fails at the same place."""
+        return self.outcome({**sample, name: data})[:2] == wanted[:2]
+
+    def close(self) -> None:
+        if self._child is not None:
+            self._child.close()
+            self._child = None
+
+
+def minimised(sample: Sample, target: str) -> tuple[Sample, Outcome]:
+    """The smallest sample found whose outcome is of the same kind and place, and that outcome.
+
+    Raises ValueError for a sample that is no failure.
+    """
+    judged = Judged(target)
+    try:
+        wanted = judged.outcome(sample)
+        if not wanted.is_failure:
+            raise ValueError(f"this is no failure of weft: its outcome is {wanted.kind}")
+        found = dict(sample)
+        for name in sample:
+            found[name] = smallest(found[name], partial(judged.fails, wanted, found, name))
+        return found, judged.outcome(found)
+    finally:
+        judged.close()
+
+
+def smallest(data: bytes, fails: Fails) -> bytes:
+    """Bytes that still fail, less what can be left out: fields of messages first, then ranges of bytes.
+
+    Takes the first shorter candidate that fails, and begins again, until none does.
+    """
+    tries = 0
+    shorter = True
+    while shorter:
+        shorter = False
+        for candidate in _shorter(data):
+            tries += 1
+            if tries > _MOST_TRIES:
+                return data
+            if len(candidate) < len(data) and fails(candidate):
+                data, shorter = candidate, True
+                break
+    return data
+
+
+def _shorter(data: bytes) -> Iterator[bytes]:
+    yield b""
+    yield from _without_fields(data)
+    size = len(data) // 2
+    while size:
+        yield from (data[:at] + data[at + size :] for at in range(0, len(data), size))
+        size //= 2
+
+
+def _without_fields(data: bytes) -> Iterator[bytes]:
+    """Messages that lack one field, at any depth, with lengths that fit."""
+    fields = protobuf.parsed(data)
+    for at, field in enumerate(fields or ()):
+        assert fields is not None
+        yield protobuf.written(fields[:at] + fields[at + 1 :])
+        if isinstance(field.value, bytes) and field.kind == protobuf.BYTES:
+            for inner in _without_fields(field.value):
+                yield protobuf.written([*fields[:at], field._replace(value=inner), *fields[at + 1 :]])

@@ -1,0 +1,207 @@
+"""Seeds: the sound files that mutants begin with, from the project's test data or made here.
+
+A format has pools of samples, each with its share of the mutants: small files get more, since they run faster.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from weft import dtypes, graphdef
+from weft.attr_value import ShapeAttr
+from weft.graph import Graph, Node
+from weft_conformance import golden
+
+from . import samples
+from .samples import SINGLE, Sample
+
+ROOT = Path(__file__).parents[1]
+DATA = ROOT / "tests" / "data"
+_SMALL = 16_384  # bytes of a file: hundreds of its mutants run in a second
+_QUICK = ((0.7, ("tags", "tables_tf1")), (0.25, ("tf1", "asset")))  # SavedModels that load within 1 and 6 ms
+
+
+class Pool(NamedTuple):
+    share: float
+    samples: Sequence[Sample]
+
+
+@cache
+def graphs() -> tuple[Pool, ...]:
+    """Graphs of one op, with constants and with placeholders of known shape, and small programs."""
+    found: list[Graph] = []
+    for cases in golden.cases().values():
+        for case in cases:
+            if case.op != "Const":
+                found += _of_case(case)
+    files = [*sorted((DATA / "graphs").glob("*.pb")), *sorted((DATA / "programs").glob("*/graph.pb"))]
+    programs = [raw for file in files if len(raw := file.read_bytes()) < _SMALL]
+    return Pool(0.85, _single(map(graphdef.dumps, found))), Pool(0.15, _single(programs))
+
+
+def _of_case(case: golden.Case) -> list[Graph]:
+    graph = case.graph()
+    constants, placeholders = [], []
+    for number, value in enumerate(case.inputs):
+        node = graph.nodes[f"i{number}"]
+        dtype: Any = node.attrs["dtype"]
+        constants.append(Node(node.name, "Const", attrs={"dtype": dtype, "value": value}))
+        placeholders.append(node.replace(attrs={"shape": ShapeAttr(value.shape)}))
+    return [graph.replace(nodes=constants), graph.replace(nodes=placeholders)]
+
+
+@cache
+def texts() -> tuple[Pool, ...]:
+    """The graphs of `graphs` in text form."""
+    return tuple(Pool(pool.share, _Later(pool.samples)) for pool in graphs())
+
+
+class _Later(Sequence[Sample]):
+    """Graphs in text form, each written at its first use."""
+
+    def __init__(self, binaries: Sequence[Sample]) -> None:
+        self._binaries = binaries
+        self._texts: dict[int, Sample] = {}
+
+    def __len__(self) -> int:
+        return len(self._binaries)
+
+    def __getitem__(self, index: Any) -> Any:
+        if index not in self._texts:
+            graph = graphdef.loads(self._binaries[index][SINGLE])
+            self._texts[index] = {SINGLE: graphdef.dumps(graph, text=True)}
+        return self._texts[index]
+
+
+@cache
+def saved_models() -> tuple[Pool, ...]:
+    """The SavedModels of the tests; the fast ones get the most mutants."""
+    found = {path.parent.name: samples.folder(path) for path in sorted((DATA / "saved_models").glob("*/model"))}
+    quick = tuple(Pool(share, [found.pop(name) for name in names]) for share, names in _QUICK)
+    return *quick, Pool(0.05, list(found.values()))
+
+
+@cache
+def checkpoints() -> tuple[Pool, ...]:
+    """Checkpoints alone, with every type and with slices, and checkpoints within fast SavedModels."""
+    models = [model for pool in saved_models() for model in pool.samples]
+    alone = [{name.removeprefix("variables/"): data for name, data in model.items() if name.startswith("variables/")}
+             for model in models]
+    pair = samples.folder(DATA / "saved_models" / "checkpoint")
+    alone += [{n: data for n, data in pair.items() if n.startswith(f"{stem}.")} for stem in ("ckpt", "sliced")]
+    quick = [model for pool in saved_models()[:2] for model in pool.samples]
+    return (Pool(0.7, [sample for sample in alone if 0 < sum(map(len, sample.values())) < _SMALL]),
+            Pool(0.3, [model for model in quick if any(name.endswith(".index") for name in model)]))
+
+
+@cache
+def archives() -> tuple[Pool, ...]:
+    """Archives of arrays: many element types, ranks 0 to 3, both memory orders, empty arrays, compressed members."""
+    made: list[Sample] = []
+    for dtype in ("f4", "f8", "f2", "i1", "i4", "i8", "u1", "u2", "?", "c8", "S3", "U2", ">f4", "M8[s]"):
+        for shape in ((), (3,), (2, 3), (2, 0, 1)):
+            array = np.zeros(shape, dtype)
+            made += [_archive({"x": array}), _archive({"x": np.asfortranarray(array)}, packed=True)]
+    record = np.zeros(2, [("a", "f4"), ("b", "i2")])
+    several = {"x": np.arange(6, dtype="f4"), "y:0": np.eye(3), "scope/z": np.array(7)}
+    made += [_archive({"x": record}), _archive(several), _archive(several, packed=True)]
+    return (Pool(1.0, made),)
+
+
+def _archive(arrays: dict[str, Any], packed: bool = False) -> Sample:
+    out = io.BytesIO()
+    (np.savez_compressed if packed else np.savez)(out, **arrays)
+    return {SINGLE: out.getvalue()}
+
+
+_CONFIG = """\
+[plugins]
+block = ["opencl", 'sim']
+strict = false
+
+[placement]
+order = ["CPU"]
+
+[kernels]
+MatMul = "cpu"
+
+[allocator]
+name = "pooled"
+limit = "2GiB"
+
+[work_queue]
+name = "multi_threaded"
+threads = 2
+
+[passes]
+disable = ["fusion", "constants"]
+
+[debug]
+poison = true
+
+[plugin.onednn]
+precision = "f32"
+"""
+
+CONFIG_WORDS = tuple(word.encode() for word in (
+    "plugins", "plugin", "placement", "kernels", "allocator", "work_queue", "passes", "debug", "limits", "memory",
+    "fallback", "remap", "clear", "allow", "load", "80%", "1e3GiB", "-1", "[tool.weft]", "[[plugins]]", "x.y.z"))
+
+
+@cache
+def configs() -> tuple[Pool, ...]:
+    """Config files, found from the working folder or named."""
+    project = '[project]\nname = "x"\n\n' + _CONFIG.replace("[", "[tool.weft.", 1).replace("\n[", "\n[tool.weft.")
+    nested = '# a comment\nplugins = {block = ["a"], strict = true}\nplugin."x-y".z = [{a = 1}, {b = 2.5}]\n'
+    multi = 'passes.disable = [\n  "a", # first\n  """b\nc""",\n]\nkernels = {}\n'
+    return (Pool(1.0, [{"weft.toml": _CONFIG.encode()}, {"weft.toml": nested.encode()}, {"weft.toml": multi.encode()},
+                       {"pyproject.toml": project.replace("[tool.weft.tool.weft.", "[tool.weft.").encode()}]),)
+
+
+_METADATA = """\
+Metadata-Version: 2.4
+Name: weft-stranger
+Version: 1.2.3
+Requires-Python: >=3.11
+Requires-Dist: weft-core<0.2,>=0.1
+Requires-Dist: numpy>=1.26; extra == 'all'
+
+A description.
+"""
+_MODULE = """\
+from weft.api import hookimpl
+
+
+@hookimpl
+def weft_ops(registry):
+    pass
+"""
+
+
+@cache
+def distributions() -> tuple[Pool, ...]:
+    """Folders of sys.path with a distribution that announces a plugin."""
+    entries = ("[console_scripts]\nx = weft_stranger:main\n\n[weft.plugins]\nstranger = weft_stranger\n# no\n"
+               "y=weft_stranger [z]\n")
+    folders = []
+    for kind, head in (("dist-info", "METADATA"), ("egg-info", "PKG-INFO")):
+        folder = f"weft_stranger-1.2.3.{kind}"
+        folders.append({f"{folder}/entry_points.txt": entries.encode(), f"{folder}/{head}": _METADATA.encode(),
+                        "weft_stranger.py": _MODULE.encode()})
+    return (Pool(1.0, folders),)
+
+
+def op_names() -> tuple[bytes, ...]:
+    """The vocabulary of graphs: ops with a kernel, attributes, types."""
+    words = {*golden.cases(), *(key for cases in golden.cases().values() for case in cases for key in case.attrs)}
+    return tuple(sorted(word.encode() for word in {*words, *(f"DT_{t.name.upper()}" for t in dtypes.ALL), "i0", "i1",
+                                                    "op", "op:1", "^i0", "^op", "T", "N", "value", "dtype", "shape"}))
+
+
+def _single(files: Iterable[bytes]) -> list[Sample]:
+    return [{SINGLE: data} for data in files]

@@ -1,0 +1,45 @@
+"""The table of docs/fuzzing.md: how many mutants of each target had which outcome."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from tabulate import tabulate
+
+from . import state
+from .outcomes import FAILURES, RESULT
+from .state import State
+from .targets import TARGETS
+
+BEGIN, END = "<!-- fuzz: made by python -m fuzz table -->", "<!-- end of fuzz -->"
+
+
+def found(folder: Path) -> list[State]:
+    """The states in a folder."""
+    return [state.load(path) for path in sorted(folder.glob("*.json"))]
+
+
+def markdown(states: Iterable[State]) -> str:
+    """A row for each target, all seeds together: mutants, results, each class of typed errors, each kind of failure."""
+    counts: dict[str, Counter[str]] = {}
+    for one in states:
+        counts.setdefault(one.target, Counter()).update(one.counts)
+    typed = Counter[str]()
+    for row in counts.values():
+        typed.update({kind: n for kind, n in row.items() if kind not in (RESULT, *FAILURES)})
+    kinds = [RESULT, *(kind for kind, _ in typed.most_common()), *FAILURES]
+    rows = [[target, f"{counts[target].total():,}", *(f"{counts[target][kind]:,}" for kind in kinds)]
+            for target in TARGETS if target in counts]
+    align = ["left"] + ["right"] * (len(kinds) + 1)
+    return tabulate(rows, ["target", "mutants", *kinds], tablefmt="pipe", disable_numparse=True, colalign=align)
+
+
+def renewed(page: str, states: Iterable[State]) -> str:
+    """This text with the table between the two marks made anew. Raises ValueError where they are missing."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"the page lacks {BEGIN} or {END}")
+    return f"{before}{begin}\n{markdown(states)}\n{end}{after}"

@@ -1,0 +1,90 @@
+"""Targets: for each format its seeds, its edits with their weights, its vocabulary, and its door into weft.
+
+A mutant is a function of the target, a seed and its number alone, so that any can be made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatch
+from functools import cache
+from random import Random
+from typing import NamedTuple
+
+from . import archives, bundles, doors, protobuf, raw, seeds, tokens
+from .raw import Words
+from .samples import SINGLE, Sample
+
+Edit = Callable[[Random, Sample, Sample, Words], Sample]
+_NESTED = 0.2  # the share of mutants that begin with an earlier mutant
+_DEEPEST = 4
+
+
+class Target(NamedTuple):
+    """`edits`: edits of whole samples, with weights. `is_folder`: a sample has several files. `finished`: the last
+    step of making a mutant, such as repairing checksums."""
+
+    pools: Callable[[], Sequence[seeds.Pool]]
+    edits: Sequence[tuple[float, Edit]]
+    door: doors.Door
+    words: Callable[[], Words] = tuple
+    is_folder: bool = False
+    finished: Callable[[Random, Sample], Sample] = lambda _, sample: sample
+
+
+def of(edit: raw.Edit, pattern: str = SINGLE) -> Edit:
+    """An edit of one file's bytes; the file's path matches the pattern."""
+
+    def edited(rng: Random, sample: Sample, other: Sample, words: Words) -> Sample:
+        names, theirs = ([name for name in files if fnmatch(name, pattern)] for files in (sample, other))
+        name = rng.choice(names)
+        return {**sample, name: edit(rng, sample[name], other[rng.choice(theirs)], words)}
+
+    return edited
+
+
+TARGETS = {
+    "graphdef": Target(seeds.graphs, ((9, of(protobuf.edit)), (1, of(raw.edit))), doors.graph, seeds.op_names),
+    "graphdef_text": Target(seeds.texts, ((9, of(tokens.edit)), (1, of(raw.edit))), doors.text, seeds.op_names),
+    "saved_model": Target(seeds.saved_models, ((9, of(protobuf.edit, "saved_model.pb")),
+                                               (1, of(raw.edit, "saved_model.pb"))),
+                          doors.saved_model, seeds.op_names, is_folder=True),
+    "checkpoint_index": Target(seeds.checkpoints, ((1, bundles.index_edit),), doors.checkpoint, is_folder=True,
+                               finished=bundles.finished),
+    "checkpoint_data": Target(seeds.checkpoints, ((1, bundles.data_edit),), doors.checkpoint, is_folder=True,
+                              finished=bundles.finished),
+    "npz": Target(seeds.archives, ((1, of(archives.edit)),), doors.arrays, lambda: archives.WORDS),
+    "config": Target(seeds.configs, ((9, of(tokens.edit, "*.toml")), (1, of(raw.edit, "*.toml"))), doors.config,
+                     lambda: seeds.CONFIG_WORDS, is_folder=True),
+    "plugin_metadata": Target(seeds.distributions, ((9, of(tokens.edit, "*-info/*")), (1, of(raw.edit, "*-info/*"))),
+                              doors.distribution, is_folder=True),
+}
+
+
+def mutant(name: str, seed: int, number: int) -> Sample:
+    """The mutant of this number."""
+    return _mutant(name, seed, number, 0)
+
+
+def _mutant(name: str, seed: int, number: int, depth: int) -> Sample:
+    target = TARGETS[name]
+    rng = Random(f"{name} {seed} {number}")
+    if number and depth < _DEEPEST and rng.random() < _NESTED:
+        sample = _mutant(name, seed, rng.randrange(number), depth + 1)
+    else:
+        sample = _seed(rng, name)
+    weights, edits = zip(*target.edits, strict=True)
+    edit = rng.choices(edits, weights)[0]  # the same in all rounds: most mutants are to pass the parser
+    for _ in range(rng.choice((1, 1, 1, 2, 3, 6))):
+        sample = edit(rng, sample, _seed(rng, name), _words(name))
+    return target.finished(rng, sample)
+
+
+def _seed(rng: Random, name: str) -> Sample:
+    pools = TARGETS[name].pools()
+    return rng.choice(rng.choices(pools, [pool.share for pool in pools])[0].samples)
+
+
+@cache
+def _words(name: str) -> Words:
+    return TARGETS[name].words()

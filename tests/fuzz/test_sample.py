@@ -1,0 +1,38 @@
+"""The fuzzer: a sample of its mutants fails in no way, nor does a file that failed once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fuzz.child import Child
+from fuzz.samples import folder
+from fuzz.targets import TARGETS
+
+MUTANTS = 200
+REGRESSIONS = Path(__file__).parents[2] / "fuzz" / "regressions"
+
+
+@pytest.fixture(scope="module")
+def child() -> Iterator[Child]:
+    child = Child()
+    yield child
+    child.close()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_mutants_end_in_a_result_or_a_typed_error(child, target):
+    failures = [(number, *outcome) for number, outcome in child.run(target, 1, 0, MUTANTS) if outcome.is_failure]
+    assert not failures
+
+
+@pytest.mark.parametrize("name", folder(REGRESSIONS))
+def test_what_failed_once_does_not_fail_again(child, name):
+    outcome = child.judge(name.partition("/")[0], (REGRESSIONS / name).read_bytes())
+    assert not outcome.is_failure, outcome.text
+
+
+def test_every_regression_belongs_to_a_target():
+    assert {name.partition("/")[0] for name in folder(REGRESSIONS)} <= {*TARGETS}
