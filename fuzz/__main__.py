@@ -26,8 +26,9 @@ def main(arguments: list[str] | None = None) -> int:
     _state(add)
     add.set_defaults(command=_run)
 
-    add = commands.add_parser("failures", help="tell what failed, most frequent first")
+    add = commands.add_parser("failures", help="list failures, most frequent first")
     _state(add)
+    add.add_argument("--minimised", type=Path, metavar="FOLDER", help="write a small file for each group there")
     add.set_defaults(command=_failures)
 
     add = commands.add_parser("show", help="write a mutant to a file: a folder's as a zip archive")
@@ -74,11 +75,25 @@ def _run(options: argparse.Namespace) -> int:
 def _failures(options: argparse.Namespace) -> int:
     states = table.found(options.state)
     for one in states:
-        for failure in sorted(one.failures, key=lambda f: -f.count):
+        for place, failure in enumerate(sorted(one.failures, key=lambda f: -f.count)):
             numbers = ", ".join(map(str, failure.numbers))
             print(f"## {one.target}, seed {one.seed}: {failure.kind}, {failure.count} times\n\n{failure.where}\n"
                   f"mutants {numbers}\n\n```\n{failure.text.rstrip()}\n```\n")
+            if options.minimised is not None:
+                _write_minimised(one, failure, options.minimised / one.target / f"{failure.kind}-{one.seed}-{place}")
     return int(any(one.failures for one in states))
+
+
+def _write_minimised(one: state.State, failure: state.Failure, path: Path) -> None:
+    """Write the first mutant of a group, minimised, where it still fails."""
+    try:
+        small, _ = minimise.minimised(mutant(one.target, one.seed, failure.numbers[0]), one.target)
+    except ValueError as error:
+        print(f"{error}\n")
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(samples.packed(small))
+        print(f"minimised: {path}\n")
 
 
 def _show(options: argparse.Namespace) -> int:

@@ -33,7 +33,7 @@ class Pool(NamedTuple):
 
 @cache
 def graphs() -> tuple[Pool, ...]:
-    """Graphs of one op, with constants and with placeholders of known shape, and small programs."""
+    """Graphs of one op, with constants, with placeholders of known shape or known rank, and small programs."""
     found: list[Graph] = []
     for cases in golden.cases().values():
         for case in cases:
@@ -46,13 +46,11 @@ def graphs() -> tuple[Pool, ...]:
 
 def _of_case(case: golden.Case) -> list[Graph]:
     graph = case.graph()
-    constants, placeholders = [], []
-    for number, value in enumerate(case.inputs):
-        node = graph.nodes[f"i{number}"]
-        dtype: Any = node.attrs["dtype"]
-        constants.append(Node(node.name, "Const", attrs={"dtype": dtype, "value": value}))
-        placeholders.append(node.replace(attrs={"shape": ShapeAttr(value.shape)}))
-    return [graph.replace(nodes=constants), graph.replace(nodes=placeholders)]
+    inputs = [(graph.nodes[f"i{number}"], value) for number, value in enumerate(case.inputs)]
+    return [graph.replace(nodes=nodes) for nodes in (
+        [Node(node.name, "Const", attrs={"dtype": node.attrs["dtype"], "value": value}) for node, value in inputs],
+        [node.replace(attrs={"shape": ShapeAttr(value.shape)}) for node, value in inputs],
+        [node.replace(attrs={"shape": ShapeAttr([None] * value.ndim)}) for node, value in inputs])]
 
 
 @cache
