@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -11,7 +13,7 @@ from .outcomes import Outcome
 from .samples import Sample, packed
 
 Fails = Callable[[bytes], bool]
-_MOST_TRIES = 3000
+_SECONDS = 60.0  # spent on each file of a sample
 
 
 class Judged:
@@ -51,38 +53,35 @@ def minimised(sample: Sample, target: str) -> tuple[Sample, Outcome]:
             raise ValueError(f"this is no failure of weft: its outcome is {wanted.kind}")
         found = dict(sample)
         for name in sample:
-            found[name] = smallest(found[name], partial(judged.fails, wanted, found, name))
+            found[name] = smallest(found[name], partial(judged.fails, wanted, found, name), _SECONDS)
         return found, judged.outcome(found)
     finally:
         judged.close()
 
 
-def smallest(data: bytes, fails: Fails) -> bytes:
+def smallest(data: bytes, fails: Fails, seconds: float = math.inf) -> bytes:
     """Bytes that still fail, less what can be left out: fields of messages first, then ranges of bytes.
 
-    Takes the first shorter candidate that fails, and begins again, until none does.
+    Gives the best found when the seconds are over.
     """
-    tries = 0
+    until = time.monotonic() + seconds
     shorter = True
-    while shorter:
-        shorter = False
-        for candidate in _shorter(data):
-            tries += 1
-            if tries > _MOST_TRIES:
-                return data
-            if len(candidate) < len(data) and fails(candidate):
-                data, shorter = candidate, True
-                break
-    return data
-
-
-def _shorter(data: bytes) -> Iterator[bytes]:
-    yield b""
-    yield from _without_fields(data)
+    while shorter and time.monotonic() < until:
+        found = next((candidate for candidate in (b"", *_without_fields(data))
+                      if len(candidate) < len(data) and time.monotonic() < until and fails(candidate)), None)
+        shorter = found is not None
+        data = data if found is None else found
     size = len(data) // 2
-    while size:
-        yield from (data[:at] + data[at + size :] for at in range(0, len(data), size))
+    while size and time.monotonic() < until:
+        at = 0
+        while at < len(data) and time.monotonic() < until:
+            candidate = data[:at] + data[at + size :]
+            if fails(candidate):
+                data = candidate
+            else:
+                at += size
         size //= 2
+    return data
 
 
 def _without_fields(data: bytes) -> Iterator[bytes]:
