@@ -195,6 +195,12 @@ def test_integers_have_no_notation(attrs):
         run("AsString", np.int32(1), T=dtypes.int32, **attrs)
 
 
+@pytest.mark.parametrize("attrs", [{"width": 2**31 - 1}, {"precision": 2**31}, {"width": 2**62}])
+def test_texts_of_numbers_have_a_longest_width_and_precision(attrs):
+    with pytest.raises(InvalidArgument, match="at most 65536 characters"):
+        run("AsString", np.float32([1, 2]), T=dtypes.float32, **attrs)
+
+
 def formatted(x, summarize=3, template="%s"):
     attrs = {"T": (dtypes.of_numpy(x.dtype),), "template": template, "summarize": summarize}
     return run("StringFormat", x, **attrs)[()]

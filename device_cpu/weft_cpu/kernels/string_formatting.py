@@ -7,13 +7,14 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from weft.api import Bind, DType, Kernels, dtypes
+from weft.api import Bind, DType, Kernels, dtypes, errors
 
 from .element_types import COMPLEX, FLOATS, INTEGERS, NARROW, Array
 from .strings import each, encoded
 
 Run = Callable[..., Any]
 Text = Callable[[Any], bytes]
+LONGEST = 1 << 16  # characters of a number's width and precision
 
 ESCAPES = [b"\\%03o" % i if i < 32 or i == 127 else bytes([i]) for i in range(256)]
 for _character, _letter in zip(b"\n\r\t\"'\\", b"nrt\"'\\", strict=True):
@@ -30,6 +31,9 @@ def as_string(b: Bind) -> Run:
 def _text_of_elements(b: Bind) -> Text:
     """Flag, width and precision as in `%-8.3s`. TensorFlow has none of them for bools."""
     attrs, dtype = b.attrs, b.attrs["T"]
+    for name in ("width", "precision"):
+        if attrs[name] > LONGEST:
+            raise errors.InvalidArgument(f"AsString writes at most {LONGEST} characters, {name} is {attrs[name]}")
     width = max(0, attrs["width"])
     if dtype is dtypes.bool_:
         return lambda x: b"true" if x else b"false"
