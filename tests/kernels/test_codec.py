@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from run_op import run_op
 from weft import dtypes
-from weft.errors import Internal, InvalidArgument, Unimplemented
+from weft.errors import InvalidArgument, Unimplemented
 from weft.kernel import Declined
 from weft_cpu.kernels import codec
 
@@ -167,12 +167,10 @@ def test_an_image_that_is_too_large_is_refused_by_its_header():
 def test_images_that_cannot_be_encoded_are_refused():
     for op, shape, attrs in (("EncodePng", (2, 2), {}), ("EncodePng", (2, 2, 5), {}),
                              ("EncodePng", (2, 2, 1), {"compression": 10}), ("EncodeJpeg", (2, 2, 2), {}),
-                             ("EncodeJpeg", (2, 2, 1), {"format": "rgb"}), ("EncodeJpeg", (2, 2, 3), {"quality": 101})):
+                             ("EncodeJpeg", (2, 2, 1), {"format": "rgb"}), ("EncodeJpeg", (2, 2, 3), {"quality": 101}),
+                             ("EncodePng", (0, 2, 3), {}), ("EncodeJpeg", (0, 2, 3), {})):
         with pytest.raises(InvalidArgument):
             encode(op, np.zeros(shape, np.uint8), **attrs)
-    for op in ("EncodePng", "EncodeJpeg"):
-        with pytest.raises(Internal):
-            encode(op, np.zeros((0, 2, 3), np.uint8))
 
 
 def test_without_pillow_a_kernel_names_the_extra(monkeypatch):

@@ -281,7 +281,7 @@ def encode_png(b: Bind) -> Run:
     """Lossless and readable by all, but not the bytes that libpng would choose."""
     level, shape = b.attrs["compression"], b.inputs[0].meta.dims
     if 0 in shape[-3:] and b.outputs[0].size:
-        raise errors.Internal(f"PNG encoding failed: an image of shape {shape[-3:]} is empty")
+        raise errors.InvalidArgument(f"PNG encoding failed: an image of shape {shape[-3:]} is empty")
 
     def run(images: Array, out: Array) -> None:
         encoded = out.reshape(-1)
@@ -310,7 +310,7 @@ def encode_jpeg(b: Bind) -> Run | Declined:
     if find_spec("PIL") is None:
         return b.decline(PILLOW)
     if b.inputs[0].size == 0:
-        raise errors.Internal("JPEG encoding failed: the image is empty")
+        raise errors.InvalidArgument("JPEG encoding failed: the image is empty")
     a = b.attrs
     inch = 1 if a["density_unit"] == "in" else 2.54
     xmp = a["xmp_metadata"].encode("utf-8", "surrogateescape")

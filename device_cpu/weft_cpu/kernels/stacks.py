@@ -37,7 +37,7 @@ def pop(b: Bind) -> Run:
         mine = held(handle, Stack)
         tensor = mine.pop()
         if mine.dtype is not dtype:
-            raise errors.Internal(f"output of type {mine.dtype} does not match declared output type {dtype}")
+            raise errors.InvalidArgument(f"output of type {mine.dtype} does not match declared output type {dtype}")
         return tensor.copy()
 
     return run

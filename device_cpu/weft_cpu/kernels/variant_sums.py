@@ -33,7 +33,7 @@ def _sum(a: Any, z: Any) -> Any:
         return _sum_of_lists(a, z)
     if isinstance(a, int) and isinstance(z, int):
         return a + z
-    raise errors.Internal(f"variants cannot be added: a {type(a).__name__} and a {type(z).__name__}")
+    raise errors.InvalidArgument(f"variants cannot be added: a {type(a).__name__} and a {type(z).__name__}")
 
 
 def _sum_of_lists(a: TensorList, z: TensorList) -> TensorList:
@@ -69,7 +69,7 @@ def _zero(x: Any) -> Any:
 
 def _none(x: Any) -> int:
     if not isinstance(x, int):
-        raise errors.Internal(f"there is no zero of a {type(x).__name__}")
+        raise errors.InvalidArgument(f"there is no zero of a {type(x).__name__}")
     return 0
 
 
