@@ -241,3 +241,11 @@ def test_only_scalars_count(shape: Any) -> None:
     session.run([], targets=["assign"])
     with pytest.raises(InvalidArgument):
         session.run("next")
+
+
+@pytest.mark.parametrize("batch", [2**31, -(2**31) - 1, 2**63 - 1])
+def test_batch_dims_of_any_size_are_compared_with_the_rank(batch):
+    nodes = handle(shape=[2, 3]), const("rows", [0, 1], np.int32), on(
+        "ResourceGather", "rows_of", "rows", Tindices=dtypes.int32, batch_dims=batch)
+    with weft.Session(graph(*nodes)) as session, pytest.raises(InvalidArgument, match="batch_dims"):
+        session.run("rows_of")

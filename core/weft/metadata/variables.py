@@ -78,7 +78,7 @@ def count_up_to(attrs: Attrs, x: ValueInfo) -> ValueInfo:
 
 @rule("ResourceGather")
 def resource_gather(attrs: Attrs, x: ValueInfo, indices: ValueInfo) -> ValueInfo:
-    batch = constant_info(np.array(attrs["batch_dims"], np.int32))
+    batch = constant_info(np.array(attrs["batch_dims"], np.int64))
     return gather(attrs, variable(x, attrs["dtype"]), indices, batch)
 
 
