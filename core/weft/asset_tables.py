@@ -30,6 +30,9 @@ def with_constants(graph: Graph, needed: Iterable[str], paths: Mapping[str, str]
 
 def _filling(graph: Graph, node: Node, paths: Mapping[str, str], ops: OpRegistry) -> Iterator[Node]:
     attrs = attributes(ops.get(node.op), node)
+    if len(node.inputs) != 2:
+        raise InvalidArgument(f"op takes 2 inputs, a table and a file, given {len(node.inputs)}", node=node.name,
+                              op=node.op)
     table, file = (_source(graph, source) for source in node.inputs)
     key, value = (table.attrs.get(attribute) for attribute in ("key_dtype", "value_dtype"))
     if file.name not in paths or not isinstance(key, DType) or not isinstance(value, DType):
