@@ -145,6 +145,8 @@ class SavedModel:
     def _keys_of(self, attribute: str) -> dict[int, str]:
         """The checkpoint's keys of the objects with this attribute."""
         saved = self.checkpoint.read(_OBJECTS).reshape(-1)
+        if saved.dtype != object:  # bytes(n) of a number would be n zeros
+            raise DataLoss(f"tensor '{_OBJECTS}' of the checkpoint is {saved.dtype}, expected string")
         written: Any = parse_message("TrackableObjectGraph", saved[0] if len(saved) else b"")
         return _keys_of_objects(self._about.object_graph_def.nodes, written.nodes, attribute)
 
