@@ -23,7 +23,8 @@ _GRACE = 1.0  # seconds beyond the deadline, in which the child itself reports a
 _DUMP = 0.5  # seconds for the traceback of a late child
 _LOG = 4000  # characters kept of a child's log
 ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT),
+    "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
+    "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
     "WEFT_PLUGINS__ALLOW": '["cpu", "onednn", "simplify"]',
 }
 
