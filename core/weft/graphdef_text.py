@@ -1,30 +1,26 @@
 """The text form of GraphDef and SavedModel: read straight into the binary form, and written by protobuf's printer.
 
 The parser is one loop over items: a field with its value, the beginning of a message, or its end. A regular expression
-takes an item, a table says how its field is written, and a stack has the messages that are open. Each byte is scanned a
-fixed number of times, whatever the text holds: no quantifier backtracks, and nothing recurses.
+takes an item, a table says how its field is written, and a stack has the messages that are open. Time and memory are
+linear for every input: a byte is scanned a fixed number of times, no quantifier backtracks, and nothing recurses.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from . import wire
 from .errors import InvalidArgument, Location, closest
 from .text_fields import Field, Message, message
-from .text_scalars import shown, string
+from .text_scalars import shown, unescaped, utf8
 from .wire import put_varint
 
 _BLANK = r"[\t-\r ]*+(?:\#[^\n]*+[\t-\r ]*+)*+"  # with comments
 _NAME = r"[A-Za-z_][\w+-]*+"
-_STRING = r"""(?:"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"|'[^'\\\n]*+(?:\\[^\n][^'\\\n]*+)*+')"""
-_VALUE = rf"""(?:
-    "([^"\\\n]*+)"{_BLANK}(?!["'])                  # a string without escapes and without a second literal
-  | ({_NAME}|(?:[0-9+-]|\.[0-9])[\w.+-]*+){_BLANK}  # a number, or a name of one
-  | ((?:{_STRING}{_BLANK})++)                       # any string
-)"""
-_CONTENT, _TOKEN, _STRINGS, _BRACE, _LIST, _BARE_BRACE, _BARE_LIST, _CLOSE, _SEPARATOR = range(2, 11)  # in _ITEM
+_WORD = rf"(?:{_NAME}|(?:[0-9+-]|\.[0-9])[\w.+-]*+)"  # a number, or a name of one
+_CONTENT, _TOKEN, _QUOTE, _BRACE, _LIST, _BARE_BRACE, _BARE_LIST, _CLOSE, _SEPARATOR = range(2, 11)  # in _ITEM
 
 
 def _compiled(pattern: str) -> re.Pattern[bytes]:
@@ -33,18 +29,27 @@ def _compiled(pattern: str) -> re.Pattern[bytes]:
 
 _ITEM = _compiled(rf"""
     ({_NAME}){_BLANK}
-    (?: :{_BLANK}(?: {_VALUE}[,;]?+{_BLANK} | ([{{<]){_BLANK} | (\[){_BLANK}) | ([{{<]){_BLANK} | (\[){_BLANK})
+    (?: :{_BLANK}(?: "([^"\\\n]*+)"{_BLANK}(?!["'])[,;]?+{_BLANK}  # without escapes, and no second literal follows
+                  | ({_WORD}){_BLANK}[,;]?+{_BLANK} | (["']) | ([{{<]){_BLANK} | (\[){_BLANK})
+      | ([{{<]){_BLANK} | (\[){_BLANK})
   | ([}}>]){_BLANK}([,;]?+){_BLANK}
 """)
 _START = _compiled(rf"(?:\xef\xbb\xbf)?+{_BLANK}")
 _NAMED = _compiled(rf"({_NAME}){_BLANK}(?:(:){_BLANK})?+")
-_ELEMENT = _compiled(rf"{_VALUE}([,\]]){_BLANK}")
+_LITERAL = _compiled(rf"""
+    (?: "([^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+)" | '([^'\\\n]*+(?:\\[^\n][^'\\\n]*+)*+)' ){_BLANK}
+""")
+_QUOTES = (b'"', b"'")
+_FIELD_END = _compiled(rf"[,;]?+{_BLANK}")
+_ELEMENT = _compiled(rf"({_WORD}){_BLANK}([,\]]){_BLANK}")
+_ELEMENT_END = _compiled(rf"()([,\]]){_BLANK}")
 _MESSAGE_ELEMENT = _compiled(rf"([{{<]){_BLANK}")
 _LIST_END = _compiled(rf"\]{_BLANK}[,;]?+{_BLANK}")
-_WORD = _compiled(r"[\w.+-]++|[\x80-\xff]++|[^\n]")
+_ANYTHING = _compiled(r"[\w.+-]++|[\x80-\xff]++|[^\n]")
 _CLOSING = {b"{": b"}", b"<": b">"}
 _SIZES = [put_varint(size) for size in range(128)]
 
+T = TypeVar("T")
 _Got = dict[int, Any]  # fields so far, with tags: bytes; a bytearray of a repeated one; of a map, values by key
 
 
@@ -63,13 +68,8 @@ def parse(data: bytes, file: str, kind: str = "GraphDef") -> bytes:
     Fields are sorted by number, the entries of maps by key. Raises InvalidArgument with the place in the text.
     """
     try:
-        if not data.isascii():
-            data.decode()
+        _check_utf8(data)
         return _Parser(data, message(kind)).run()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InvalidArgument("this is not UTF-8", location=Location(file, line),
-                              hint="pass text=False for the binary form") from None
     except _Malformed as error:
         start = data.rfind(b"\n", 0, error.at) + 1
         column = len(data[start : error.at].decode("utf-8-sig")) + 1
@@ -77,8 +77,20 @@ def parse(data: bytes, file: str, kind: str = "GraphDef") -> bytes:
         raise InvalidArgument(str(error), location=location, hint=error.hint) from None
 
 
+def _check_utf8(data: bytes) -> None:
+    try:
+        if not data.isascii():
+            data.decode()
+    except UnicodeDecodeError as error:
+        raise _Malformed(error.start, "this is not UTF-8", "pass text=False for the binary form") from None
+
+
 class _Parser:
-    """The messages that are open: the innermost in `message`, `fields` and `got`, those around it in `opened`."""
+    """A text, read up to byte `at`.
+
+    The innermost open message is in `message`, `fields` and `got`. Each entry of `opened` is the state of a message
+    around it, with the inner message's field, closing bracket and first byte, and whether it is in a list.
+    """
 
     def __init__(self, data: bytes, root: Message) -> None:
         self.data = data
@@ -91,14 +103,14 @@ class _Parser:
     def run(self) -> bytes:
         """The binary form of the whole text. Raises _Malformed."""
         data, end, item = self.data, len(self.data), _ITEM.match
-        steps = (None, None, self.content, self.token, self.strings, self.begin, self.list, self.begin, self.list,
-                 None, self.end)
+        steps = {_CONTENT: self.content, _TOKEN: self.token, _QUOTE: self.quote, _BRACE: self.begin,
+                 _LIST: self.short_list, _BARE_BRACE: self.begin, _BARE_LIST: self.short_list, _SEPARATOR: self.end}
         while self.at < end:
             match = item(data, self.at)
             if match is None:
                 raise self.unexpected()
             self.at = match.end()
-            steps[match.lastindex](match)  # type: ignore[index, misc]  # each alternative has one of these groups
+            steps[match.lastindex](match)  # type: ignore[index]  # each alternative has one of these groups
         if self.opened:
             *_, closing, begin, _ = self.opened[-1]
             raise _Malformed(begin, f"the text ends before the '{shown(closing)}' of this message")
@@ -125,13 +137,31 @@ class _Parser:
         """A field whose value is a number or a name."""
         field = self.field(match)
         token = match[_TOKEN]
-        raw = field.known.get(token) or _read(field, token, match.start(_TOKEN))
+        raw = field.known.get(token) or _read(field, field.read, token, match.start(_TOKEN))
         self.put(field, field.tag + raw, match.start())
 
-    def strings(self, match: re.Match[bytes]) -> None:
-        """A field whose value is string literals in a row."""
+    def quote(self, match: re.Match[bytes]) -> None:
+        """A field whose value is any string."""
         field = self.field(match)
-        self.put(field, _text(field, match[_STRINGS], match.start(_STRINGS)), match.start())
+        self.at = match.start(_QUOTE)
+        self.put(field, self.text(field), match.start())
+        self.at = self.after(_FIELD_END, self.at, "a field")
+
+    def text(self, field: Field) -> bytes:
+        """Tag and value of a field, given as string literals in a row."""
+        begin, content = self.at, bytearray()
+        if not field.is_text:
+            raise _refusal(field, self.data[begin : begin + 80].splitlines()[0], begin)
+        while self.data.startswith(_QUOTES, self.at):
+            match = _LITERAL.match(self.data, self.at)
+            if match is None:
+                raise _Malformed(self.at, "a string without an end")
+            body = match[match.lastindex or 0]
+            content += body if b"\\" not in body else _read(field, unescaped, body, self.at)
+            self.at = match.end()
+        if field.is_string:
+            _read(field, utf8, content, begin)
+        return _sized(field.tag, content)
 
     def begin(self, match: re.Match[bytes]) -> None:
         field = self.field(match)
@@ -160,10 +190,10 @@ class _Parser:
         else:  # the last of equal keys counts
             self.got.setdefault(field.number, {})[got.get(1, inner.absent[0])] = got.get(2, inner.absent[1])
         if in_list:
-            self.next(field, match)
+            self.after_element(field, match)
 
-    def next(self, field: Field, match: re.Match[bytes]) -> None:
-        """Go on behind a message in a list: with another one, or the list's end."""
+    def after_element(self, field: Field, match: re.Match[bytes]) -> None:
+        """Begin the next message of a list, or end the list."""
         if match[_SEPARATOR] == b",":
             self.element(field)
         else:
@@ -175,7 +205,7 @@ class _Parser:
         assert field.message is not None
         self.push(field, field.message, self.data[begin : begin + 1], begin, in_list=True)
 
-    def list(self, match: re.Match[bytes]) -> None:
+    def short_list(self, match: re.Match[bytes]) -> None:
         """The short form of a repeated field."""
         field = self.field(match)
         if not field.is_repeated:
@@ -190,20 +220,22 @@ class _Parser:
             self.element(field)
 
     def scalars(self, field: Field) -> None:
-        """The rest of a list of scalars."""
-        delimiter = b","
+        """The elements of a list of scalars, and its end."""
+        held: bytearray = self.got.setdefault(field.number, bytearray())
+        data, tag, known, delimiter = self.data, field.tag, field.known, b","
         while delimiter == b",":
-            match = _ELEMENT.match(self.data, self.at)
+            match = _ELEMENT.match(data, self.at)
+            if match is not None:
+                held += tag + (known.get(match[1]) or _read(field, field.read, match[1], self.at))
+            elif data.startswith(_QUOTES, self.at):
+                held += self.text(field)
+                match = _ELEMENT_END.match(data, self.at)
             if match is None:
-                raise self.unexpected()
-            content, token, literals, delimiter = match.groups()
-            if token is not None:
-                piece = field.tag + (field.known.get(token) or _read(field, token, match.start()))
-            else:
-                piece = _text(field, literals or b'"%b"' % content, match.start())
-            self.put(field, piece, match.start())
-            self.at = match.start(4) if delimiter == b"]" else match.end()
-        self.at = self.after(_LIST_END, self.at, "']'")
+                expected = f"expected {field.expected}, then ',' or ']'"
+                raise _Malformed(self.at, f"'{field.name}': {expected}, got {self.word(self.at)}")
+            delimiter = match[2]
+            self.at = match.end()
+        self.at = self.after(_FIELD_END, self.at, "a field")
 
     def put(self, field: Field, piece: bytes, begin: int) -> None:
         """Add a field, given as tag and value, to the innermost message."""
@@ -216,7 +248,7 @@ class _Parser:
                 held += piece
         elif number in got:
             raise _Malformed(begin, f"'{field.name}' of {self.message.name} has one value, got a second")
-        elif got and not field.rivals.isdisjoint(got):
+        elif field.rivals and not field.rivals.isdisjoint(got):
             raise _Malformed(begin, f"'{field.name}' excludes another field that {self.message.name} has here")
         elif piece != field.default:
             got[number] = piece
@@ -228,14 +260,14 @@ class _Parser:
         return match.end()
 
     def word(self, at: int) -> str:
-        match = _WORD.match(self.data, at)
+        match = _ANYTHING.match(self.data, at)
         return f"'{shown(match[0])}'" if match else "the end of the text"
 
     def unexpected(self) -> _Malformed:
         """The error for the place where no item follows."""
         name = _NAMED.match(self.data, self.at)
         at = name.end() if name else self.at
-        if self.data[at : at + 1] in (b'"', b"'"):
+        if self.data.startswith(_QUOTES, at):
             return _Malformed(at, "a string without an end")
         if name is None:
             return _Malformed(at, f"expected a field's name, got {self.word(at)}")
@@ -245,8 +277,9 @@ class _Parser:
 
 def _joined(kind: Message, got: _Got) -> bytes | bytearray:
     """The binary form of a message with these fields."""
-    for number in kind.gathered.keys() & got.keys():
-        got[number] = _gathered(kind.gathered[number], got[number])
+    if kind.gathered:
+        for number in kind.gathered.keys() & got.keys():
+            got[number] = _gathered(kind.gathered[number], got[number])
     if len(got) == 1:
         (only,) = got.values()
         return only  # type: ignore[no-any-return]
@@ -266,27 +299,12 @@ def _sized(tag: bytes, content: bytes | bytearray) -> bytes:
     return tag + (_SIZES[size] if size < 128 else put_varint(size)) + content
 
 
-def _read(field: Field, token: bytes, at: int) -> bytes:
-    """The wire's bytes of a scalar that is not among the common ones."""
+def _read(field: Field, convert: Callable[[Any], T], value: bytes | bytearray, at: int) -> T:
+    """The wire's bytes of a value. Raises _Malformed."""
     try:
-        return field.read(token)
+        return convert(value)
     except ValueError as error:
         raise _Malformed(at, f"'{field.name}': {error}") from None
-
-
-def _text(field: Field, literals: bytes, at: int) -> bytes:
-    """Tag and value of a field, given as string literals in a row."""
-    if not field.is_text:
-        raise _refusal(field, literals, at)
-    try:
-        content = string(literals)
-        if field.is_string:
-            content.decode()
-    except UnicodeDecodeError:
-        raise _Malformed(at, f"'{field.name}': the escapes of this string give no UTF-8") from None
-    except ValueError as error:
-        raise _Malformed(at, f"'{field.name}': {error}") from None
-    return _sized(field.tag, content)
 
 
 def _refusal(field: Field, value: bytes, at: int) -> _Malformed:

@@ -25,7 +25,6 @@ _C_OCTAL = re.compile(rb"(-?)0([0-9]+)")
 _OCTAL_START = re.compile(rb"-?0[0-9]")
 _INFINITY = re.compile(rb"-?inf(?:inity)?f?", re.IGNORECASE)
 _NAN = re.compile(rb"nanf?", re.IGNORECASE)
-_LITERAL = re.compile(rb"""#[^\n]*+|"([^"\\]*+(?:\\.[^"\\]*+)*+)"|'([^'\\]*+(?:\\.[^'\\]*+)*+)'""")
 _SHARED_ESCAPE = rb"""[abfnrtv\\'"]|[0-3][0-7]{0,2}+|[4-7][0-7]?+(?![0-7])|x[0-9a-fA-F]{2}"""  # Python has them too
 _SHARED = re.compile(rb"[^\\]*+(?:\\(?:" + _SHARED_ESCAPE + rb")[^\\]*+)*+")
 _ESCAPE = re.compile(
@@ -44,22 +43,27 @@ class Scalar(NamedTuple):
 
 
 def shown(token: bytes) -> str:
-    """A token as errors quote it."""
-    return token[:_SHOWN].decode("utf-8", "replace") + ("..." if len(token) > _SHOWN else "")
+    """A token as errors quote it: printable, and not longer than a line."""
+    text = token[:_SHOWN].decode("utf-8", "replace") + ("..." if len(token) > _SHOWN else "")
+    return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
 
 
-def string(literals: bytes) -> bytes:
-    """The content of string literals in a row, with blanks and comments between them. Raises ValueError."""
-    return b"".join(map(_unescaped, _LITERAL.finditer(literals)))
-
-
-def _unescaped(literal: re.Match[bytes]) -> bytes:
-    body = literal[1] or literal[2] or b""
+def unescaped(body: bytes) -> bytes:
+    """The content of a string literal, given the bytes between its quotes. Raises ValueError."""
     if b"\\" not in body:
         return body
     if not _SHARED.fullmatch(body):
         body = _ESCAPE.sub(_as_shared, body)
     return body.decode("unicode_escape").encode("latin-1")
+
+
+def utf8(content: bytearray) -> bytearray:
+    """The content of a string field. Raises ValueError where it is not UTF-8."""
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        raise ValueError("the escapes of this string give no UTF-8") from None
+    return content
 
 
 def _as_shared(escape: re.Match[bytes]) -> bytes:
