@@ -132,7 +132,9 @@ def test_graphs_that_tensorflow_wrote_are_the_same_as_text() -> None:
 SPELLINGS = [
     ("NodeDef", ""), ("NodeDef", "# only a comment"), ("NodeDef", 'name:"a"op:"b"'), ("NodeDef", "name: 'it\"s'"),
     ("NodeDef", 'name: "a" "b" # "c"\n \'d\' op: "e"'), ("NodeDef", 'name: "a", op: "b"; device: "c";'),
-    ("NodeDef", 'name: "a",; op: "b"'), ("NodeDef", ', name: "a"'), ("NodeDef", 'input: ["a" "b", \'c\'], input: "d"'),
+    ("NodeDef", 'name: "a",; op: "b"'), ("NodeDef", "name: 'a',;"), ("NodeDef", "attr {},;"), ("AttrValue", "i: 1,;"),
+    ("NodeDef", "input: [],;"), ("NodeDef", "input: ['a'];,"), ("NodeDef", "attr [{}],;"), ("NodeDef", ', name: "a"'),
+    ("NodeDef", 'input: ["a" "b", \'c\'], input: "d"'),
     ("NodeDef", "input: []"), ("NodeDef", "input []"), ("NodeDef", 'input: ["a",]'), ("NodeDef", 'input: ["a"; "b"]'),
     ("NodeDef", 'input: ["a" '), ("NodeDef", 'input: ["a", 5]'), ("NodeDef", 'name: ["a"]'), ("NodeDef", 'name "a"'),
     ("NodeDef", 'name: "a" name: "a"'), ("NodeDef", 'name: "" name: "a"'), ("NodeDef", 'name: "a" name: ""'),
