@@ -201,3 +201,35 @@ def test_pixels_that_the_library_has_elsewhere_are_left_to_numpy() -> None:
     assert resized("ResizeBilinear", x, (8, 12), align_corners=True).kernels == ["cpu.ResizeBilinear"]
     assert resized("ResizeNearestNeighbor", x, (8, 12), align_corners=True).kernels == ["cpu.ResizeNearestNeighbor"]
     assert resized("ResizeNearestNeighbor", x, (6, 9)).kernels == ["cpu.ResizeNearestNeighbor"]
+
+
+@pytest.mark.parametrize(("op", "attrs"), [
+    ("MaxPool", {"ksize": [1, 2**60, 2, 1], "strides": [1, 1, 1, 1]}),
+    ("MaxPool", {"ksize": [1, 1, 1, 1], "strides": [1, 2**62, 1, 1]}),
+    ("AvgPool", {"ksize": [1, 2**40, 2, 1], "strides": [1, 1, 2, 1]}),
+    ("AvgPool", {"ksize": [1, 1, 1, 1], "strides": [1, 2**63 - 1, 1, 1]}),
+    ("AvgPool3D", {"ksize": [1, 2, 1, 1, 1], "strides": [1, 2**60, 2, 1, 1]}),
+    ("Conv2D", {"strides": [1, 2**32, 1, 1], "dilations": [1, 1, 1, 1]}),
+])
+def test_numpy_does_what_the_library_refuses(op: str, attrs: Any) -> None:
+    shape = (1, 3, 4, 5, 2) if op == "AvgPool3D" else (1, 4, 5, 2)
+    x = numbers(*shape)
+    made = [placeholder("x", shape), const("f", numbers(2, 2, 2, 3))]
+    made.append(node("y", op, *(["x", "f"] if op == "Conv2D" else ["x"]), padding="SAME", **attrs))
+
+    def run(config: Any) -> tuple[Any, Any]:
+        session = weft.Session(graph(*made), config)
+        return session.run("y", {"x": x}), session.placement()["y"]
+
+    ours, row = run(None)
+    theirs, _ = run({"plugins": {"block": ["onednn"]}})
+    assert np.array_equal(ours, theirs)
+    assert any("oneDNN" in why and "primitive_desc" in why or "padding alone" in why for _, why in row.refused)
+
+
+def test_dimensions_that_the_librarys_types_lack_are_declined() -> None:
+    from weft_onednn.memory import Layout
+
+    for dims in ([2**63], [2**70, 1], [-2], [1] * 13):
+        with pytest.raises(weft.errors.Unimplemented, match="oneDNN"):
+            Layout.of(dims, [1] * len(dims))

@@ -49,9 +49,18 @@ class Library:
         os.register_at_fork(before=lambda: pause(PAUSE_HARD))
 
     def make(self, kind: str, create: Callable[..., int], *arguments: Any) -> Any:
-        """A new object of the C API: what `create(result, *arguments)` gives, destroyed with its last reference."""
+        """A new object of the C API: what `create(result, *arguments)` gives, destroyed with its last reference.
+
+        Raises Unimplemented for arguments that the library refuses, or that are wider than its types.
+        """
         result = self.ffi.new(f"dnnl_{kind}_t *")
-        self.check(create(result, *arguments), kind)
+        try:
+            status = create(result, *arguments)
+        except OverflowError as error:
+            raise errors.Unimplemented(f"oneDNN {self.version} has no such {kind}: {error}") from None
+        if status == self.c.dnnl_invalid_arguments:
+            raise errors.Unimplemented(f"oneDNN {self.version} takes no such {kind}")
+        self.check(status, kind)
         return self.ffi.gc(result[0], getattr(self.c, f"dnnl_{kind}_destroy"))
 
     def check(self, status: int, what: str) -> None:
