@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .errors import Internal, WeftError
+from .errors import Internal, WeftError, told
 from .host_program import CONSTANT, COPY, EVENT, Call, Function, meta_of
 from .op import Attrs, MetadataRule, OpDef, OpRegistry, infer, merge_info
 from .resolve import Resolved
@@ -26,7 +26,7 @@ def _infer(
     except WeftError as error:
         raise error.at(node=node, op=op.name)  # noqa: B904 - the same error, with its place filled in
     except Exception as error:
-        raise Internal(f"the metadata function of {op.name} raised {type(error).__name__}: {error}", node=node,
+        raise Internal(f"the metadata function of {op.name} raised {told(error)}", node=node,
                        op=op.name) from error
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .errors import PluginError
+from .errors import PluginError, told
 
 
 @contextmanager
@@ -14,5 +14,4 @@ def plugin_code(what: str, *, hint: str | None = None) -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as error:  # a plugin may raise anything; the others go on
-        text = " ".join(f"{type(error).__name__}: {error}".split())
-        raise PluginError(f"{what} raised {text.removesuffix(':')}", hint=hint) from error
+        raise PluginError(f"{what} raised {' '.join(told(error).split())}", hint=hint) from error

@@ -259,7 +259,7 @@ REFUSED: dict[str, Made] = {
 }
 KINDS: dict[str, type[WeftError]] = {
     "gather nothing of unknown shape": Unimplemented, "gather nothing, though the array has a shape": Unimplemented,
-    "concat nothing": Unimplemented,
+    "concat nothing": Unimplemented, "pop another type": InvalidArgument,
 }
 CODES = {name: kind.code for name, kind in KINDS.items()}
 

@@ -24,6 +24,7 @@ from weft.errors import (
     told,
     unexpected,
 )
+from weft.running.kernel_errors import as_weft_error
 
 
 @given(st.text())
@@ -146,3 +147,16 @@ def test_names_are_compared_only_where_that_is_quick():
     assert len(calls) <= errors.MOST_CANDIDATES
     assert closest("n" * 10**6, ["n" * 10**6]) == []
     assert closest("name", ["n" * 10**6, "nam"]) == ["nam"]
+
+
+@pytest.mark.parametrize(("error", "kind"), [
+    (MemoryError(), errors.ResourceExhausted), (RecursionError(), errors.ResourceExhausted),
+    (FileNotFoundError(2, "no", "f"), errors.NotFound), (OSError(errno.ENOSPC, "full"), errors.ResourceExhausted),
+    (TimeoutError(), errors.DeadlineExceeded), (ValueError("v"), errors.InvalidArgument),
+    (ZeroDivisionError(), errors.InvalidArgument), (KeyError("k"), errors.Unknown), (SystemExit(), errors.Unknown),
+])
+def test_an_exception_of_a_kernel_is_typed_and_no_fault_of_weft(error, kind):
+    typed = as_weft_error(error, "kernel k")
+    assert type(typed) is kind
+    assert typed.__cause__ is error
+    assert str(typed).startswith(f"kernel k failed with {type(error).__name__}")

@@ -15,11 +15,13 @@ from ..errors import (
     Unknown,
     WeftError,
     is_lack_of_memory,
+    of_system,
+    told,
 )
 
 # TensorFlow's rule for Python functions in a graph.
 CODES: tuple[tuple[type[Exception], type[WeftError]], ...] = (
-    (NotImplementedError, Unimplemented), (TimeoutError, DeadlineExceeded),
+    (RecursionError, ResourceExhausted), (NotImplementedError, Unimplemented), (TimeoutError, DeadlineExceeded),
     (StopIteration, OutOfRange), (ValueError, InvalidArgument), (TypeError, InvalidArgument),
     (ArithmeticError, InvalidArgument),
 )
@@ -29,9 +31,10 @@ def as_weft_error(error: BaseException, what: str) -> WeftError:
     """The error itself if it is weft's, else a typed one that says that `what` failed with it, and has it as cause."""
     if isinstance(error, WeftError):
         return error
-    kind = next((mine for theirs, mine in CODES if isinstance(error, theirs)), Unknown)
+    other = type(of_system(error)) if isinstance(error, OSError) else Unknown
+    kind = next((mine for theirs, mine in CODES if isinstance(error, theirs)), other)
     kind = ResourceExhausted if is_lack_of_memory(error) else kind
-    typed = kind(f"{what} failed with {type(error).__name__}: {error}".removesuffix(": "))
+    typed = kind(f"{what} failed with {told(error)}")
     typed.__cause__ = error
     return typed
 
@@ -41,7 +44,7 @@ def raise_of(what: str, error: Exception, pack: str, node: str, op: str, device:
     is no memory, or weft's own error as it is, which is meant for the user."""
     if isinstance(error, WeftError):
         raise error.at(node=node, op=op, device=device)
-    typed: WeftError = PluginError(f"{what} of {pack}'s kernel for {op} raised {type(error).__name__}: {error}")
+    typed: WeftError = PluginError(f"{what} of {pack}'s kernel for {op} raised {told(error)}")
     if is_lack_of_memory(error):
         typed = ResourceExhausted(f"no memory for what the kernel prepares: {error}")
     raise typed.at(node=node, op=op, device=device) from error
