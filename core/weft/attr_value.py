@@ -50,6 +50,9 @@ class Func:
     name: str
     attrs: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
 
+    def __hash__(self) -> int:
+        return hash((self.name, frozenset(self.attrs.items())))
+
 
 @dataclass(frozen=True, slots=True)
 class AttrPlaceholder:

@@ -28,6 +28,7 @@ _MOST_BYTES = 2**48  # beyond any machine's address space
 _MOST_NUMPY_DIMS = 64
 _LARGE = 1 << 20  # bytes from which a list that is filled up is no value to be at hand
 _POINTER = 8  # bytes of an element that is a Python object
+_HASHED = 512  # elements, and bytes
 _DTYPE, _SHAPE, _CONTENT = 1, 2, 4  # fields of TensorProto
 _OVERLONG = re.compile(rb"[\x80-\xff]{9}[^\x00\x01]")
 _HIGH = bytes(range(0x80, 0x100))
@@ -265,7 +266,9 @@ class TensorValue:
         return self is other or (same and self.raw == other.raw)
 
     def __hash__(self) -> int:
-        return hash((self.dtype.number, self.shape))
+        """Of small tensors the bytes count: a graph may have many that differ in nothing else."""
+        written = bytes(self.raw[:_HASHED]) if self.size <= _HASHED else b""
+        return hash((self.dtype.number, self.shape, written))
 
     def __repr__(self) -> str:
         return f"{self.dtype.name}{shape_text(self.shape)}"

@@ -9,30 +9,38 @@ import numpy as np
 
 from ..errors import WeftError
 from ..kernel import run_of
-from ..tensor import MadeInfo, ValueInfo
+from ..tensor import MadeInfo, TensorMetadata, ValueInfo
 from .array_contract import check_returned, poison_array, watched
 from .binder import Binder
 from .host_array import solid, view
 from .kernel_context import KernelContext
 
 Compute = Callable[[Sequence[ValueInfo]], list[Any] | None]  # results of known inputs; None where that fails
+POINTER = 8  # bytes
 FOLDED_BYTES = 64 << 10  # a folded value may be this large, or as large as what it was made from
-
-
 SPREAD_BYTES = 16 << 20  # inputs that are one element all over are laid out up to this size
 
 
 def is_worth_folding(inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> bool:
-    """Whether all inputs are known, and the outputs, which are not, would not take much more memory than these."""
+    """Whether all inputs are known, and computing the outputs, which are not, takes little memory and time.
+
+    The outputs may not be much larger than what the inputs take in memory, nor may the inputs as the kernel reads them:
+    a splat is one element in memory, and up to 2**48 for a kernel.
+    """
     for known in inputs:  # the test that most nodes fail
         if not known.is_known:
             return False
     if all(o.is_known for o in outputs) or not all(o.meta.is_static and o.dtype.itemsize for o in outputs):
         return False
     held = sum(map(_held, inputs))
-    if sum(i.meta.nbytes for i in inputs) > max(SPREAD_BYTES, held):
+    if sum(_laid_out(i.meta) for i in inputs) > max(SPREAD_BYTES, held):
         return False
     return sum(o.meta.nbytes for o in outputs) <= max(FOLDED_BYTES, held)
+
+
+def _laid_out(meta: TensorMetadata) -> int:
+    """The bytes of a static tensor's array, where a string is a pointer."""
+    return meta.size * (meta.dtype.itemsize or POINTER)
 
 
 def _held(known: ValueInfo) -> int:

@@ -8,7 +8,9 @@ is run in pieces, what is over is what has ended in every order that they allow.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Sequence
+from itertools import count
 from typing import NamedTuple
 
 from .pieces import Pieces
@@ -48,21 +50,20 @@ def plan_memory(uses: Sequence[Use], pieces: Pieces | None = None) -> MemoryPlan
             last_use[register] = index
             used_in[register] = used_in.get(register, 0) | 1 << home[index]
     plan = MemoryPlan({}, [])
-    free: dict[int, int] = {}  # slot -> bit set of the pieces that use what was in it
+    free = _Free()
     for index, use in enumerate(uses):
         later = ~reach[home[index]]  # pieces that may not have ended
         over = {w: r for w, r in use.inplace
                 if _may_share(plan, use, w, r, last_use[r] == index and not used_in[r] & later)}
         for register, nbytes in use.writes:
             read = over.get(register)
-            usable = [] if read is not None else [slot for slot, users in free.items() if not users & later]
-            slot = plan.slot_of[read] if read is not None else _take(plan, usable, use.memory, nbytes)
+            slot = plan.slot_of[read] if read is not None else _take(plan, free, later, use.memory, nbytes)
             plan.slot_of[register] = slot
-            free.pop(slot, None)
         kept = set(over.values())
         for register in dict.fromkeys((*use.reads, *(r for r, _ in use.writes))):
             if last_use[register] == index and register in plan.slot_of and register not in kept:
-                free[plan.slot_of[register]] = used_in[register]
+                slot = plan.slot_of[register]
+                free.put(slot, *plan.slots[slot], used_in[register])
     return plan
 
 
@@ -75,10 +76,34 @@ def _may_share(plan: MemoryPlan, use: Use, written: int, read: int, dies: bool) 
     return wanted is not None and memory == use.memory and wanted <= size
 
 
-def _take(plan: MemoryPlan, free: list[int], memory: int, nbytes: int) -> int:
+class _Free:
+    """Free slots, sorted by size: a program may have 100,000 of them, and asks for one in each call."""
+
+    def __init__(self) -> None:
+        self._sorted: dict[tuple[int, int], list[tuple[int, int, int]]] = {}  # (bytes, number, slot) by (memory, users)
+        self._numbers = count()
+
+    def put(self, slot: int, memory: int, nbytes: int, users: int) -> None:
+        """Add a slot; `users`: bit set of the pieces that used it last."""
+        insort(self._sorted.setdefault((memory, users), []), (nbytes, next(self._numbers), slot))
+
+    def take(self, memory: int, nbytes: int, later: int) -> int | None:
+        """Remove and return the smallest slot of `nbytes` or more, else the largest one; None where there is none.
+
+        Slots that were used by a piece in the bit set `later` do not count.
+        """
+        mine = [found for (where, users), found in self._sorted.items()
+                if found and where == memory and not users & later]
+        if not mine:
+            return None
+        fitting = [(found[at], at, found) for found in mine if (at := bisect_left(found, (nbytes,))) < len(found)]
+        _, at, found = min(fitting) if fitting else max((found[-1], len(found) - 1, found) for found in mine)
+        return found.pop(at)[2]
+
+
+def _take(plan: MemoryPlan, free: _Free, later: int, memory: int, nbytes: int) -> int:
     """A free slot of this memory that holds `nbytes`, or a new one."""
-    mine = sorted((s for s in free if plan.slots[s][0] == memory), key=lambda s: plan.slots[s][1])
-    slot = next((s for s in mine if plan.slots[s][1] >= nbytes), mine[-1] if mine else None)
+    slot = free.take(memory, nbytes, later)
     if slot is None:
         plan.slots.append((memory, nbytes))
         return len(plan.slots) - 1

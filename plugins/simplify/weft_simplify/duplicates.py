@@ -14,17 +14,15 @@ from .view import View
 
 def merged(graph: Graph, context: PassContext) -> Graph:
     view = View(graph, context)
-    alike: dict[tuple[object, ...], list[Node]] = {}  # by op, place and inputs
+    alike: dict[tuple[object, ...], Node] = {}  # by op, place, attributes and inputs
     twins: dict[str, str] = {}  # a node that goes, and the one in its place
     changed: list[Node] = []
     for node in topological_order(graph):
         inputs = [source._replace(node=twins.get(source.node, source.node)) for source in node.inputs]
         twin = None
         if inputs and not node.controls and node.op not in STEERING:
-            others = alike.setdefault((node.op, node.device, *inputs), [])
-            twin = next((each for each in others if each.attrs == node.attrs), None)
-            if twin is None:
-                others.append(node)
+            first = alike.setdefault((node.op, node.device, frozenset(node.attrs.items()), *inputs), node)
+            twin = None if first is node else first
         if twin is not None and view.is_free(node) and _does_nothing_else(view, node):
             twins[node.name] = twin.name
         elif tuple(inputs) != node.inputs:
