@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from .errors import InvalidArgument
-from .tensor import Shape, shape_text
+from .tensor import MOST_DIMS, Shape, shape_text
 
 
 def broadcast_shapes(a: Shape, b: Shape) -> Shape:
@@ -245,6 +245,7 @@ def _range(
     return slice(first, last if last >= 0 else None, stride), size
 
 
+_LONGEST_EQUATION = 3 * (MOST_DIMS + len("...")) + len(",->")  # two inputs and an output
 Label = str | int  # of an einsum's axes: those of an ellipsis are numbered from the end, -1 the last
 
 
@@ -255,6 +256,9 @@ def einsum_labels(
 
     Any character is a label, a space too, as for TensorFlow. Raises InvalidArgument.
     """
+    if len(equation) > _LONGEST_EQUATION:
+        raise InvalidArgument(f"an einsum equation has {len(equation)} characters, at most {_LONGEST_EQUATION} are "
+                              "possible")
     subscripts = equation.split("->")
     if len(subscripts) != 2:
         raise InvalidArgument(f"Expecting exactly one '->' in einsum equation: {equation}")
