@@ -21,6 +21,7 @@ from .rewriting import new_name
 CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 # a small file may stand for ever more: functions that call others twice each, long names in front of many
 _MOST_NODES, _MOST_TEXT, _DEEPEST = 200_000, 1 << 28, 100
+_FEW_NODES, _TIMES = 20_000, 100  # up to so many nodes, or so many times those of the file, stand for calls
 _COLOCATED = b"loc:@"
 
 
@@ -34,6 +35,8 @@ class _Inlining:
 
     def __post_init__(self) -> None:
         self.taken = set(self.nodes)
+        written = len(self.nodes) + sum(len(function.nodes) for function in self.functions.values())
+        self.most = min(_MOST_NODES, max(_FEW_NODES, _TIMES * written))
         self.text = 0  # characters of names that calls' names add
 
     def expand(self, call: Node, function: Function, attrs: Mapping[str, Any]) -> list[Node]:
@@ -42,8 +45,8 @@ class _Inlining:
             raise InvalidArgument(f"function '{function.name}' takes {len(function.inputs)} arguments, "
                                   f"{len(call.inputs)} are given", node=call.name, op=call.op)
         self.text += len(call.name) * len(function.nodes)
-        if len(self.nodes) + len(function.nodes) > _MOST_NODES or self.text > _MOST_TEXT:
-            raise ResourceExhausted(f"the functions of this graph stand for more than {_MOST_NODES:,} nodes, or their "
+        if len(self.nodes) + len(function.nodes) > self.most or self.text > _MOST_TEXT:
+            raise ResourceExhausted(f"the functions of this graph stand for more than {self.most:,} nodes, or their "
                                     f"names for more than {_MOST_TEXT:,} characters", node=call.name, op=call.op)
         body = _Body(self, call, function, attrs)
         for index, output in enumerate(body.outputs()):

@@ -98,11 +98,13 @@ def test_calls_that_do_not_fit_are_refused():
         inlined([placeholder("a"), call("c", "twice", "a", "a")], [TWICE])
 
 
-def test_a_few_functions_do_not_become_a_million_nodes(monkeypatch):
-    monkeypatch.setattr("weft.inline._MOST_NODES", 2000)
+@pytest.mark.parametrize(("most", "few", "limit"), [(2000, 20_000, 2000), (200_000, 1000, 8200)])
+def test_a_few_functions_do_not_become_a_million_nodes(monkeypatch, most, few, limit):
+    monkeypatch.setattr("weft.inline._MOST_NODES", most)
+    monkeypatch.setattr("weft.inline._FEW_NODES", few)
     levels = [Function(f"f{n}", [X], [Y], [call("l", f"f{n + 1}", "x"), call("r", f"f{n + 1}", "l:output:0")],
                        {"y": "r:output:0"}) for n in range(40)]
-    with pytest.raises(ResourceExhausted):
+    with pytest.raises(ResourceExhausted, match=f"more than {limit:,} nodes"):
         inlined([placeholder("a"), call("c", "f0", "a")], levels)
 
 

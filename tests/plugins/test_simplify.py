@@ -740,6 +740,17 @@ def test_nodes_that_differ_are_no_duplicates(case):
     assert {"a", "b"} <= found.nodes.keys()
 
 
+def test_many_nodes_that_differ_are_not_compared_with_each_other(monkeypatch):
+    compared_pairs, equal = [], TensorValue.__eq__
+    nodes = [node(f"n{i}", "Exp", "x", _number=np.array(i)) for i in range(200)]
+    whole = graph(placeholder("x", (2,)), *nodes, node("y", "AddN", *(each.name for each in nodes), N=len(nodes)))
+    with weft.Session(whole, {"placement": {"fallback": "allow"}}) as running:
+        monkeypatch.setattr(TensorValue, "__eq__", lambda a, b: compared_pairs.append((a, b)) or equal(a, b))
+        *_, (_, found) = running.optimized(["y"], ["x"])
+    assert ops(found)["Exp"] == len(nodes)
+    assert len(compared_pairs) <= len(nodes)
+
+
 def test_random_numbers_are_drawn_by_each_for_itself():
     nodes = [vector("shape", [64]), *(Node(name, "RandomUniform", ["shape"], attrs={"T": INT, "dtype": FLOAT})
                                       for name in ("a", "b")), node("y", "Sub", "a", "b")]

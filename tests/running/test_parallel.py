@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from threads import in_threads
 from weft.errors import Cancelled, DeadlineExceeded, InvalidArgument, Unknown
 from weft.running.link import link
-from weft.running.memory_plan import Use, plan_memory
+from weft.running.memory_plan import FreeSlots, Use, plan_memory
 from weft.running.pieces import Pieces, divide
 from weft.running.piecewise import dependencies, piecewise
 from weft.running.step import RunOptions, Step
@@ -178,6 +178,20 @@ def test_independent_pieces_use_the_buffers_of_those_before():
 def test_a_list_in_one_piece_has_the_plan_of_the_flat_list(program):
     uses, needs, _ = program
     assert plan_memory(uses, Pieces.of([range(len(uses))], needs)) == plan_memory(uses)
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(1, 9), st.integers(0, 3)), max_size=20),
+       st.integers(0, 1), st.integers(1, 9), st.integers(0, 3))
+def test_the_smallest_free_slot_that_fits_is_taken(slots, memory, nbytes, later):
+    free = FreeSlots()
+    for slot, given_slot in enumerate(slots):
+        free.put(slot, *given_slot)
+    usable = [(size, slot) for slot, (where, size, users) in enumerate(slots) if where == memory and not users & later]
+    fitting = [each for each in usable if each[0] >= nbytes]
+    best = min(fitting) if fitting else max(usable, default=(0, None))
+    assert free.take(memory, nbytes, later) == best[1]
+    left = {free.take(where, 1, 0) for where in (0, 1) for _ in slots}
+    assert left - {None} == set(range(len(slots))) - {best[1]}
 
 
 # Running.

@@ -50,7 +50,7 @@ def plan_memory(uses: Sequence[Use], pieces: Pieces | None = None) -> MemoryPlan
             last_use[register] = index
             used_in[register] = used_in.get(register, 0) | 1 << home[index]
     plan = MemoryPlan({}, [])
-    free = _Free()
+    free = FreeSlots()
     for index, use in enumerate(uses):
         later = ~reach[home[index]]  # pieces that may not have ended
         over = {w: r for w, r in use.inplace
@@ -76,7 +76,7 @@ def _may_share(plan: MemoryPlan, use: Use, written: int, read: int, dies: bool) 
     return wanted is not None and memory == use.memory and wanted <= size
 
 
-class _Free:
+class FreeSlots:
     """Free slots, sorted by size: a program may have 100,000 of them, and asks for one in each call."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class _Free:
         return found.pop(at)[2]
 
 
-def _take(plan: MemoryPlan, free: _Free, later: int, memory: int, nbytes: int) -> int:
+def _take(plan: MemoryPlan, free: FreeSlots, later: int, memory: int, nbytes: int) -> int:
     """A free slot of this memory that holds `nbytes`, or a new one."""
     slot = free.take(memory, nbytes, later)
     if slot is None:
