@@ -1,4 +1,4 @@
-"""Runs weft for a long time in every way at once, and compares what the process holds with what it held before.
+"""Run weft for a long time in every way at once, and compare the holdings of the process with those at the start.
 
     python tests/soak.py [--minutes 30 | --seconds 3] [--seed 0]
 
@@ -11,6 +11,7 @@ ends the soak with its seed and step. The exit status is 1 for either.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import os
 import random
@@ -21,7 +22,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -98,7 +99,7 @@ sys.exit(bool(status))
 
 
 class Held(NamedTuple):
-    """What the process holds: bytes in memory, Python objects, threads by Python and by the system, open files."""
+    """Holdings of the process: bytes in memory, Python objects, threads by Python and by the system, open files."""
 
     memory: int
     objects: int
@@ -221,10 +222,13 @@ class Soak:
             timer.join()
 
     def drop(self) -> None:
-        """A session without close, whose last run may have failed."""
+        """A session without close, whose last run may have failed. It is garbage of the collector, which runs here:
+        garbage that waits would be most of the memory that is compared."""
         session = weft.Session(graph(*NODES), self.random.choice([PLUGINS, PLUGINS | self.random.choice(CONFIGS)]))
         with self.expecting(InvalidArgument):
             session.run("sync", {"x": self.feed(self.random.choice([1, -9]))})
+        del session
+        collect()
 
     def classify_digits(self) -> None:
         if self.digits is None:
@@ -257,19 +261,26 @@ class Soak:
             assert done.returncode == 0, done.stderr
 
     def settle(self) -> Held:
-        """What is held when everything is closed; threads that end get a moment."""
+        """Close everything and count; threads that end get a moment."""
         for session in self.sessions:
             session.close()
         if self.host is not None:
             self.host.close()
         self.sessions, self.host, self.digits = [], None, None
         collect()
+        trim()
         held, end = Held.now(), time.monotonic() + 5
         before = None
         while held[2:] != before and time.monotonic() < end:
             time.sleep(0.2)
             before, held = held[2:], Held.now()
         return held
+
+
+def trim() -> None:
+    """Give free memory back to the system, where the C library can: what is held is what is left."""
+    with suppress(AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _program() -> weft.HostProgram:

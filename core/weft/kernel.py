@@ -4,8 +4,9 @@ A kernel has three phases. *bind*, once per link: sees op, attributes, what is k
 chooses the algorithm, packs constant weights. It returns the run function, None for an alias, or an object with
 `run` and `attach`; or it declines, and the next candidate is asked. *attach*, once per frame: gets its buffers,
 returns a call without arguments; without one it is `partial(run, *inputs, *outputs)`. *run*: the call itself, in a
-thread where NumPy warns of nothing and denormals are 0 (`running/kernel_context.py`). A bound kernel holds nothing that
-changes: several steps may run it at once.
+thread where NumPy warns of nothing and denormals are 0 (`running/kernel_context.py`). It writes every element of its
+outputs, only reads its inputs, and returns no other array (`running/array_contract.py`). A bound kernel holds nothing
+that changes: several steps may run it at once.
 """
 
 from __future__ import annotations

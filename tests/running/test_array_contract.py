@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import weft
 from build import const, graph, node, placeholder
 from weft.errors import InvalidArgument, PluginError
 from weft.running.array_contract import look_once, watched
+from weft.running.frame import BLOCK, Frame
 from weft.running.step import RunOptions
 
 HERE = Path(__file__).parent
@@ -119,12 +122,25 @@ def test_an_output_over_its_input_is_neither_overwritten_nor_compared():
 
 
 def test_calls_are_looked_at_once_and_are_themselves_from_then_on():
-    calls, seen = [lambda: 1, lambda: None, lambda: 3], []
-    blocks = [(0, calls[:2]), (2, calls[2:])]
-    look_once(blocks, lambda place, returned: seen.append((place, returned)))
+    calls, seen = [lambda: 1, *[lambda: None] * BLOCK, lambda: 3], []
+    frame = Frame([], calls, [], [])
+    look_once(frame, lambda place, returned: seen.append((place, returned)))
     for _ in range(2):
-        for _, block in blocks:
+        for _, block in frame.blocks:
             for call in block:
                 call()
-    assert seen == [(0, 1), (2, 3)]
-    assert [call for _, block in blocks for call in block] == calls
+    assert seen == [(0, 1), (BLOCK + 1, 3)]
+    assert [call for _, block in frame.blocks for call in block] == calls
+
+
+def test_a_frame_that_is_never_run_is_freed_with_its_last_reference():
+    gc.disable()
+    try:
+        frame = Frame([], [lambda: None], [], [])
+        look_once(frame, lambda place, returned: None)
+        gone = weakref.ref(frame)
+        block = weakref.ref(frame.blocks[0][1][0])
+        del frame
+        assert (gone(), block()) == (None, None)
+    finally:
+        gc.enable()

@@ -6,8 +6,10 @@ A returned array is told in the first run of an executable and wherever a call i
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
@@ -16,6 +18,9 @@ from ..allocators.poisoning import POISON, poison
 from ..device import STREAM, Device
 from ..errors import PluginError
 from ..kernel import KernelDef
+
+if TYPE_CHECKING:
+    from .frame import Frame
 
 Run = Callable[..., Any]
 Poisoner = Callable[[Any], None]  # overwrites an output
@@ -72,20 +77,20 @@ def buffer_poisoner(device: Device, nbytes: int) -> Poisoner:
     return lambda buffer: device.copy_in(nonsense, buffer, STREAM)
 
 
-def look_once(calls: list[Run], check: Callable[[int, Any], None]) -> None:
-    """Have each of these calls checked the next time: `check(place, returned)`, where it returns anything."""
-    for place, call in enumerate(calls):
-        calls[place] = _once(calls, place, call, check)
+def look_once(frame: Frame, check: Callable[[int, Any], None]) -> None:
+    """Have each call of a frame checked in its first run: `check(place, returned)`, where it returns anything."""
+    this = weakref.ref(frame)  # a frame that is never run is freed at once
+    for place, call in enumerate(frame.calls):
+        frame.calls[place] = partial(_first, this, place, call, check)
 
 
-def _once(calls: list[Run], place: int, call: Run, check: Callable[[int, Any], None]) -> Run:
-    def first() -> None:
-        calls[place] = call
-        returned = call()
-        if returned is not None:
-            check(place, returned)
-
-    return first
+def _first(this: weakref.ref[Frame], place: int, call: Run, check: Callable[[int, Any], None]) -> None:
+    frame = this()
+    if frame is not None:
+        frame.calls[place] = call
+    returned = call()
+    if returned is not None:
+        check(place, returned)
 
 
 def _share(a: Any, b: Any) -> bool:
@@ -94,7 +99,7 @@ def _share(a: Any, b: Any) -> bool:
 
 
 def _is_checked(value: Any) -> bool:
-    """True for arrays; a constant that nobody looks at is one element all over, and is left out."""
+    """True for arrays but for the stand-in of a constant, which is one element all over."""
     return isinstance(value, np.ndarray) and value.flags.c_contiguous
 
 

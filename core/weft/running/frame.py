@@ -189,7 +189,7 @@ class FrameLayout:
             self._host.frames[id(frame)] = frame
         if not self._has_frames and plan is self.plan:
             self._has_frames = True
-            look_once(frame.calls, partial(self._check_returned, registers))
+            look_once(frame, partial(self._check_returned, registers))
         if owned:
             weakref.finalize(frame, self._host.device_memory.dropped.extend, owned)
         if any(bound.wraps for bound in self.calls):
