@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -62,17 +62,13 @@ class Executable:
         self._pick = _picker(function.results)
         run_flat = _run_one if len(self.layout.attached) == 1 else _run_flat
         self._flat = flat = Way(self.layout.make_frame, run_flat, _run_flat_each)
+        self.nbytes = sum(bytes_of_call(bound.bound) for bound in calls)  # about
         self._frame_bytes = self.layout.plan.nbytes
         self._most_free = max(1, min(FREE_FRAMES, FREE_BYTES // max(self._frame_bytes, 1)))
         host.memory.may_drop(flat.frames)
         self.tuning = Tuning(flat, partial(divided, self.layout, host, flat))
         if self._asynchronous or len(self.layout.attached) < 2 or self.layout.is_in_order:
             self.tuning.way = flat
-
-    @cached_property
-    def nbytes(self) -> int:
-        """Bytes of the bound calls, about."""
-        return sum(bytes_of_call(bound.bound) for bound in self.layout.calls)
 
     @property
     def frame_bytes(self) -> int:
