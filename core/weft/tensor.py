@@ -138,7 +138,7 @@ class ValueInfo:
     def vector(self, most: int = MOST_DIMS) -> tuple[int | None, ...] | None:
         """The elements of an integer vector or scalar as far as they are known, else None.
 
-        Raises InvalidArgument for more than `most` elements, which by default are those of the longest shape.
+        Raises InvalidArgument for more than `most` elements. The default is the length of the longest shape.
         """
         value = self.value
         if value is None:

@@ -82,7 +82,7 @@ def long_versions(case: Case):
 
 
 def inferred(entry, infos):
-    """What is known of the outputs; nothing where the inputs are refused."""
+    """Metadata of the outputs; nothing where the inputs are refused."""
     try:
         return infer(entry.op, OPS.metadata(entry.op), entry.attrs, infos)
     except WeftError:
@@ -122,7 +122,7 @@ def test_distinct_elements_of_an_unknown_value_are_unknown():
 
 
 def entry_of(op, inputs, **attrs):
-    """What becomes of a node whose inputs are one constant."""
+    """The node over two constants, resolved, or its error."""
     nodes = [const("c", np.zeros(4, np.float32)), const("a", 0, np.int32)]
     return resolve(graph(*nodes, node("op", op, *inputs, **attrs)), OPS)["op"]
 
