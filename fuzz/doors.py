@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import sysconfig
 from collections.abc import Callable, Mapping
+from math import prod
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -133,7 +134,7 @@ def _made_up(metas: Mapping[str, TensorMetadata], data: bytes) -> dict[str, Any]
 def _array(rng: Random, meta: TensorMetadata) -> Any:
     dims = [None] * rng.randrange(4) if meta.shape is None else meta.shape[:_MOST_DIMS]
     shape = [rng.choice((1, 2, 2, 3)) if dim is None else dim for dim in dims]
-    while np.prod(shape, dtype=object) > _MOST_ELEMENTS:
+    while prod(dim or 1 for dim in shape) > _MOST_ELEMENTS:
         shape[shape.index(max(shape))] //= 2  # the session refuses the shape
     if meta.dtype is dtypes.string:
         return np.array([rng.choice(_TEXTS) for _ in range(int(np.prod(shape)))], object).reshape(shape)
