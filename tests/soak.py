@@ -99,9 +99,11 @@ sys.exit(bool(status))
 
 
 class Held(NamedTuple):
-    """Holdings of the process: bytes in memory, Python objects, threads by Python and by the system, open files."""
+    """Holdings of the process: bytes in memory, blocks of Python's allocator, objects that the collector tracks,
+    threads by Python and by the system, open files. Memory that grows without blocks is the C library's."""
 
     memory: int
+    blocks: int
     objects: int
     threads: int
     system_threads: int
@@ -110,8 +112,13 @@ class Held(NamedTuple):
     @classmethod
     def now(cls) -> Held:
         status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-        return cls(int(status["VmRSS"].split()[0]) << 10, len(gc.get_objects()), threading.active_count(),
-                   int(status["Threads"]), len(list(Path("/proc/self/fd").iterdir())))
+        return cls(int(status["VmRSS"].split()[0]) << 10, sys.getallocatedblocks(), len(gc.get_objects()),
+                   threading.active_count(), int(status["Threads"]), len(list(Path("/proc/self/fd").iterdir())))
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """The numbers that must be the same in the end."""
+        return self.threads, self.system_threads, self.files
 
 
 class Soak:
@@ -271,9 +278,9 @@ class Soak:
         trim()
         held, end = Held.now(), time.monotonic() + 5
         before = None
-        while held[2:] != before and time.monotonic() < end:
+        while held.counts != before and time.monotonic() < end:
             time.sleep(0.2)
-            before, held = held[2:], Held.now()
+            before, held = held.counts, Held.now()
         return held
 
 
@@ -336,7 +343,7 @@ def row(elapsed: float, this: Soak, held: Held) -> str:
 
 def verdict(before: Held, after: Held, *, judges_memory: bool) -> list[str]:
     """In which ways the process holds more than before."""
-    counted = zip(Held._fields[2:], before[2:], after[2:], strict=True)
+    counted = zip(("threads", "system_threads", "files"), before.counts, after.counts, strict=True)
     wrong = [f"{name}: {now}, {then} at the baseline" for name, then, now in counted if now > then]
     least, share = GROWTH
     if judges_memory and after.memory - before.memory > max(least, share * before.memory):

@@ -22,7 +22,7 @@ def test_a_short_soak_leaves_nothing_behind():
 def test_the_verdict_tells_what_a_process_holds_more_than_before():
     from soak import Held, verdict
 
-    before = Held(memory=100 << 20, objects=1000, threads=2, system_threads=4, files=6)
+    before = Held(memory=100 << 20, blocks=9, objects=1000, threads=2, system_threads=4, files=6)
     assert verdict(before, before._replace(memory=109 << 20, objects=2000, threads=1), judges_memory=True) == []
     after = before._replace(memory=111 << 20, threads=3, files=7)
     assert verdict(before, after, judges_memory=True) == [
