@@ -12,7 +12,7 @@ import weft
 from build import const, graph, node, placeholder
 from weft.errors import InvalidArgument, PluginError
 from weft.running.array_contract import look_once, watched
-from weft.running.frame import BLOCK, Frame
+from weft.running.frame import Frame
 from weft.running.step import RunOptions
 
 HERE = Path(__file__).parent
@@ -122,15 +122,14 @@ def test_an_output_over_its_input_is_neither_overwritten_nor_compared():
 
 
 def test_calls_are_looked_at_once_and_are_themselves_from_then_on():
-    calls, seen = [lambda: 1, *[lambda: None] * BLOCK, lambda: 3], []
-    frame = Frame([], calls, [], [])
+    calls, seen = [lambda: 1, lambda: None, lambda: 3], []
+    frame = Frame([], list(calls), [], [])
     look_once(frame, lambda place, returned: seen.append((place, returned)))
     for _ in range(2):
-        for _, block in frame.blocks:
-            for call in block:
-                call()
-    assert seen == [(0, 1), (BLOCK + 1, 3)]
-    assert [call for _, block in frame.blocks for call in block] == calls
+        for call in frame.calls:
+            call()
+    assert seen == [(0, 1), (2, 3)]
+    assert frame.calls == calls
 
 
 def test_a_frame_that_is_never_run_is_freed_with_its_last_reference():
@@ -139,7 +138,7 @@ def test_a_frame_that_is_never_run_is_freed_with_its_last_reference():
         frame = Frame([], [lambda: None], [], [])
         look_once(frame, lambda place, returned: None)
         gone = weakref.ref(frame)
-        block = weakref.ref(frame.blocks[0][1][0])
+        block = weakref.ref(frame.calls[0])
         del frame
         assert (gone(), block()) == (None, None)
     finally:

@@ -51,8 +51,8 @@ BOMBS = {
     "BroadcastTo": [const("x", [1.0]), const32("s", [N]), node("out", "BroadcastTo", "x", "s", Tidx=dtypes.int32)],
     "Range": [const32("a", 0), const32("b", N), const32("c", 1),
               Node("out", "Range", ("a", "b", "c"), attrs={"Tidx": dtypes.int32})],
-    "more elements than can be counted": [
-        const("dims", [2**40, 2**40], np.int64), const("x", 1.0),
+    "as many bytes as can be counted": [
+        const("dims", [2**30, 2**30], np.int64), const("x", 1.0),
         node("out", "Fill", "dims", "x", index_type=dtypes.int64)],
     "an intermediate value": [
         const32("dims", [N]), const("x", 1.0), node("full", "Fill", "dims", "x", index_type=dtypes.int32),
@@ -89,7 +89,7 @@ def test_a_long_vector_that_tells_shapes_is_no_list_of_a_billion_numbers(op):
     more = {"Fill": {"index_type": dtypes.int32}, "Sum": {"Tidx": dtypes.int32, "keep_dims": False}}[op]
     shape = listed("long", (N,), dtypes.int32)
     inputs = ("long", "x") if op == "Fill" else ("x", "long")
-    with pytest.raises(InvalidArgument, match="tells shapes, and has 1000000000 elements"):
+    with pytest.raises(InvalidArgument, match="1000000000 elements.* at most 254"):
         session(shape, const("x", 1.0), node("out", op, *inputs, **more)).run("out")
 
 
