@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+import weakref
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from . import host_program
 from .async_value import AsyncValue
@@ -51,8 +50,13 @@ class HostProgram(host_program.HostProgram):
         return request.execute(linked.executable, [_argument(*each, request.host.memory) for each in given])
 
     def _linked(self, host: HostContext) -> dict[str, LinkedFunction]:
-        """The functions, linked when they are called, once for each host. Every call is checked first."""
-        if host not in self._links:
+        """The functions, linked when they are called, once for each host. Every call is checked first.
+
+        The host holds them, and they hold its kernels: a program that outlives a host keeps nothing of it.
+        """
+        life = self.__dict__.setdefault("_life", _Life())
+        key = id(life)
+        if key not in host.linked:
             for function in self.functions.values():
                 for call in function.kernels:
                     if call.is_host_kernel:
@@ -62,15 +66,22 @@ class HostProgram(host_program.HostProgram):
                             raise error.at(location=call.location)  # noqa: B904 - the same error, with its place
                         check_call(kernel, call, function)
             linked: dict[str, LinkedFunction] = {}
-            resources = Resources()
+            resources, data = Resources(), host_program.HostProgram(*self)  # `self` would live as long as its links
             for name in self.functions:
-                linked[name] = LinkedFunction(self, name, host, linked, resources)
-            self._links[host] = linked
-        return self._links[host]
+                linked[name] = LinkedFunction(data, name, host, linked, resources)
+            host.linked[key] = linked
+            weakref.finalize(life, _forget, weakref.ref(host), key).atexit = False
+        return host.linked[key]  # type: ignore[no-any-return]
 
-    @cached_property
-    def _links(self) -> WeakKeyDictionary[HostContext, dict[str, LinkedFunction]]:
-        return WeakKeyDictionary()
+
+class _Life:
+    """Ends with its program, of which there can be no weak reference: it is a tuple."""
+
+
+def _forget(of: weakref.ref[HostContext], key: int) -> None:
+    host = of()
+    if host is not None:
+        host.linked.pop(key, None)
 
 
 def _argument(value: Any, kind: host_program.RegisterType, name: str, memory: HostMemory) -> Any:

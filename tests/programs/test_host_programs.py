@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
+import weakref
 from collections import Counter
 
 import pytest
@@ -440,3 +441,26 @@ def test_a_host_that_is_closed_ends_what_waits(host):
     while not result.is_available() and time.monotonic() < end:
         time.sleep(0.001)
     assert result.is_available()
+
+
+def test_a_program_that_outlives_its_hosts_keeps_none_of_them_nor_does_a_host_keep_programs():
+    def made():
+        b = Body()
+        return program(b.function("main", b("tfrt.add.i32", b.constant(1), b.constant(2))))
+
+    lasting, hosts = made(), []
+    for _ in range(3):
+        host = weft.HostContext(config=CONFIG)
+        assert payloads(lasting.run("main", request=weft.RequestContext(host))) == [3]
+        host.close()
+        hosts.append(weakref.ref(host))
+        del host
+    collect()
+    assert [host() for host in hosts] == [None] * 3
+    host = weft.HostContext(config=CONFIG)
+    short = made()
+    short.run("main", request=weft.RequestContext(host))
+    assert len(host.linked) == 1
+    del short
+    assert not host.linked
+    host.close()

@@ -89,6 +89,7 @@ class HostContext:
         self.device_memory = DeviceMemory()
         self._waiters: dict[int, Waiter] = {}
         self.frames: weakref.WeakValueDictionary[int, Frame] = weakref.WeakValueDictionary()  # of all programs, by id
+        self.linked: dict[int, Any] = {}  # programs that users hold, by id: their functions, linked for this host
         self._lasting: weakref.WeakValueDictionary[int, Step] = weakref.WeakValueDictionary()
         self._order = order
         self._records: dict[str, list[DeviceRecord]] = {}
