@@ -1,4 +1,4 @@
-"""Caches of what was linked and bound are bounded by bytes, by their own accounting."""
+"""Caches of links and bound calls are bounded by bytes, by their own accounting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory that this process may still take: the least of what the system and the control groups leave.
+"""Memory that this process may still take: the least that the system or a control group leaves.
 
 Linux tells both. Page cache counts as free: the kernel drops it when programs need memory. Other systems tell at most
 how much memory the machine has.

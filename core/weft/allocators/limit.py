@@ -22,7 +22,7 @@ def limit_bytes(limit: int | str) -> int:
 
 
 def share_or_bytes(limit: int | str, whole: Callable[[], int | None], setting: str) -> int | None:
-    """Bytes that `limit` stands for, where a share is one of `whole()`; None for a share of what is None.
+    """Bytes that `limit` stands for, where a share is one of `whole()`; None for a share of None.
 
     Raises InvalidArgument, which names the setting.
     """

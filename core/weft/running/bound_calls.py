@@ -1,6 +1,6 @@
 """Bound calls that are kept for the next run, within a bound on their bytes. The oldest are forgotten first.
 
-The bytes are estimates: CALL_BYTES of Python objects a call, and what a bound kernel says that it holds besides.
+The bytes are estimates: CALL_BYTES of Python objects a call, and the `nbytes` of its bound kernel.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class HostMemory:
         return self._ledger.stats()
 
     def take(self, nbytes: int, asker: str) -> None:
-        """Count `nbytes` until they are given back; what is idle is dropped if they do not fit.
+        """Count `nbytes` until they are given back. Idle frames are dropped if they do not fit.
 
         Raises ResourceExhausted, which names `asker`, before any memory is touched.
         """
