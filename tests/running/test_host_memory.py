@@ -28,9 +28,10 @@ INT = {"dtype": np.int32}
 
 def listed(name, shape, dtype=dtypes.float32, values=()):
     """A constant of a small file: `values` are listed, the last of them fills the rest."""
-    content = np.asarray(values, "<f4").tobytes()
-    raw = wire.put_integer(1, dtype.number) + wire.put_bytes(2, put_shape(shape))
-    raw += wire.put_bytes(5, content) if content else b""
+    content = b"".join(wire.put_bytes(8, each) for each in values) if dtype is dtypes.string else b""
+    if not content and values:
+        content = wire.put_bytes(5, np.asarray(values, "<f4").tobytes())
+    raw = wire.put_integer(1, dtype.number) + wire.put_bytes(2, put_shape(shape)) + content
     return Node(name, "Const", attrs={"dtype": dtype, "value": TensorValue.read(raw, 0, len(raw))})
 
 
@@ -42,6 +43,10 @@ BOMBS = {
     "a constant without elements": [listed("out", (N,))],
     "a constant of one element": [listed("out", (N,), values=[1.5])],
     "a constant of two elements": [listed("out", (N,), values=[1.5, 2.5])],
+    "a constant of two strings": [
+        listed("w", (N,), dtypes.string, [b"a", b"b"]), Node("out", "StringLength", ("w",), attrs={"unit": b"BYTE"})],
+    "a kernel that computes a table when it is bound": [
+        listed("w", (N // 10,), dtypes.int32), node("out", "InvertPermutation", "w", T=dtypes.int32)],
     "another name of a constant": [listed("w", (N,)), node("out", "Identity", "w")],
     "a constant that a kernel reads": [listed("w", (N,)), node("out", "Neg", "w")],
     "the sum of a constant": [
@@ -76,12 +81,27 @@ def test_a_small_file_that_asks_for_much_memory_is_refused_before_memory_is_touc
     tracemalloc.start()
     try:
         small = weft.Session(loads(data), {"limits": {"memory": LIMIT}})
-        with pytest.raises(ResourceExhausted, match=r"needs .*(GB|EB): 0 bytes of the limit of 67.1 MB are in use"):
+        with pytest.raises(ResourceExhausted, match=r"needs .*(MB|GB|EB): 0 bytes of the limit of 67.1 MB are in use"):
             small.run("out")
         assert tracemalloc.get_traced_memory()[1] < 50e6
     finally:
         tracemalloc.stop()
     assert memory_of(small).stats().in_use == 0
+
+
+def test_a_kernel_of_huge_tensors_is_bound_in_the_run_not_in_the_link():
+    nodes = listed("w", (N // 10,), dtypes.int32), node("out", "InvertPermutation", "w", T=dtypes.int32)
+    huge, = session(*nodes, limit="8GiB").prepare("out").executable().layout.calls
+    assert huge.lazy is not None
+    few = const32("few", [0, 1]), node("out", "Fill", "few", "one", index_type=dtypes.int32), const("one", 1.0)
+    assert all(call.lazy is None for call in session(*few).prepare("out").executable().layout.calls)
+
+
+def test_no_images_of_many_rows_take_memory_for_the_places_of_these():
+    images, size = placeholder("images", (0, 1, 1, 1)), const32("size", [N, 1])
+    resized = Node("out", "ResizeBicubic", ("images", "size"), attrs={"T": dtypes.float32})
+    with pytest.raises(ResourceExhausted, match="the places of rows and columns needs 64.0 GB"):
+        session(images, size, resized).run("out", {"images": np.zeros((0, 1, 1, 1), np.float32)})
 
 
 @pytest.mark.parametrize("op", ["Fill", "Sum"])

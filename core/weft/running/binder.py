@@ -18,7 +18,7 @@ from .array_contract import check_returned, poison_array, watched
 from .attached import returning
 from .bound_calls import bytes_of_call
 from .host_array import view
-from .host_memory import HostMemory
+from .host_memory import LARGE, HostMemory
 from .kernel_errors import raise_of
 
 if TYPE_CHECKING:
@@ -45,8 +45,12 @@ class Binder(NamedTuple):
         self, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata], needed: Collection[int] | None = None
     ) -> tuple[KernelDef | None, Bound, list[tuple[str, str]]]:
         """The first candidate that takes the call, or None, and that kernel bound; (pack, reason) of those that
-        declined. `needed`: as in `Bind`."""
+        declined. `needed`: as in `Bind`. Raises ResourceExhausted where there is no memory for the outputs: a kernel
+        may compute as much when it is bound."""
         refusals: list[tuple[str, str]] = []
+        for output in outputs:
+            if output.is_static and output.nbytes >= LARGE and not self._may_alias():
+                self.memory.ask(output.nbytes, f"the result {output} of {self.op.name}")
         for kernel in self.candidates:
             node = Bind(self.call.node, self.op.name, self.call.attrs, tuple(inputs), tuple(outputs), self.device,
                         STREAM, self.prepared, keep=self.keep, function=self.function, needed=needed,
@@ -56,6 +60,9 @@ class Binder(NamedTuple):
                 return kernel, bound, refusals
             refusals.append((kernel.pack, bound.reason))
         return None, None, refusals
+
+    def _may_alias(self) -> bool:
+        return any(kernel.aliases(self.call.attrs) for kernel in self.candidates)
 
     def value_inputs(self) -> frozenset[int]:
         """The inputs whose elements the metadata function reads."""

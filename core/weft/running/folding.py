@@ -33,12 +33,12 @@ def is_worth_folding(inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) 
     if all(o.is_known for o in outputs) or not all(o.meta.is_static and o.dtype.itemsize for o in outputs):
         return False
     held = sum(map(_held, inputs))
-    if sum(_laid_out(i.meta) for i in inputs) > max(SPREAD_BYTES, held):
+    if sum(laid_out(i.meta) for i in inputs) > max(SPREAD_BYTES, held):
         return False
     return sum(o.meta.nbytes for o in outputs) <= max(FOLDED_BYTES, held)
 
 
-def _laid_out(meta: TensorMetadata) -> int:
+def laid_out(meta: TensorMetadata) -> int:
     """The bytes of a static tensor's array, where a string is a pointer."""
     return meta.size * (meta.dtype.itemsize or POINTER)
 

@@ -21,7 +21,7 @@ from .binder import Binder, LazyKernel, bind
 from .bound_call import BoundCall
 from .device_memory import Owned
 from .executor import Executable
-from .folding import folded, is_worth_folding
+from .folding import folded, is_worth_folding, laid_out
 from .fusing import Group, fused_call, fused_ops, groups
 from .host_array import is_solid, stand_in
 from .host_binding import bind_host_kernel
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .step import Step
 
 Refusal = tuple[str, str, str, str]  # node, device, pack, reason
+HUGE = 1 << 28  # bytes of a tensor from which its kernel is bound in the run, not in the link
 
 
 def nothing() -> None:
@@ -329,7 +330,7 @@ class Linker:
             return known.value
         node = self._node_of(register)
         try:
-            return self._host.memory.lend(known.meta.nbytes, f"constant '{node}' {known.meta}", lambda: known.value)
+            return self._host.memory.lend(laid_out(known.meta), f"constant '{node}' {known.meta}", lambda: known.value)
         except ResourceExhausted as error:
             raise error.at(node=node)  # noqa: B904 - the same error, with its place filled in
 
@@ -474,6 +475,8 @@ class Linker:
             return None
         returns = binder.candidates[0].returns
         ready = all(i.meta.is_static for i in inputs) and (returns or all(o.is_static for o in outputs))
+        if visible and ready and _are_huge(inputs, outputs):
+            ready = False  # some kernels compute tables of that size when they are bound
         if not ready or not all(inputs[i].is_known for i in binder.value_inputs()):
             may_alias = {o: i for kernel in binder.candidates for o, i in kernel.aliases(call.attrs).items()}
             lazy = LazyKernel(binder, inputs, needed)
@@ -489,6 +492,12 @@ class Linker:
         alias = kernel.aliases(call.attrs) if bound is None else {}
         return BoundCall(call, binder.device, memory, kernel, bound, alias=alias, retained=binder.retained([kernel]),
                          stateful=binder.op.stateful)
+
+
+def _are_huge(inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata]) -> bool:
+    """True where outputs, or known inputs as a kernel reads them, take more memory than a link may."""
+    metas = [*outputs, *(each.meta for each in inputs if each.is_known)]
+    return any(meta.is_static and laid_out(meta) > HUGE for meta in metas)
 
 
 def _has_size(meta: TensorMetadata) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,7 @@ def space_to_batch(b: Bind) -> Run:
     inner = _inner(padding, shape)
     space = [n + sum(pair) for n, pair in zip(shape[1:], padding, strict=False)]
     padded = (shape[0], *space, *shape[1 + len(blocks) :])
+    b.ask(prod(padded) * (b.inputs[0].dtype.itemsize or 8), "the padded tensor")
     split = (shape[0], *(d for n, block in zip(space, blocks, strict=True) for d in (n // block, block)),
              *shape[1 + len(blocks) :])
     blank = zero(b.outputs[0].dtype)
@@ -83,6 +85,7 @@ def extract_image_patches(b: Bind) -> Run:
                      for i, length in enumerate((h, w)))
     shape = (n, rows.size, columns.size, *taps, c)
     padded = (n, rows.before + h + rows.after, columns.before + w + columns.after, c)
+    b.ask(prod(padded) * b.inputs[0].dtype.itemsize, "the padded images")
     inner = (slice(None), slice(rows.before, rows.before + h), slice(columns.before, columns.before + w))
 
     def run(x: Any, out: Any) -> None:

@@ -82,7 +82,8 @@ class Sliding(NamedTuple):
 
 
 def sliding(b: Bind, shape: tuple[int, ...], kernel: tuple[int, ...]) -> Sliding:
-    """How a filter of shape `kernel` slides over an input of `shape`, with this node's attributes."""
+    """How a filter of shape `kernel` slides over an input of `shape`, with this node's attributes. Raises
+    ResourceExhausted where there is no memory for the padded input."""
     order = channels_last(b)
     strides, dilations = ([b.attrs[name][axis] for axis in order] for name in ("strides", "dilations"))
     for name, steps in (("strides", strides), ("dilations", dilations)):
@@ -90,10 +91,12 @@ def sliding(b: Bind, shape: tuple[int, ...], kernel: tuple[int, ...]) -> Sliding
             raise errors.Unimplemented(f"{name} in the batch and depth dimensions are not implemented: {steps}")
     lengths, taps = tuple(shape[axis] for axis in order), kernel[: len(order) - 2]
     places = geometry.spatial_windows(b.attrs, lengths[1:-1], taps)
-    return Sliding(
+    slide = Sliding(
         lengths, taps, tuple(strides[1:-1]), tuple(dilations[1:-1]), tuple(p.size or 0 for p in places),
         tuple((p.before, p.after) for p in places),
     )
+    b.ask(prod(slide.padded_shape) * compute_dtype(b).itemsize, "the padded images")
+    return slide
 
 
 def known_weights(b: Bind, key: str, make: Callable[[Any], Any]) -> Callable[[Any], Any]:

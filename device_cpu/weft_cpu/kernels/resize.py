@@ -23,6 +23,7 @@ f32 = np.float32
 SHORT = 16  # runs of fewer elements are gathered one by one: 0.23 ms for 224x224x3 from 112x112x3, 0.28 run by run
 BLOCK_BYTES = 1 << 18  # what is summed up stays in the second-level cache
 ROWS, COLUMNS = 1, 2
+PLACE_BYTES = 64  # of a row or column: about four taps, each with its index and its weight
 
 
 class Taps(NamedTuple):
@@ -149,8 +150,10 @@ def places(attrs: Attrs, length: int, size: int, center: float = 0.5) -> Array:
 
 
 def _lengths(b: Bind) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Of image and output, for rows and for columns."""
+    """Of image and output, for rows and for columns. Raises ResourceExhausted where their places take too much memory,
+    which the images need not: there may be none."""
     image, resized = b.inputs[0].meta.dims, b.outputs[0].dims
+    b.ask(PLACE_BYTES * sum((*image[1:3], *resized[1:3])), "the places of rows and columns")
     return (image[1], resized[1]), (image[2], resized[2])
 
 
