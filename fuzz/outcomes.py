@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from weft.errors import Internal, WeftError
+from weft.errors import Internal, PluginError, WeftError
 
 RESULT, INTERNAL, UNTYPED, SIGNAL, TIMEOUT, MEMORY = "result", "Internal", "untyped", "signal", "timeout", "memory"
-FAILURES = (INTERNAL, UNTYPED, SIGNAL, TIMEOUT, MEMORY)
+KERNEL = "kernel"
+FAILURES = (INTERNAL, KERNEL, UNTYPED, SIGNAL, TIMEOUT, MEMORY)
 DEADLINE = 5.0  # seconds per mutant
 MOST_MEMORY = 256 << 20  # resident bytes that a mutant may add
 _FRAMES = 3  # innermost frames that tell failures apart
@@ -43,7 +44,9 @@ def outcome(action: Callable[[], object]) -> Outcome:
 
 def of_error(error: BaseException) -> Outcome:
     """The outcome of an exception. A typed error counts as MEMORY where the limits of the process refused memory:
-    weft had asked for too much."""
+    weft had asked for too much. A PluginError that names an op counts as KERNEL: all kernels here are weft's own."""
+    if isinstance(error, PluginError) and error.op is not None:
+        return _failure(KERNEL, [*_chain(error)][-1])
     if isinstance(error, WeftError) and not isinstance(error, Internal):
         str(error)  # raises where the error's text is at fault
         refused = next((e for e in _chain(error) if isinstance(e, MemoryError) and not isinstance(e, WeftError)), None)
