@@ -13,7 +13,7 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
@@ -21,10 +21,12 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from .allocators.available import ask_system
 from .errors import DataLoss, InvalidArgument, ResourceExhausted, Unimplemented, WeftError, of_system, told
 
 Array = np.ndarray[Any, Any]
 Source = str | os.PathLike[str] | bytes
+Ask = Callable[[int, str], object]
 
 MAGIC = b"\x93NUMPY"
 SUFFIX = ".npy"  # of the members of an .npz
@@ -53,11 +55,13 @@ class _Header(NamedTuple):
 class ArrayArchive:
     """The arrays of an .npz by name: `names` in the archive's order. Arrays are read when they are asked for.
 
+    `ask(nbytes, what)` raises ResourceExhausted where there is no memory for an array; without one the system is asked.
     Raises DataLoss for an archive that is damaged. It is a context manager, which closes the file.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, ask: Ask = ask_system) -> None:
         self._place = _place(source)
+        self._ask = ask
         with _reading(self._place):
             self._file = _opened(source)
             try:
@@ -80,7 +84,7 @@ class ArrayArchive:
             if member.file_size > member.compress_size * _MOST_RATIO:
                 raise DataLoss(f"{member.compress_size} bytes cannot become the {member.file_size} that it says it has")
             with self._archive.open(member) as file:
-                return _read_array(file, member.file_size)
+                return _read_array(file, member.file_size, self._ask)
 
     def __enter__(self) -> ArrayArchive:
         return self
@@ -113,13 +117,14 @@ def read_npz(source: Source) -> dict[str, Array]:
         return {name: archive[name] for name in archive.names}
 
 
-def read_npy(source: Source) -> Array:
-    """The array of an .npy file. `source` is a path, or the file's bytes. Raises as `read_npz`."""
+def read_npy(source: Source, ask: Ask = ask_system) -> Array:
+    """The array of an .npy file. `source` is a path, or the file's bytes; `ask` as of ArrayArchive. Raises as
+    `read_npz`."""
     with _reading(_place(source)), _opened(source) as file:
         if file.read(4) == b"PK\x03\x04":
             raise DataLoss("the file holds several arrays", hint="name it .npz")
         file.seek(0)
-        return _read_array(file, _size(file))
+        return _read_array(file, _size(file), ask)
 
 
 def _place(source: Source) -> str:
@@ -159,12 +164,14 @@ def _size(file: BinaryIO) -> int:
     return size
 
 
-def _read_array(file: Any, size: int) -> Array:
+def _read_array(file: Any, size: int, ask: Ask) -> Array:
     """The array of an .npy file of `size` bytes, which is at its start."""
     header = _read_header(file)
     there = size - file.tell()
     if header.nbytes != there:
         raise DataLoss(f"its array takes {header.nbytes} bytes, and {there} are there")
+    if header.nbytes > _CHUNK:  # a member of an archive becomes a thousand times as large
+        ask(header.nbytes, f"an array of shape {header.shape}")
     data = np.empty(header.nbytes, np.uint8)
     view = data.data
     at = 0

@@ -12,7 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import dtypes, wire
-from .allocators.available import available_memory
+from .allocators.available import ask_system
 from .dtypes import DType
 from .errors import DataLoss, InvalidArgument, ResourceExhausted, Unimplemented
 from .mapped_file import MappedFile, file_behind, kept
@@ -253,7 +253,7 @@ class TensorValue:
         if len(values) == 1 or size == 0:
             return np.broadcast_to(values[:1].reshape(()), self.shape)  # not values[0]: of strings that is no array
         if self.is_filled:
-            _ask_system(size * dtype.itemsize, self)
+            ask_system(size * dtype.itemsize, f"a tensor {self!r}")
         filled = np.empty(size, dtype)
         filled[: len(values)] = values
         filled[len(values) :] = values[-1]
@@ -275,13 +275,6 @@ class TensorValue:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (bytes(self.raw),)
-
-
-def _ask_system(nbytes: int, value: TensorValue) -> None:
-    """Raise ResourceExhausted where the system has not so many bytes: it would end the process instead."""
-    left = available_memory()
-    if left is not None and nbytes > left:
-        raise ResourceExhausted(f"no memory for a tensor {value!r}: {nbytes} bytes, {left} bytes are available")
 
 
 def _restore(raw: bytes) -> TensorValue:

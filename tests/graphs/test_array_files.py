@@ -11,8 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from weft import dtypes
 from weft.array_files import ArrayArchive, read_npy, read_npz
-from weft.errors import DataLoss, Internal, InvalidArgument, NotFound, Unimplemented, WeftError
+from weft.cli import inputs
+from weft.errors import DataLoss, Internal, InvalidArgument, NotFound, ResourceExhausted, Unimplemented, WeftError
+from weft.tensor import TensorMetadata
 
 TYPES = st.one_of(
     arrays.boolean_dtypes(), arrays.integer_dtypes(endianness="?"), arrays.floating_dtypes(endianness="?"),
@@ -186,3 +189,26 @@ def test_a_path_that_cannot_be_read_is_a_typed_error_that_names_it(tmp_path, nam
     for read in (read_npy, read_npz):
         with pytest.raises(kind, match=str(tmp_path)):
             read(tmp_path / name)
+
+
+def test_an_array_that_expands_asks_before_memory_is_taken():
+    packed, asked = npz(save=np.savez_compressed, zeros=np.zeros(1 << 20, np.float32), few=np.ones(3)), []
+
+    def refuse(nbytes, what):
+        asked.append(nbytes)
+        raise ResourceExhausted(f"{what} is too large")
+
+    with ArrayArchive(packed, refuse) as archive:
+        assert archive["few"].tolist() == [1, 1, 1]
+        with pytest.raises(ResourceExhausted, match=r"zeros: an array of shape \(1048576,\) is too large"):
+            archive["zeros"]
+    assert asked == [4 << 20]
+
+
+def test_inputs_of_commands_ask_the_budget(tmp_path, monkeypatch):
+    monkeypatch.setenv("WEFT_LIMITS__MEMORY", "1MiB")
+    monkeypatch.setattr("weft.runtime._default", [])
+    np.savez_compressed(tmp_path / "x.npz", x=np.zeros(1 << 20, np.float32))
+    meta = TensorMetadata(dtypes.float32, None)
+    with pytest.raises(ResourceExhausted, match="needs 4.2 MB"):
+        inputs.read(f"{tmp_path}/x.npz:x", meta, "x")

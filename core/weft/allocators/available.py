@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, ResourceExhausted
 from .limit import physical_memory
 
 _AVAILABLE = re.compile(rb"^MemAvailable:\s*(\d+) kB", re.MULTILINE)
@@ -42,6 +42,13 @@ def available_memory(root: str = "/") -> int | None:
         return physical_memory()
     except InvalidArgument:
         return None
+
+
+def ask_system(nbytes: int, asker: str) -> None:
+    """Raises ResourceExhausted where the system has not so many bytes: it would end the process instead."""
+    left = available_memory()
+    if left is not None and nbytes > left:
+        raise ResourceExhausted(f"no memory for {asker}: {nbytes} bytes, {left} bytes are available")
 
 
 def _of_system(root: str) -> list[int]:

@@ -119,16 +119,22 @@ def _number(text: str) -> int | float | complex | None:
     return None
 
 
+def _budget() -> Callable[[int, str], None]:
+    from ..runtime import runtime
+
+    return runtime().host.memory.ask
+
+
 def _npy(file: _File, _: TensorMetadata, __: str) -> Any:
     from ..array_files import read_npy
 
-    return read_npy(file.path)
+    return read_npy(file.path, _budget())
 
 
 def _npz(file: _File, _: TensorMetadata, name: str) -> Any:
     from ..array_files import ArrayArchive
 
-    with ArrayArchive(file.path) as arrays:
+    with ArrayArchive(file.path, _budget()) as arrays:
         names = arrays.names
         wanted = (file.key,) if file.key is not None else (name, name.partition(":")[0], *names[: len(names) == 1])
         for key in wanted:
