@@ -978,3 +978,20 @@ def test_what_is_done_with_other_constants_stays_behind_a_reshape(shape, values,
     nodes = [placeholder("x", (None, 5, 6)), vector("shape", shape), node("apart", "Reshape", "x", "shape"),
              const("c", numbers(*values)), node("y", "AddV2", "apart", "c")]
     assert compared(nodes, "reshapes", fetches=("y", *more), feed={"x": numbers(1, 5, 6)})["y"].op == "AddV2"
+
+
+LENGTHS = [[], [1], [1, 1], [1, 2, 2], [1, 2, 2, 1, 1]]
+
+
+@pytest.mark.parametrize("strides", LENGTHS, ids=len)
+@pytest.mark.parametrize("op", ["Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool"])
+def test_strides_of_a_wrong_number_are_refused_by_the_metadata_function_not_by_a_pass(op, strides):
+    """With every pass, those of the pack for oneDNN included."""
+    taps = {"ksize": strides} if op.endswith("Pool") else {"dilations": strides}
+    padded = [placeholder("x", (1, 4, 4, 2)), const("p", [[0, 0], [1, 1], [1, 1], [0, 0]], np.int32),
+              node("r", "Relu", "x"), node("pad", "Pad", "r", "p", Tpaddings=INT)]
+    inputs = ["pad"] if op.endswith("Pool") else ["pad", "w"]
+    nodes = [*padded, const("w", numbers(1, 1, 2, 2)), node("y", op, *inputs, strides=strides, padding="VALID", **taps),
+             node("z", "Conv2D", "y", "w", strides=[1, 1, 1, 1], padding="SAME")]
+    with pytest.raises(InvalidArgument, match=r"strides|ksize|dilations"):
+        weft.Session(graph(*nodes)).run("z", {"x": np.ones((1, 4, 4, 2), np.float32)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import kept_plugin
@@ -12,6 +13,7 @@ from build import const, graph, node, placeholder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from weft import dtypes
+from weft.graph import Node
 from weft.running.memory_plan import Use, plan_memory
 
 pytestmark = pytest.mark.usefixtures("graphs_as_written")
@@ -177,3 +179,13 @@ def test_warnings_of_numpy_do_not_leak(way):
     assert np.isneginf(y[0])
     assert np.isnan(y[1])
     assert np.isnan(z[0])
+
+
+def test_results_of_a_step_take_time_in_proportion_to_their_number():
+    number = 30_000  # all pairs of them would take 9 s
+    split = Node("s", "Split", ("axis", "x"), attrs={"T": dtypes.float32, "num_split": number})
+    session = weft.Session(graph(placeholder("x", (number,)), const("axis", 0, np.int32), split))
+    started = time.process_time()
+    results = session.run([f"s:{i}" for i in range(number)], {"x": np.arange(number, dtype=np.float32)})
+    assert time.process_time() - started < 4
+    assert [int(r[0]) for r in results] == list(range(number))

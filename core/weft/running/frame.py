@@ -265,9 +265,10 @@ class FrameLayout:
         return dying
 
     def _find_copied(self, results: Sequence[int], not_fresh: set[int]) -> tuple[int, ...]:
-        """Which results are copied at the door: their elements are not this run's, or are returned already."""
+        """The results that are copied at the door: their elements are not this run's, or are returned already."""
         roots = [self._root[register] for register in results]
-        return tuple(i for i, root in enumerate(roots) if (root in not_fresh or root in roots[:i])
+        first = {root: i for i, root in reversed([*enumerate(roots)])}
+        return tuple(i for i, root in enumerate(roots) if (root in not_fresh or first[root] < i)
                      and results[i] not in self._opaque)
 
     def _has_size(self, register: int) -> bool:

@@ -198,8 +198,8 @@ def _last_channels(facts: Facts, entry: Resolved) -> bool:
 
 
 def _depthwise(facts: Facts, entry: Resolved) -> bool:
-    attrs = entry.attrs
-    return attrs["strides"][1] == attrs["strides"][2] and max(attrs["dilations"]) == 1 and _last_channels(facts, entry)
+    strides, dilations = entry.attrs["strides"], entry.attrs["dilations"]
+    return len(strides) == 4 and strides[1] == strides[2] and set(dilations) == {1} and _last_channels(facts, entry)
 
 
 def _images(facts: Facts, entry: Resolved) -> bool:

@@ -45,7 +45,8 @@ def _padding(view: View, node: Node) -> Node | None:
 
 def _never_takes(source: Node, paddings: Array, taps: Sequence[int]) -> bool:
     """Whether windows of so many taps never give a zero of those around what the source gives."""
-    return source.op in NOT_NEGATIVE and all(max(pads) < n for pads, n in zip(paddings, taps, strict=True))
+    return (source.op in NOT_NEGATIVE and len(taps) == len(paddings)
+            and all(max(pads) < n for pads, n in zip(paddings, taps, strict=True)))
 
 
 def _is_zeros(view: View, pad: Node) -> bool:

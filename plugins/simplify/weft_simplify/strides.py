@@ -60,8 +60,10 @@ def _strided(view: View, node: Node) -> Strided | None:
     if entry is None or filters is None or filters.shape is None or len(filters.shape) != 4:
         return None
     attrs = entry.attrs
-    if attrs["data_format"] != "NHWC" or attrs["T"] not in FLOATS or {attrs["strides"][i] for i in (0, 3)} != {1}:
+    if attrs["data_format"] != "NHWC" or attrs["T"] not in FLOATS or attrs["strides"][::3] != (1, 1):
         return None
+    if len(attrs["strides"]) != 4 or len(attrs["dilations"]) != 4:
+        return None  # its metadata function refuses it
     return Strided(attrs, (filters.shape[0], filters.shape[1]))
 
 
