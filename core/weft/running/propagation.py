@@ -91,8 +91,9 @@ class Propagation:
             if number in self._left:
                 self._run_call(number)
             return
+        step = self._step
         for each in list(self._left):
-            if self._step.cancelled():
+            if step.error is not None or (step.deadline is not None and step.cancelled()):
                 return
             self._run_call(each)
 
