@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from build import const, graph, node
+import weft
+from build import const, graph, node, placeholder
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -201,3 +202,21 @@ def test_a_splat_of_strings_is_folded_only_where_its_array_is_small():
     text = np.full((), b"a", object)
     assert is_worth_folding([constant_info(np.broadcast_to(text, (10,)))], [info(dtypes.bool_, ())])
     assert not is_worth_folding([constant_info(np.broadcast_to(text, (10**7,)))], [info(dtypes.bool_, ())])
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(("op", "sizes"), [("Conv2DBackpropInput", 0), ("Conv2DBackpropFilter", 1), ("AvgPoolGrad", 0)])
+def test_a_shape_of_no_elements_is_no_unknown_shape(op, sizes, known):
+    sizes_in = const("sizes", [], np.int32) if known else placeholder("sizes", (0,), dtypes.int32)
+    image, gradient = placeholder("x", (1, 4, 4, 2)), placeholder("g", (1, 4, 4, 2))
+    inputs = [image, gradient]
+    inputs.insert(sizes, sizes_in)
+    if op == "AvgPoolGrad":
+        inputs.remove(image)
+    more = {"ksize": [1, 2, 2, 1]} if op == "AvgPoolGrad" else {}
+    made = node("out", op, *(each.name for each in inputs), strides=[1, 1, 1, 1], padding="SAME", **more)
+    session = weft.Session(graph(*inputs, made))
+    feeds = {each.name: np.ones((1, 4, 4, 2), np.float32) for each in inputs if each is not sizes_in}
+    feeds |= {} if known else {"sizes": np.zeros(0, np.int32)}
+    with pytest.raises(InvalidArgument, match="sizes must have|must be 4 lengths"):
+        session.run("out", feeds)

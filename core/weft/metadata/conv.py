@@ -9,7 +9,7 @@ from ..geometry import first_spatial, spatial_windows
 from ..op import Attrs
 from ..tensor import ValueInfo, info, shape_text
 from .rules import rule
-from .shapes import Dims, ranked, same_dim, same_shape, vector
+from .shapes import Dims, lengths_in, ranked, same_dim, same_shape
 
 Forward = Callable[[Attrs, ValueInfo, ValueInfo], ValueInfo]
 Gradient = Callable[[Attrs, ValueInfo, ValueInfo, ValueInfo], ValueInfo]
@@ -123,7 +123,7 @@ def input_gradient(forward: Forward, rank: int) -> Gradient:
 
     def metadata(attrs: Attrs, sizes: ValueInfo, kernel: ValueInfo, gradient: ValueInfo) -> ValueInfo:
         taps, places = ranked(kernel, rank, "filter"), ranked(gradient, rank, "out_backprop")
-        shape = _input_shape(attrs, vector(sizes, "input_sizes") or (None,) * rank, taps, places)
+        shape = _input_shape(attrs, lengths_in(sizes, rank, "input_sizes"), taps, places)
         _check_gradient(forward(attrs, info(gradient.dtype, shape), kernel), gradient)
         return info(gradient.dtype, shape)
 
@@ -149,7 +149,7 @@ def filter_gradient(forward: Forward, rank: int) -> Gradient:
     def metadata(attrs: Attrs, x: ValueInfo, sizes: ValueInfo, gradient: ValueInfo) -> ValueInfo:
         ranked(x, rank, "input")
         ranked(gradient, rank, "out_backprop")
-        shape = vector(sizes, "filter_sizes") or (None,) * rank
+        shape = lengths_in(sizes, rank, "filter_sizes")
         if len(shape) != rank:
             raise InvalidArgument(f"filter_sizes must have {rank} elements, given {len(shape)}")
         _check_sizes(shape, "filter_sizes")

@@ -7,7 +7,7 @@ from ..errors import InvalidArgument
 from ..op import Attrs
 from ..tensor import Shape, ValueInfo, info, shape_text
 from .rules import rule
-from .shapes import Dims, same_shape, vector
+from .shapes import Dims, lengths_in, same_shape
 
 RANKS = {"": 1, "2D": 2, "3D": 3}  # of what is transformed, by the end of an op's name
 PARTS = {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}
@@ -47,7 +47,7 @@ def _lengths(attrs: Attrs, x: ValueInfo, fft_length: ValueInfo, rank: int) -> Di
         raise InvalidArgument(f"Wrong types for a real FFT: {attrs['Treal']} and {attrs['Tcomplex']}")
     _check_rank(x, rank)
     same_shape((fft_length.shape, (rank,)), f"fft_length must have shape [{rank}]")
-    lengths = vector(fft_length, "fft_length") or (None,) * rank
+    lengths = lengths_in(fft_length, rank, "fft_length")
     for i, length in enumerate(lengths):
         if length is not None and length < 0:
             raise InvalidArgument(f"fft_length[{i}] must >= 0, but got: {length}")

@@ -10,7 +10,7 @@ from ..op import Attrs
 from ..tensor import TensorMetadata, ValueInfo, info, shape_text
 from .conv import channels, slid
 from .rules import rule
-from .shapes import Dims, elements_in, ranked, same_shape, vector
+from .shapes import Dims, elements_in, lengths_in, ranked, same_shape, vector
 
 
 @rule("AvgPool", "MaxPool")
@@ -74,7 +74,7 @@ def max_pool_gradient(attrs: Attrs, x: ValueInfo, output: ValueInfo, gradient: V
 def avg_pool_gradient(attrs: Attrs, sizes: ValueInfo, gradient: ValueInfo) -> ValueInfo:
     rank = len(attrs["data_format"])
     ranked(gradient, rank, "grad")
-    shape = vector(sizes, "orig_input_shape") or (None,) * rank
+    shape = lengths_in(sizes, rank, "orig_input_shape")
     if len(shape) != rank or any(length is not None and length < 0 for length in shape):
         raise InvalidArgument(f"orig_input_shape must be {rank} lengths, given {shape_text(shape)}")
     same_shape((_pooled(attrs, shape), gradient.shape), "grad must have the shape of the output")

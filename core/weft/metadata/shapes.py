@@ -55,6 +55,13 @@ def vector(x: ValueInfo, name: str, *, most: int = MOST_DIMS) -> Dims | None:
     return known if known is not None or length is None else (None,) * length
 
 
+def lengths_in(x: ValueInfo, rank: int, name: str) -> Dims:
+    """The elements of a vector that is the shape of a tensor of this rank; those of an unknown vector are unknown. The
+    caller checks their number."""
+    known = vector(x, name)
+    return (None,) * rank if known is None else known
+
+
 def check_rank(length: int, name: str, most: int = MOST_DIMS) -> None:
     """Raises InvalidArgument for an input that would list more dimensions than a tensor has."""
     if length > most:

@@ -126,6 +126,10 @@ class LazyKernel:
             value = array.copy() if i in self._values else known.value
             infos.append(ValueInfo(TensorMetadata(known.dtype, array.shape), value, handle=known.handle))
         outputs = [o.meta for o in infer_call(binder.call, binder.op, binder.rule, infos)]
+        open_output = next((o for o in outputs if not o.is_static), None)
+        if open_output is not None and not binder.candidates[0].returns:
+            raise Unimplemented(f"the metadata function tells no more of a result than {open_output}",
+                                node=binder.call.node, op=binder.op.name)
         kernel, bound, refusals = binder.bind(infos, outputs, self._needed)
         if kernel is None:
             why = "; ".join(f"{pack}: {reason}" for pack, reason in refusals)
