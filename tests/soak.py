@@ -54,7 +54,8 @@ PLUGINS = {"plugins": {"load": [str(HERE / "running" / "plugin_of_tests.py"),
                                 str(HERE / "programs" / "plugin_of_host_kernels.py")]}}
 WARM_UP = 120.0  # seconds, or a third of the time: caches are full then, and pools have their threads
 LONG_ENOUGH = 60.0  # seconds of warm-up from which memory is judged
-GROWTH = 0.05  # the share by which memory may differ
+GROWTH = 0.05  # the share by which memory may differ, or
+LEAST = 2 << 20  # bytes of it
 MALLINFO = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
 ROW_EVERY = 30.0  # seconds
 MOST_SESSIONS = 6
@@ -366,8 +367,10 @@ def verdict(before: Held, middle: Held, after: Held, *, judges_memory: bool) -> 
     counted = zip(("threads", "system_threads", "files"), before.counts, after.counts, strict=True)
     wrong = [f"{name}: {now}, {then} at the baseline" for name, then, now in counted if now > then]
     if judges_memory:
-        grown = ("heap", before.heap, after.heap), ("blocks", before.blocks, after.blocks)
-        wrong += [f"{name}: {now}, {then} at the baseline" for name, then, now in grown if now > then * (1 + GROWTH)]
+        if after.heap > before.heap + max(LEAST, before.heap * GROWTH):
+            wrong.append(f"heap: {after.heap}, {before.heap} at the baseline")
+        if after.blocks > before.blocks * (1 + GROWTH):
+            wrong.append(f"blocks: {after.blocks}, {before.blocks} at the baseline")
         if after.memory > middle.memory * (1 + GROWTH):
             wrong.append(f"memory: {after.memory} bytes, {middle.memory} in the middle")
     return wrong
