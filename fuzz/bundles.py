@@ -11,9 +11,10 @@ from random import Random
 from weft import dtypes, sstable, wire
 from weft.crc32c import masked_crc32c
 from weft.errors import WeftError
+from weft.wire import put_varint
 
 from . import protobuf, raw
-from .raw import Words, varint
+from .raw import Words
 from .samples import Sample
 
 _MAGIC = bytes.fromhex("57fb808b247547db")
@@ -171,11 +172,11 @@ def table(pairs: Pairs, per_block: int = 1000) -> bytes:
     for first in range(0, len(pairs), per_block):
         some = pairs[first : first + per_block]
         block = _sealed(_packed(some))
-        handles.append((some[-1][0] + b"\xff", varint(len(data)) + varint(len(block) - 5)))
+        handles.append((some[-1][0] + b"\xff", put_varint(len(data)) + put_varint(len(block) - 5)))
         data += block
     filters = _sealed(_packed([]))
     index = _sealed(_packed(handles))
-    footer = b"".join(map(varint, (len(data), len(filters) - 5, len(data) + len(filters), len(index) - 5)))
+    footer = b"".join(map(put_varint, (len(data), len(filters) - 5, len(data) + len(filters), len(index) - 5)))
     return data + filters + index + footer.ljust(40, b"\0")[:40] + _MAGIC
 
 
@@ -187,7 +188,7 @@ def _packed(pairs: Pairs) -> bytes:
         shared = 0
         while shared < min(len(key), len(last)) and key[shared] == last[shared]:
             shared += 1
-        out += (varint(shared), varint(len(key) - shared), varint(len(value)), key[shared:], value)
+        out += (put_varint(shared), put_varint(len(key) - shared), put_varint(len(value)), key[shared:], value)
         last = key
     return b"".join(out) + bytes(4) + b"\1\0\0\0"
 

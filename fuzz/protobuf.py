@@ -7,8 +7,10 @@ from collections.abc import Callable
 from random import Random
 from typing import NamedTuple
 
+from weft.wire import put_varint
+
 from . import raw
-from .raw import EDGES, MOST, Words, varint
+from .raw import EDGES, MOST, Words
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, float("inf"), float("-inf"), float("nan"), 1e30, 1e-40, 3.4e38)
@@ -66,11 +68,11 @@ def _inner(field: Field) -> list[Field]:
 def written(fields: list[Field]) -> bytes:
     out = []
     for number, kind, value in fields:
-        out.append(varint(number << 3 | kind))
+        out.append(put_varint(number << 3 | kind))
         if isinstance(value, int):
-            out.append(varint(value))
+            out.append(put_varint(value))
         else:
-            out += (varint(len(value)), value) if kind == BYTES else (value,)
+            out += (put_varint(len(value)), value) if kind == BYTES else (value,)
     return b"".join(out)
 
 
@@ -194,9 +196,9 @@ def _nest(rng: Random, place: _Place, _other: bytes, _words: Words) -> list[Fiel
     """A message within itself, many times."""
     fields, at, _ = place
     field = fields[at]
-    value = field.value if isinstance(field.value, bytes) else varint(field.value)
+    value = field.value if isinstance(field.value, bytes) else put_varint(field.value)
     for _ in range(rng.choice((1, 2, 10, 99, 101, 1000))):
-        value = varint(field.number << 3 | BYTES) + varint(len(value)) + value
+        value = put_varint(field.number << 3 | BYTES) + put_varint(len(value)) + value
         if len(value) > 65_536:
             break
     return [*fields[:at], Field(field.number, BYTES, value), *fields[at + 1 :]]

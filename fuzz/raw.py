@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Literal
 
+from weft.wire import put_varint
+
 Words = Sequence[bytes]  # the vocabulary of a format
 Edit = Callable[[Random, bytes, bytes, Words], bytes]  # takes the bytes, another sample's bytes, and a vocabulary
 
@@ -95,22 +97,12 @@ def varint_integer(rng: Random, data: bytes, _other: bytes, _words: Words) -> by
     at = stop = rng.randint(0, max(0, len(data) - 1))
     while stop < len(data) - 1 and data[stop] >= 0x80:
         stop += 1
-    return data[:at] + varint(rng.choice(EDGES)) + data[stop + 1 :]
+    return data[:at] + put_varint(rng.choice(EDGES)) + data[stop + 1 :]
 
 
 def word(rng: Random, data: bytes, _other: bytes, words: Words) -> bytes:
     start, stop = span(rng, data)
     return data[:start] + (rng.choice(words) if words else b"") + data[rng.choice((start, stop)) :]
-
-
-def varint(value: int) -> bytes:
-    value %= 1 << 64
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 EDITS: tuple[Edit, ...] = (flip, overwrite, truncate, delete, insert, run, duplicate, swap, splice, join, fixed_integer,
