@@ -176,6 +176,14 @@ def test_arrays_that_need_no_conversion_are_the_callers_own_and_do_not_count():
     assert memory_of(small).stats().peak == 0
 
 
+def test_the_memory_of_a_device_is_not_the_hosts():
+    nodes = [placeholder("x", (1000, 1)), const("row", np.ones((1, 1000))), const("column", np.ones((1000, 1))),
+             node("large", "MatMul", "x", "row", device="EXAMPLE:0"),
+             node("out", "MatMul", "large", "column", device="EXAMPLE:0")]
+    with session(*nodes, limit="2MiB") as small:  # large: 4 MB
+        assert small.run("out", {"x": np.ones((1000, 1), np.float32)}).tolist() == [[1000.0]] * 1000
+
+
 def test_the_limit_is_a_setting_like_others():
     for text, limit in ((1000, 1000), ("64KiB", 65536), ("1.5 GB", 1_500_000_000)):
         assert memory_of(session(const("x", 1), limit=text)).limit == limit

@@ -48,8 +48,9 @@ class Binder(NamedTuple):
         declined. `needed`: as in `Bind`. Raises ResourceExhausted where there is no memory for the outputs: a kernel
         may compute as much when it is bound."""
         refusals: list[tuple[str, str]] = []
+        in_host_memory = self.device.attributes.get("host_visible")  # the budget is not of devices' own memory
         for output in outputs:
-            if output.is_static and output.nbytes >= LARGE and not self._may_alias():
+            if in_host_memory and output.is_static and output.nbytes >= LARGE and not self._may_alias():
                 self.memory.ask(output.nbytes, f"the result {output} of {self.op.name}")
         for kernel in self.candidates:
             node = Bind(self.call.node, self.op.name, self.call.attrs, tuple(inputs), tuple(outputs), self.device,
