@@ -230,6 +230,28 @@ def test_a_stop_that_comes_late_leaves_the_frames_next_run_alone():
         assert executable.run([X], Step(host))[0].tolist() == (X + LENGTH).tolist()
 
 
+def fail():
+    raise ValueError("no")
+
+
+@pytest.mark.parametrize("timeout", [None, 100], ids=["flat", "with a deadline"])
+@pytest.mark.parametrize("end", ["cancelled", "failed"])
+def test_a_run_that_ended_early_leaves_its_frame_to_the_next_one_without_its_values(end, timeout):
+    with session() as made:
+        executable, host = made.prepare(LAST, ["x"]).executable(), made._runtime.host
+        frames = executable.tuning.way.frames
+        executable.run([X], Step(host))
+        (frame,) = frames
+        token = CancelToken()
+        acts[MIDDLE] = token.cancel if end == "cancelled" else fail
+        with pytest.raises(Cancelled if end == "cancelled" else InvalidArgument):
+            executable.run([X], Step(host, timeout, (token,)))
+        assert frames == [frame]
+        assert frame.registers[0] is frame.registers[-1] is None  # the feed, and the step
+        acts.clear()
+        assert executable.run([X], Step(host))[0].tolist() == (X + LENGTH).tolist()
+
+
 TIMEOUTS = {
     "text": "1", "a bool": True, "negative": -1, "NaN": float("nan"), "a list": [1], "complex": 1j,
     "minus infinity": float("-inf"),

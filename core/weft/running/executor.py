@@ -112,9 +112,9 @@ class Executable:
                 self._keep(frame)
                 raise
             if isinstance(error, WeftError) and (error is step.error or not frame.cursor.is_stopped):
-                self._abort(error, frame, step)
+                self._abort(error, frame, step, way)
                 raise
-            raise self._abort(error, frame, step) from error
+            raise self._abort(error, frame, step, way) from error
         values = self._finish(frame, step, left) if self.is_asynchronous else registers
         if self._asynchronous:
             frame.context.run(self._synchronize, frame)
@@ -130,14 +130,17 @@ class Executable:
             way.frames.append(frame)
         return results
 
-    def _abort(self, error: BaseException, frame: Frame, step: Step) -> WeftError:
-        """The typed error of the call that raised, or of the end of the step, when what has started is quiet."""
+    def _abort(self, error: BaseException, frame: Frame, step: Step, way: Way) -> WeftError:
+        """The typed error of the call that raised, or of the end of the step, when what has started is quiet. The
+        frame is given up where devices or kernels that were not waited for may still use it."""
         typed = step.end() if frame.cursor.is_stopped else self._typed_at(error, frame)
         frame.context.run(self._quiet)
         if self.is_asynchronous:
             step.cancel(typed)
             self._propagation(frame.registers, (), step, stop=True)
             step.driver.run()
+        elif not self._asynchronous:
+            self._free(frame, way)
         return typed
 
     def _finish(self, frame: Frame, step: Step, left: Sequence[int]) -> list[Any]:
@@ -203,11 +206,15 @@ class Executable:
         results = self._pick(registers)
         for i in self._copied:
             results[i] = self._copy(results[i])
-        for register in self._open:
-            registers[register] = None
-        if len(self._flat.frames) < self._most_free:
-            self._flat.frames.append(frame)
+        self._free(frame, self._flat)
         return [available(result) for result in results]
+
+    def _free(self, frame: Frame, way: Way) -> None:
+        """The frame is idle again, without the values of its run. (`run` has these lines itself: a call costs more.)"""
+        for register in self._open:
+            frame.registers[register] = None
+        if len(way.frames) < self._most_free:
+            way.frames.append(frame)
 
     def _fail(self, error: BaseException, frame: Frame) -> list[int]:
         """The call that raised has failed: the numbers of the calls that are left."""
