@@ -13,13 +13,13 @@ from functools import partial
 import numpy as np
 from tabulate import tabulate
 from timing import paired
-from weft.allocator import HostAllocator, PlainAllocator
-from weft.allocators.aligned import array_maker
-from weft.allocators.budgeted import BudgetedAllocator
-from weft.allocators.counting import CountingAllocator
-from weft.allocators.failing import FailingAllocator
-from weft.allocators.poisoning import PoisoningAllocator
-from weft.allocators.pooled import PooledAllocator
+from weft.contract.allocator import HostAllocator, PlainAllocator
+from weft.host.allocators.array_maker import array_maker
+from weft.host.allocators.budgeted import BudgetedAllocator
+from weft.host.allocators.counting import CountingAllocator
+from weft.host.allocators.failing import FailingAllocator
+from weft.host.allocators.poisoning import PoisoningAllocator
+from weft.host.allocators.pooled import PooledAllocator
 
 ALLOCATORS: dict[str, Callable[[], HostAllocator]] = {
     "plain": PlainAllocator,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import weft
-from weft.graph import Graph, Node
+from weft.graph.graph import Graph, Node
 
 X, Y = np.ones((2, 2), np.float32), np.full((2, 2), 1e-3, np.float32)
 

@@ -17,10 +17,10 @@ from statistics import median
 from google.protobuf import text_format
 from tabulate import tabulate
 from timing import in_turn, ratio
-from weft import dtypes
-from weft.graph import Graph, Node
-from weft.graphdef import dumps, load, loads
-from weft.messages import message_class
+from weft.graph.graph import Graph, Node
+from weft.graph.graphdef import dumps, load, loads
+from weft.protobuf.descriptor_pool import message_class
+from weft.values import dtypes
 
 
 def chain(count: int) -> Graph:

@@ -22,10 +22,10 @@ import weft
 from numpy.lib.stride_tricks import sliding_window_view
 from tabulate import tabulate
 from timing import TURN, Work, least, seconds
-from weft import dtypes
-from weft.attr_value import ShapeAttr
-from weft.graph import Graph, Node
-from weft.runtime import runtime
+from weft.graph.attr_value import ShapeAttr
+from weft.graph.graph import Graph, Node
+from weft.session.runtime import runtime
+from weft.values import dtypes
 
 ENOUGH = 0.6  # seconds that a row takes, unless it needs more for so many turns
 TURNS = 4
@@ -218,7 +218,7 @@ def products() -> Iterator[Row]:
     yield Row("MatMul", {"transpose_b": True}, (A, B), lambda a, b: a @ b.T, "512, transposed")
     yield Row("BatchMatMulV2", {}, (BATCH_A, BATCH_B), np.matmul, "64 of 128")
     yield Row("Einsum", {"equation": "bij,bjk->bik"}, ([BATCH_A, BATCH_B],),
-              partial(np.einsum, "bij,bjk->bik", optimize=True))
+              partial(np.einsum, "bij,bjk->bik", run_passes=True))
 
 
 def arrays() -> Iterator[Row]:

@@ -27,7 +27,7 @@ import weft
 from tabulate import tabulate
 from timing import paired, seconds
 from weft.cli.peers import difference
-from weft.signature import Place
+from weft.saved_model.signature import Place
 
 SEED = 11
 TOLERANCE = 1e-4  # of the logits' standard deviation

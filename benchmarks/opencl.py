@@ -24,11 +24,11 @@ import weft
 from networks import load
 from tabulate import tabulate
 from timing import Work, least
-from weft import dtypes
-from weft.attr_value import ShapeAttr
-from weft.graph import Graph, Node
-from weft.running.attached import STREAM
-from weft.runtime import runtime
+from weft.executor.frame_calls import STREAM
+from weft.graph.attr_value import ShapeAttr
+from weft.graph.graph import Graph, Node
+from weft.session.runtime import runtime
+from weft.values import dtypes
 from weft_kernel_text import (
     INPUT,
     OPENCL_CPU,

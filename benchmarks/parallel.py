@@ -22,9 +22,9 @@ import numpy as np
 import weft
 from tabulate import tabulate
 from timing import paired, seconds
-from weft import dtypes
-from weft.attr_value import ShapeAttr
-from weft.graph import Graph, Node
+from weft.graph.attr_value import ShapeAttr
+from weft.graph.graph import Graph, Node
+from weft.values import dtypes
 
 WIDTH = 16
 TASK = 200e-6  # seconds

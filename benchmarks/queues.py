@@ -14,10 +14,10 @@ from typing import Any
 
 from tabulate import tabulate
 from timing import paired
-from weft.async_value import AsyncValue
-from weft.work_queues.multi_threaded import MultiThreadedWorkQueue
-from weft.work_queues.seeded import SeededWorkQueue
-from weft.work_queues.single_threaded import SingleThreadedWorkQueue
+from weft.host.work_queues.multi_threaded import MultiThreadedWorkQueue
+from weft.host.work_queues.seeded import SeededWorkQueue
+from weft.host.work_queues.single_threaded import SingleThreadedWorkQueue
+from weft.values.async_value import AsyncValue
 
 THREADS = 2
 BATCH = 1000

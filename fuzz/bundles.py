@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from random import Random
 
-from weft import dtypes, sstable, wire
-from weft.crc32c import masked_crc32c
 from weft.errors import WeftError
-from weft.wire import put_varint
+from weft.protobuf import wire
+from weft.protobuf.wire import put_varint
+from weft.saved_model import sstable
+from weft.saved_model.crc32c import masked_crc32c
+from weft.values import dtypes
 
 from . import protobuf, raw
 from .raw import Words

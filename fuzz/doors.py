@@ -16,15 +16,16 @@ from zlib import crc32
 
 import numpy as np
 import weft
-from weft import dtypes, graphdef
+from weft import graphdef
 from weft.cli import inputs
-from weft.config import load_config, plugin_config
-from weft.discovery import Plugins
-from weft.graph import Graph
-from weft.model import Model, find_inputs, find_outputs
-from weft.running.feeds import convert
-from weft.running.step import RunOptions
-from weft.tensor import TensorMetadata
+from weft.config.config import load_config, plugin_config
+from weft.discovery.discovery import Plugins
+from weft.executor.step import RunOptions
+from weft.graph.graph import Graph
+from weft.session.feeds import convert
+from weft.session.model import Model, find_inputs, find_outputs
+from weft.values import dtypes
+from weft.values.tensor import TensorMetadata
 
 from .samples import SINGLE, Sample, written
 
@@ -73,7 +74,7 @@ def saved_model(sample: Sample, folder: Path) -> None:
 
 def checkpoint(sample: Sample, folder: Path) -> None:
     """A checkpoint: every tensor is read; of a SavedModel, the model is loaded and run too."""
-    from weft.checkpoint import Checkpoint
+    from weft.saved_model.checkpoint import Checkpoint
 
     if "saved_model.pb" in sample:
         saved_model(sample, folder)

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from weft import dtypes, graphdef
-from weft.attr_value import ShapeAttr
-from weft.graph import Graph, Node
+from weft import graphdef
+from weft.graph.attr_value import ShapeAttr
+from weft.graph.graph import Graph, Node
+from weft.values import dtypes
 from weft_conformance import golden
 
 from . import samples

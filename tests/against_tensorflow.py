@@ -25,14 +25,15 @@ import numpy as np
 import weft
 from tabulate import tabulate
 from tqdm import tqdm
-from weft import dtypes, errors
-from weft.attr_value import Func, ShapeAttr
-from weft.dtypes import DType
-from weft.graph import Graph, Node
-from weft.op import OpDef
-from weft.resolve import Resolved, resolve
-from weft.runtime import runtime
-from weft.tensor_proto import TensorValue
+from weft import errors
+from weft.compiler.resolve import Resolved, resolve
+from weft.contract.op import OpDef
+from weft.graph.attr_value import Func, ShapeAttr
+from weft.graph.graph import Graph, Node
+from weft.session.runtime import runtime
+from weft.values import dtypes
+from weft.values.dtypes import DType
+from weft.values.tensor_proto import TensorValue
 from weft_conformance.golden import Case, cases
 
 Array = np.ndarray[Any, Any]

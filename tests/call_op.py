@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from run_op import REGISTRIES, run_op
-from weft import dtypes
+from weft.values import dtypes
 
 
 def call(op: str, *inputs: Any, **attrs: Any) -> Any:

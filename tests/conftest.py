@@ -17,11 +17,11 @@ _plain: list[object] = []  # the default runtime of the tests below, made by the
 @pytest.fixture(scope="module")
 def graphs_as_written() -> Iterator[None]:
     """What is run is what the test has written down: the passes that are installed change no graph."""
-    import weft.runtime
+    import weft.session.runtime
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WEFT_PLUGINS__BLOCK", "simplify")
-        patch.setattr(weft.runtime, "_default", _plain)
+        patch.setattr(weft.session.runtime, "_default", _plain)
         yield
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import weft
 from build import graph
-from weft.graph import Node
+from weft.graph.graph import Node
 
 PAIRS = os.environ.get("WEFTTEST_PAIRS", "EXAMPLE:0/EXAMPLE:1 SIM:0/SIM:1").split()
 CONFIG: dict[str, Any] = {"plugin": {"example": {"devices": 2}, "sim": {"devices": 2}}}

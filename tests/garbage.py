@@ -5,9 +5,9 @@ from __future__ import annotations
 import gc
 from collections.abc import Collection
 
-from weft.running.driver import Driver
-from weft.running.host_context import HostContext
-from weft.running.propagation import Propagation
+from weft.executor.dataflow import Dataflow
+from weft.executor.step_loop import StepLoop
+from weft.host.host import Host
 
 
 def collect() -> None:
@@ -16,7 +16,7 @@ def collect() -> None:
         pass
 
 
-def left_over(hosts: Collection[HostContext]) -> list[Driver | Propagation]:
+def left_over(hosts: Collection[Host]) -> list[StepLoop | Dataflow]:
     """What a run has to itself, of runs on these hosts that are over."""
     collect()
-    return [t for t in gc.get_objects() if isinstance(t, Driver | Propagation) and t._step.host in hosts]
+    return [t for t in gc.get_objects() if isinstance(t, StepLoop | Dataflow) and t._step.host in hosts]

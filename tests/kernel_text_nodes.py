@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from run_op import REGISTRIES, run_op
 from run_plan import run_plan
-from weft import dtypes
-from weft.kernel import Bind
-from weft.op import infer
-from weft.tensor import constant_info
+from weft.contract.kernel import Bind
+from weft.contract.op import infer
+from weft.values import dtypes
+from weft.values.tensor import constant_info
 from weft_cpu.device import Cpu
 from weft_kernel_text import NODES, Target
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 from build import FLOAT, const, node, placeholder
-from weft import dtypes
-from weft.graph import Node
+from weft.graph.graph import Node
+from weft.values import dtypes
 
 INT = dtypes.int32
 CELLS = 4

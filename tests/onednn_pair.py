@@ -11,7 +11,7 @@ import pytest
 import weft
 from build import const, graph, node
 from hypothesis import strategies as st
-from weft.graph import Node
+from weft.graph.graph import Node
 from weft_onednn.library import library, open_library
 
 try:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import weft
 from run_op import REGISTRIES
-from weft import dtypes
-from weft.attr_value import ShapeAttr
-from weft.graph import Graph, Node
+from weft.graph.attr_value import ShapeAttr
+from weft.graph.graph import Graph, Node
+from weft.values import dtypes
 
 
 class Chain:

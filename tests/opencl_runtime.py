@@ -21,8 +21,8 @@ import gc, json, os, sys, threading
 import numpy as np
 import weft
 from build import FLOAT, const, graph, node, placeholder
-from weft import dtypes
-from weft.runtime import runtime
+from weft.values import dtypes
+from weft.session.runtime import runtime
 
 def tell(**facts):
     print(json.dumps(facts))

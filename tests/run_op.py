@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from weft.device import DeviceType
-from weft.dtypes import of_numpy
-from weft.kernel import Bind, Declined, KernelPack
-from weft.op import infer
-from weft.registries import Registries
-from weft.tensor import constant_info
+from weft.contract.device import DeviceType
+from weft.contract.kernel import Bind, Declined, KernelPack
+from weft.contract.op import infer
+from weft.host.registries import Registries
+from weft.values.dtypes import of_numpy
+from weft.values.tensor import constant_info
 from weft_cpu.device import Cpu
 
 REGISTRIES = Registries()

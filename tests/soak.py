@@ -34,18 +34,10 @@ from garbage import collect
 from programs.writing import Body, program
 from tabulate import tabulate
 from tqdm import tqdm
-from weft import dtypes
 from weft.cli.progress import lasting
-from weft.errors import (
-    Aborted,
-    Cancelled,
-    DeadlineExceeded,
-    FailedPrecondition,
-    InvalidArgument,
-    NotFound,
-    WeftError,
-)
-from weft.node import Node
+from weft.errors import Aborted, Cancelled, DeadlineExceeded, FailedPrecondition, InvalidArgument, NotFound, WeftError
+from weft.graph.node import Node
+from weft.values import dtypes
 
 HERE = Path(__file__).parent
 DIGITS = HERE.parent / "examples" / "digits" / "frozen.pb"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from weft.api import dtypes
-from weft.graph import Node
+from weft.graph.graph import Node
 
 from .subject import Subject, placeholder
 from .verdict import NotApplicable

@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 from weft import errors, graphdef
 from weft.api import dtypes
-from weft.graph import Graph
+from weft.graph.graph import Graph
 
 Array = np.ndarray[Any, Any]
 FOLDER = Path(__file__).parent / "data" / "golden"

@@ -9,7 +9,7 @@ from typing import Any
 
 import weft
 from weft.api import API, Bind, Kernels, OpSpec, dtypes, hookimpl
-from weft.graph import Node
+from weft.graph.graph import Node
 
 from .subject import Subject
 from .verdict import NotApplicable

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from weft.api import errors
-from weft.graph import Node
-from weft.kernel import run_of
-from weft.running.bound_call import BoundCall
-from weft.running.kernel_context import KernelContext
+from weft.contract.kernel import run_of
+from weft.executor.bound_call import BoundCall
+from weft.graph.graph import Node
+from weft.host.kernel_context import KernelContext
 
 from .samples import Sample
 from .subject import Subject, constant, placeholder, tolerant_of_fallback

@@ -1,6 +1,6 @@
 """The rules that cases refer to, as messages quote them: where the contract is, and what it says there."""
 
-PROTOCOL = "weft.device.Device"
+PROTOCOL = "weft.contract.device.Device"
 
 RULES = {
     "Device": f"{PROTOCOL} has type, uid, attributes and open, close, allocate, free, copy_in, copy_out, record, "

@@ -11,7 +11,7 @@ import numpy as np
 import weft
 from weft.api import STREAM, Device, dtypes
 from weft.errors import WeftWarning
-from weft.graph import Graph, Node
+from weft.graph.graph import Graph, Node
 
 from .settings import Settings
 from .verdict import Broken, NotApplicable, expect

@@ -13,31 +13,32 @@ if TYPE_CHECKING:
 
     from . import api as api
     from . import errors as errors
-    from . import graphdef as graphdef
-    from .graph import Graph as Graph
-    from .model import Model as Model
-    from .model import load as load
-    from .program import HostProgram as HostProgram
-    from .running.request import RequestContext as RequestContext
-    from .running.step import CancelToken as CancelToken
-    from .running.step import RunOptions as RunOptions
-    from .running.trace import RunMetadata as RunMetadata
-    from .runtime import HostContext as HostContext
-    from .runtime import default_host as default_host
-    from .runtime import devices as devices
-    from .runtime import plugins as plugins
-    from .runtime import register as register
-    from .session import Session as Session
+    from .executor.step import RunOptions as RunOptions
+    from .executor.trace import RunMetadata as RunMetadata
+    from .graph import graphdef as graphdef
+    from .graph.graph import Graph as Graph
+    from .host.cancellation import CancelToken as CancelToken
+    from .session.host_program import HostProgram as HostProgram
+    from .session.model import Model as Model
+    from .session.model import load as load
+    from .session.request import RequestContext as RequestContext
+    from .session.runtime import HostContext as HostContext
+    from .session.runtime import default_host as default_host
+    from .session.runtime import devices as devices
+    from .session.runtime import plugins as plugins
+    from .session.runtime import register as register
+    from .session.session import Session as Session
 
 __version__ = "0.1.0"
 
 _WHERE = {
-    "CancelToken": "running.step", "Graph": "graph", "HostContext": "runtime", "HostProgram": "program",
-    "Model": "model", "RequestContext": "running.request", "RunMetadata": "running.trace",
-    "RunOptions": "running.step", "Session": "session", "default_host": "runtime", "devices": "runtime",
-    "load": "model", "plugins": "runtime", "register": "runtime",
+    "CancelToken": "host.cancellation", "Graph": "graph.graph", "HostContext": "session.runtime",
+    "HostProgram": "session.host_program", "Model": "session.model", "RequestContext": "session.request",
+    "RunMetadata": "executor.trace", "RunOptions": "executor.step", "Session": "session.session",
+    "default_host": "session.runtime", "devices": "session.runtime", "load": "session.model",
+    "plugins": "session.runtime", "register": "session.runtime",
 }
-_MODULES = ("api", "errors", "graphdef")
+_MODULES = {"api": "api", "errors": "errors", "graphdef": "graph.graphdef"}
 
 __all__ = ["CancelToken", "Graph", "HostContext", "HostProgram", "Model", "RequestContext", "RunMetadata", "RunOptions",
            "Session", "__version__", "api", "default_host", "devices", "errors", "graphdef", "load", "plugins",
@@ -48,12 +49,12 @@ def __getattr__(name: str) -> "Any":
     from importlib import import_module
 
     if name in _MODULES:
-        return import_module(f".{name}", __name__)
+        return import_module(f".{_MODULES[name]}", __name__)
     if name not in _WHERE:
         raise AttributeError(f"module 'weft' has no attribute '{name}'")
-    from .collector import resting
+    from .support.gc_pause import gc_paused
 
-    with resting():
+    with gc_paused():
         value = getattr(import_module(f".{_WHERE[name]}", __name__), name)
     globals()[name] = value
     return value

@@ -2,7 +2,7 @@
 
 import sys
 
-from .working_folder import remove_working_folder
+from .support.working_folder import remove_working_folder
 
 
 def main() -> int:

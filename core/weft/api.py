@@ -1,29 +1,31 @@
 """The versioned public contract of plugins, re-exports only: a plugin imports this module and nothing else of weft."""
 
-from . import dtypes, errors, geometry, wire
-from .allocator import AllocatorStats, HostAllocator, PlainAllocator
-from .async_value import DEAD, AsyncValue, available, failed
-from .device import STREAM, Device
-from .disk_cache import DiskCache
-from .dtypes import DType
+from . import errors
+from .compiler.resolve import Resolved
+from .contract.allocator import AllocatorStats, HostAllocator, PlainAllocator
+from .contract.api_version import API
+from .contract.device import STREAM, Device
+from .contract.graph_pass import PassContext
+from .contract.hookspecs import DeviceRegistrar, KernelPackRegistrar, OpRegistrar, PassRegistrar, hookimpl
+from .contract.host_kernel import Callee, HostKernels
+from .contract.host_type import F32, F64, I1, I32, I64, Chain, HostType, String, Tensor
+from .contract.kernel import Attachable, Bind, Declined, FusedOp, Kernels
+from .contract.op import Attrs
+from .contract.op_spec import OpSpec
+from .contract.work_queue import ConcurrentWorkQueue, WorkQueueConfig
 from .errors import Unavailable
-from .forked import inherited
-from .graph import Graph, Input, Node, ShapeAttr, topological_order
-from .graph_pass import PassContext
-from .hookspecs import DeviceRegistrar, KernelPackRegistrar, OpRegistrar, PassRegistrar, hookimpl
-from .host_kernel import Callee, HostKernels
-from .host_type import F32, F64, I1, I32, I64, Chain, HostType, String, Tensor
-from .kernel import Attachable, Bind, Declined, FusedOp, Kernels
-from .op import Attrs
-from .op_spec import OpSpec
-from .resolve import Resolved
-from .rewriting import constant, new_name, placed_like, pruned, without_idle_controls
-from .running.step import Step
-from .tensor import Shape, TensorMetadata, ValueInfo, info, merge_shapes, shape_text
-from .tensor_proto import TensorValue
-from .work_queue import ConcurrentWorkQueue, WorkQueueConfig
-
-API = (1, 0)  # major: what breaks plugins; minor: what adds to them
+from .executor.step import Step
+from .graph.graph import Graph, Input, Node, ShapeAttr, topological_order
+from .graph.rewriting import constant, new_name, placed_like, pruned, without_idle_controls
+from .op_set import geometry
+from .protobuf import wire
+from .support.disk_cache import DiskCache
+from .support.fork_safety import inherited
+from .values import dtypes
+from .values.async_value import DEAD, AsyncValue, available, failed
+from .values.dtypes import DType
+from .values.tensor import Shape, TensorMetadata, ValueInfo, info, merge_shapes, shape_text
+from .values.tensor_proto import TensorValue
 
 __all__ = [
     "API",

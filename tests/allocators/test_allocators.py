@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from threads import in_threads
-from weft.allocator import PlainAllocator
-from weft.allocators.aligned import array_maker
-from weft.allocators.budgeted import BudgetedAllocator
-from weft.allocators.counting import CountingAllocator
-from weft.allocators.failing import FailingAllocator
-from weft.allocators.poisoning import PoisoningAllocator
-from weft.allocators.pooled import PooledAllocator
+from weft.contract.allocator import PlainAllocator
 from weft.errors import InvalidArgument
+from weft.host.allocators.array_maker import array_maker
+from weft.host.allocators.budgeted import BudgetedAllocator
+from weft.host.allocators.counting import CountingAllocator
+from weft.host.allocators.failing import FailingAllocator
+from weft.host.allocators.poisoning import PoisoningAllocator
+from weft.host.allocators.pooled import PooledAllocator
 from weft_example.allocator import PageAllocator
 
 MAKERS = {

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from threads import in_threads
-from weft.allocator import AllocatorStats, PlainAllocator
-from weft.allocators import make_allocator
-from weft.allocators.aligned import array_maker
-from weft.allocators.budgeted import BudgetedAllocator
-from weft.allocators.counting import CountingAllocator
-from weft.allocators.failing import FailingAllocator
-from weft.allocators.limit import limit_bytes, physical_memory
-from weft.allocators.poisoning import POISON, PoisoningAllocator
-from weft.allocators.pooled import PooledAllocator, block_size
+from weft.contract.allocator import AllocatorStats, PlainAllocator
 from weft.errors import InvalidArgument, NotFound, ResourceExhausted
+from weft.host.allocators import make_allocator
+from weft.host.allocators.array_maker import array_maker
+from weft.host.allocators.budgeted import BudgetedAllocator
+from weft.host.allocators.counting import CountingAllocator
+from weft.host.allocators.failing import FailingAllocator
+from weft.host.allocators.poisoning import POISON, PoisoningAllocator
+from weft.host.allocators.pooled import PooledAllocator, block_size
+from weft.support.memory_size import limit_bytes, physical_memory
 
 
 def address(array):

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import weft.runtime
+import weft.session.runtime
 from weft.cli import main
-from weft.graph import Graph, Node
-from weft.graphdef import dump
+from weft.graph.graph import Graph, Node
+from weft.graph.graphdef import dump
 
 
 class Done(NamedTuple):
@@ -36,8 +36,8 @@ ROOT = Path(__file__).parents[2]
 def _own_runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What a test registers or sets is gone after it, and no config file of this machine counts; nor does a pack that
     only some platforms have."""
-    monkeypatch.setattr(weft.runtime, "_default", [])
-    monkeypatch.setattr(weft.runtime, "_registered", [])
+    monkeypatch.setattr(weft.session.runtime, "_default", [])
+    monkeypatch.setattr(weft.session.runtime, "_registered", [])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("WEFT_PLUGINS__BLOCK", "onednn")

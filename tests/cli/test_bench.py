@@ -6,10 +6,10 @@ import os
 import numpy as np
 import pytest
 from build import const, node, placeholder
-from weft import dtypes
 from weft.cli import peers
-from weft.tensor import TensorMetadata
-from weft.workload import Workload, workload
+from weft.compiler.op_cost import OpCost, op_cost
+from weft.values import dtypes
+from weft.values.tensor import TensorMetadata
 
 SHORT = ["--seconds", "0.01"]
 
@@ -108,8 +108,8 @@ def of(shape, dtype=dtypes.float32):
     ("Reshape", {}, [of((4, 5)), of((1,), dtypes.int32)], of((20,)), 0),
 ])
 def test_the_work_of_a_node_is_counted_from_its_shapes(op, attrs, inputs, output, flops):
-    assert workload(op, attrs, inputs, [output]) == Workload(flops, sum(m.nbytes for m in (*inputs, output)))
+    assert op_cost(op, attrs, inputs, [output]) == OpCost(flops, sum(m.nbytes for m in (*inputs, output)))
 
 
 def test_of_what_is_not_known_nothing_is_counted():
-    assert workload("Tanh", {}, [of((None, 5))], [of(None)]) == Workload(0, 0)
+    assert op_cost("Tanh", {}, [of((None, 5))], [of(None)]) == OpCost(0, 0)

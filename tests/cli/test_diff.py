@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from build import const, node, placeholder
-from weft.difference import compare
+from weft.session.compare import compare
 
 WRONG = """
 import numpy as np

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import pytest
 from build import node, placeholder
 from weft.cli import _parser
-from weft.graph import Graph
-from weft.graphdef import dump
+from weft.graph.graph import Graph
+from weft.graph.graphdef import dump
 
 ROOT = Path(__file__).parents[2]
 INSTALLED = ("numpy", "google", "pluggy", "tabulate", "tqdm", "PIL", "ml_dtypes", "re2", "scipy", "pyopencl",
@@ -46,17 +46,17 @@ DRIVER = """
 import json, os, sys
 from weft.__main__ import remove_working_folder
 remove_working_folder()
-import weft.runtime
+import weft.session.runtime
 from weft.cli import main
 statuses = {}
 for arguments in json.loads(sys.argv[1]):
-    weft.runtime._default.clear()
+    weft.session.runtime._default.clear()
     try:
         statuses[" ".join(arguments)] = main(arguments)
     except SystemExit as end:
         statuses[" ".join(arguments)] = end.code
 os.chdir("models")
-weft.runtime._default.clear()
+weft.session.runtime._default.clear()
 statuses["below"] = main(["inspect", "model.pb"])
 print()
 print(json.dumps(statuses))
@@ -190,11 +190,11 @@ def test_importing_weft_runs_nothing_of_the_folder(hostile: Folder) -> None:
 def test_entry_points_in_the_working_folder_are_not_taken(tmp_path: Path) -> None:
     folder = make(tmp_path, frozenset())
     code = """
-import os, sys, weft, weft.runtime
+import os, sys, weft, weft.session.runtime
 weft.load("model.pb")
 for place in ("", os.getcwd()):  # as python -c and python -m write it
     sys.path[0] = place
-    weft.runtime._default.clear()
+    weft.session.runtime._default.clear()
     print(*sorted(record.id for record in weft.plugins()))
 """
     done = folder.run(sys.executable, "-c", code)

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 import weft
 from build import const, graph, node, placeholder
-from weft import dtypes, graphdef
-from weft.attr_value import Func
+from weft import graphdef
 from weft.cli.notices import tell_error
 from weft.errors import InvalidArgument, Location
-from weft.graph import Node
+from weft.graph.attr_value import Func
+from weft.graph.graph import Node
+from weft.values import dtypes
 
 HOSTILE = "\x1b[2J\x1b]0;x\x07\r\t\x00\x7f\x9b31m\u202e\u2066\u2028\x85"
 MODELS = Path(__file__).parents[1] / "data" / "saved_models"

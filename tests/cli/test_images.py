@@ -8,7 +8,7 @@ import zlib
 import pytest
 from build import node, placeholder
 from PIL import Image
-from weft import dtypes
+from weft.values import dtypes
 
 
 @pytest.fixture

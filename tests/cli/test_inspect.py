@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 from build import FLOAT, const, node, placeholder
-from weft import dtypes
-from weft.graph import Node
+from weft.graph.graph import Node
+from weft.values import dtypes
 
 
 @pytest.fixture

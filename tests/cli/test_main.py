@@ -8,9 +8,9 @@ import warnings
 import pytest
 import weft
 from build import node, placeholder
-from weft import mapped_file
 from weft.cli import main, translate
 from weft.errors import DataLoss, Location, WeftWarning
+from weft.support import mapped_file
 
 COMMANDS = ("run", "inspect", "explain", "devices", "plugins", "ops", "config", "translate")
 HEAVY = ("numpy", "google.protobuf", "tabulate", "pluggy", "tqdm")

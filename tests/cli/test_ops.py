@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from build import node, placeholder
-from weft import dtypes
+from weft.values import dtypes
 
 
 def test_ops_with_kernels_are_listed(command):

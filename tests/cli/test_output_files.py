@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from build import const, node, placeholder
-from weft import dtypes
 from weft.cli import outputs
+from weft.values import dtypes
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from build import const, node, placeholder
-from weft import dtypes
-from weft.graph import Node
+from weft.graph.graph import Node
+from weft.values import dtypes
 
 PLUGIN = """
 from weft.api import OpSpec, hookimpl

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft import dtypes, wire
-from weft.graph import Func, Function, Graph, Node, ShapeAttr, Versions
-from weft.graphdef import dumps, loads
-from weft.messages import message_class
-from weft.op import ArgDef
+from weft.contract.op import ArgDef
+from weft.graph.graph import Func, Function, Graph, Node, ShapeAttr, Versions
+from weft.graph.graphdef import dumps, loads
+from weft.protobuf import wire
+from weft.protobuf.descriptor_pool import message_class
+from weft.values import dtypes
 
 QUICK = settings(max_examples=40)
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from weft import dtypes
-from weft.array_files import ArrayArchive, read_npy, read_npz
 from weft.cli import inputs
 from weft.errors import DataLoss, Internal, InvalidArgument, NotFound, ResourceExhausted, Unimplemented, WeftError
-from weft.tensor import TensorMetadata
+from weft.tools.array_files import ArrayArchive, read_npy, read_npz
+from weft.values import dtypes
+from weft.values.tensor import TensorMetadata
 
 TYPES = st.one_of(
     arrays.boolean_dtypes(), arrays.integer_dtypes(endianness="?"), arrays.floating_dtypes(endianness="?"),
@@ -207,7 +207,7 @@ def test_an_array_that_expands_asks_before_memory_is_taken():
 
 def test_inputs_of_commands_ask_the_budget(tmp_path, monkeypatch):
     monkeypatch.setenv("WEFT_LIMITS__MEMORY", "1MiB")
-    monkeypatch.setattr("weft.runtime._default", [])
+    monkeypatch.setattr("weft.session.runtime._default", [])
     np.savez_compressed(tmp_path / "x.npz", x=np.zeros(1 << 20, np.float32))
     meta = TensorMetadata(dtypes.float32, None)
     with pytest.raises(ResourceExhausted, match="needs 4.2 MB"):

@@ -12,20 +12,12 @@ import pytest
 from google.protobuf import text_format
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft import dtypes, wire
-from weft.attr_value import (
-    UNSET,
-    AttrPlaceholder,
-    Func,
-    ShapeAttr,
-    as_shape,
-    canonical,
-    put_value,
-    read_value,
-)
 from weft.errors import DataLoss, InvalidArgument, Unimplemented, WeftError
-from weft.messages import message_class
-from weft.tensor_proto import TensorValue
+from weft.graph.attr_value import UNSET, AttrPlaceholder, Func, ShapeAttr, as_shape, canonical, put_value, read_value
+from weft.protobuf import wire
+from weft.protobuf.descriptor_pool import message_class
+from weft.values import dtypes
+from weft.values.tensor_proto import TensorValue
 
 QUICK = settings(max_examples=60)
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import weft
 from build import FLOAT, const, placeholder
-from weft import dtypes
-from weft.attr_value import Func
-from weft.freeze import freeze
-from weft.graph import Function, Graph, Input, Node
-from weft.graph_verifier import verify
-from weft.op import ArgDef, OpRegistry
+from weft.contract.op import ArgDef, OpRegistry
+from weft.graph.attr_value import Func
+from weft.graph.graph import Function, Graph, Input, Node
+from weft.graph.verifier import verify
+from weft.saved_model.freeze import freeze
+from weft.values import dtypes
 
 OPS = OpRegistry()
 X, Y, HANDLE = ArgDef("x", FLOAT), ArgDef("y", FLOAT), ArgDef("v", dtypes.resource)

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft import dtypes, wire
-from weft.checkpoint import Checkpoint, _slice_key
-from weft.crc32c import crc32c, masked_crc32c
 from weft.errors import DataLoss, InvalidArgument, NotFound, Unimplemented, WeftError
-from weft.messages import message_class
-from weft.snappy import decompress
-from weft.sstable import entries
+from weft.protobuf import wire
+from weft.protobuf.descriptor_pool import message_class
+from weft.saved_model.checkpoint import Checkpoint, _slice_key
+from weft.saved_model.crc32c import crc32c, masked_crc32c
+from weft.saved_model.snappy import decompress
+from weft.saved_model.sstable import entries
+from weft.values import dtypes
 
 DATA = Path(__file__).parents[1] / "data" / "saved_models" / "checkpoint"
 MAGIC = bytes.fromhex("57fb808b247547db")

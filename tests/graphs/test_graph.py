@@ -8,11 +8,23 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft import dtypes, wire
+from weft.contract.op import ArgDef
 from weft.errors import InvalidArgument, NotFound
-from weft.graph import Func, Function, Graph, Input, Node, ShapeAttr, Versions, consumers, topological_order, verify
-from weft.node import parse_input
-from weft.op import ArgDef
+from weft.graph.graph import (
+    Func,
+    Function,
+    Graph,
+    Input,
+    Node,
+    ShapeAttr,
+    Versions,
+    consumers,
+    topological_order,
+    verify,
+)
+from weft.graph.node import parse_input
+from weft.protobuf import wire
+from weft.values import dtypes
 
 QUICK = settings(max_examples=60)
 
@@ -170,7 +182,7 @@ def function(nodes: list[Node] | None = None) -> Function:
 
 
 def test_a_function_is_made_read_and_edited() -> None:
-    from weft.graphdef import dumps, loads
+    from weft.graph.graphdef import dumps, loads
 
     graph = loads(dumps(Graph([], [function()])))
     found = graph.functions["f"]
@@ -191,7 +203,7 @@ def test_an_edited_signature_keeps_what_has_no_name_here() -> None:
     signature = wire.put_bytes(1, "f") + wire.put_bytes(2, arg) + wire.put_bytes(6, "a function") + unknown(99, "?")
     raw = unknown(50, "?") + wire.put_bytes(1, signature) + wire.put_bytes(8, b"\x08\x00\x10\x07")
     library = wire.put_bytes(2, wire.put_bytes(1, raw) + wire.put_bytes(2, "gradient"))
-    from weft.graphdef import dumps, loads
+    from weft.graph.graphdef import dumps, loads
 
     graph = loads(library)
     assert graph.functions["f"].raw == raw

@@ -12,13 +12,14 @@ import pytest
 from google.protobuf import text_format
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft import dtypes, wire
-from weft.attr_value import put_entry
 from weft.errors import DataLoss, InvalidArgument, NotFound, PermissionDenied, WeftError
-from weft.graph import Function, Graph, Node, Versions
-from weft.graphdef import dump, dumps, load, loads
-from weft.messages import message_class
-from weft.node import ATTR, INPUT, NAME, OP
+from weft.graph.attr_value import put_entry
+from weft.graph.graph import Function, Graph, Node, Versions
+from weft.graph.graphdef import dump, dumps, load, loads
+from weft.graph.node import ATTR, INPUT, NAME, OP
+from weft.protobuf import wire
+from weft.protobuf.descriptor_pool import message_class
+from weft.values import dtypes
 
 QUICK = settings(max_examples=40)
 FILES = sorted((Path(__file__).parents[1] / "data" / "graphs").glob("*.pb"))
@@ -327,7 +328,7 @@ def test_binary_and_text_are_told_apart() -> None:
 
 
 def test_reading_a_binary_file_imports_neither_numpy_nor_protobuf() -> None:
-    code = "import sys, weft.graph, weft.graphdef\ng = weft.graphdef.load(sys.argv[1])\nweft.graphdef.dumps(g)\n" \
+    code = "import sys, weft\ng = weft.graphdef.load(sys.argv[1])\nweft.graphdef.dumps(g)\n" \
            "g.replace(nodes=[next(iter(g)).replace(device='x')])\n" \
            "sys.exit([m for m in sys.modules if m.split('.')[0] in ('numpy', 'google')] or None)"
     subprocess.run([sys.executable, "-c", code, str(SMALL)], check=True)

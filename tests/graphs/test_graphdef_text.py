@@ -12,9 +12,10 @@ import pytest
 from google.protobuf import descriptor, text_format
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft import graphdef_text, wire
 from weft.errors import InvalidArgument
-from weft.messages import definitions, message_class
+from weft.graph import graphdef_text
+from weft.protobuf import wire
+from weft.protobuf.descriptor_pool import definitions, message_class
 from weft_conformance.golden import FOLDER
 
 QUICK = settings(max_examples=60)
@@ -269,6 +270,6 @@ def test_hostile_text_is_read_or_refused_in_linear_memory(name: str) -> None:
 
 
 def test_reading_text_imports_no_protobuf() -> None:
-    code = "import sys, weft.graphdef\nweft.graphdef.loads('node { name: \"a\" op: \"NoOp\" }', text=True)\n" \
+    code = "import sys, weft\nweft.graphdef.loads('node { name: \"a\" op: \"NoOp\" }', text=True)\n" \
            "sys.exit([m for m in sys.modules if m.split('.')[0] in ('numpy', 'google')] or None)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import weft
 from build import FLOAT, const, node, placeholder
-from weft.attr_value import AttrPlaceholder, Func
+from weft.compiler.inline import inline
+from weft.contract.op import ArgDef, OpRegistry
 from weft.errors import InvalidArgument, ResourceExhausted
-from weft.freeze import freeze
-from weft.graph import Function, Graph, Input, Node
-from weft.graph_verifier import verify
-from weft.inline import inline
-from weft.op import ArgDef, OpRegistry
-from weft.signature_graph import _without_functions
+from weft.graph.attr_value import AttrPlaceholder, Func
+from weft.graph.graph import Function, Graph, Input, Node
+from weft.graph.verifier import verify
+from weft.saved_model.freeze import freeze
+from weft.saved_model.signature_graph import _without_functions
 
 OPS = OpRegistry()
 X, Y = ArgDef("x", FLOAT), ArgDef("y", FLOAT)
@@ -100,8 +100,8 @@ def test_calls_that_do_not_fit_are_refused():
 
 @pytest.mark.parametrize(("most", "few", "limit"), [(2000, 20_000, 2000), (200_000, 1000, 8200)])
 def test_a_few_functions_do_not_become_a_million_nodes(monkeypatch, most, few, limit):
-    monkeypatch.setattr("weft.inline._MOST_NODES", most)
-    monkeypatch.setattr("weft.inline._FEW_NODES", few)
+    monkeypatch.setattr("weft.compiler.inline._MOST_NODES", most)
+    monkeypatch.setattr("weft.compiler.inline._FEW_NODES", few)
     levels = [Function(f"f{n}", [X], [Y], [call("l", f"f{n + 1}", "x"), call("r", f"f{n + 1}", "l:output:0")],
                        {"y": "r:output:0"}) for n in range(40)]
     with pytest.raises(ResourceExhausted, match=f"more than {limit:,} nodes"):

@@ -12,10 +12,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from build import const, graph
-from weft import graphdef, mapped_file
+from weft import graphdef
 from weft.errors import DataLoss, FailedPrecondition, InvalidArgument, ResourceExhausted, WeftError
-from weft.graph import Function, Graph
-from weft.mapped_file import MAPPED_FROM, VIEWED_FROM, MappedFile, check_unchanged, contents, file_behind, kept
+from weft.graph.graph import Function, Graph
+from weft.support import mapped_file
+from weft.support.mapped_file import (
+    MAPPED_FROM,
+    VIEWED_FROM,
+    MappedFile,
+    check_unchanged,
+    contents,
+    file_behind,
+    kept,
+)
 
 OPEN = Path("/proc/self/fd")
 LARGE = MAPPED_FROM + 1

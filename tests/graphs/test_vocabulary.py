@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weft import dtypes
 from weft.errors import InvalidArgument
-from weft.vocabulary import LINE_NUMBER, WHOLE_LINE, read
+from weft.saved_model.vocabulary import LINE_NUMBER, WHOLE_LINE, read
+from weft.values import dtypes
 
 S, I, L, F, D = dtypes.string, dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64  # noqa: E741
 N, W = LINE_NUMBER, WHOLE_LINE

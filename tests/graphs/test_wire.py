@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft import wire
 from weft.errors import DataLoss, InvalidArgument
+from weft.protobuf import wire
 
 QUICK = settings(max_examples=100)
 

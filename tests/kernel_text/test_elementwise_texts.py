@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kernel_text_nodes import check, near, numbers
 from run_op import REGISTRIES, run_op
 from run_plan import run_plan
-from weft import dtypes
+from weft.values import dtypes
 from weft_kernel_text import OPENCL_CPU, OPENCL_GPU, Literal, Step, elementwise, has
 from weft_kernel_text.element import ELEMENTS
 from weft_kernel_text.table import OPS

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kernel_text_nodes import check, near, node, numbers, on_device
 from run_op import run_op
 from run_plan import run_plan
-from weft import dtypes
+from weft.values import dtypes
 from weft_kernel_text import CHANNEL, FULL, OPENCL_CPU, OPENCL_GPU, Epilogue, Literal, Step, bias, matmul
 from weft_kernel_text.of_images import convolution, depthwise
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from kernel_text_nodes import node
 from run_op import REGISTRIES
-from weft import dtypes
 from weft.errors import Unimplemented
+from weft.values import dtypes
 from weft_kernel_text import (
     ALIASES,
     CUDA_GPU,
@@ -88,7 +88,7 @@ def test_all_ops_are_ops_and_their_type_attributes_and_host_inputs_exist():
 
 
 def test_every_elementwise_op_with_a_cpu_kernel_has_text():
-    from weft.metadata import elementwise as metadata  # noqa: F401 - registers them
+    from weft.op_set.metadata import elementwise as metadata  # noqa: F401 - registers them
     from weft_cpu.kernels.elementwise import COMPARISON, EQUALITY, IN_STEPS, LOGICAL, SAME_TYPE, UPPER_BOUND
 
     ops = {row[0] for table in (SAME_TYPE, IN_STEPS) for row in table if "float16" in row[2]}

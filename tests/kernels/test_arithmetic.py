@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from run_op import run_op
-from weft import dtypes
 from weft.errors import InvalidArgument
-from weft.metadata import RULES
-from weft.tensor import TensorMetadata, ValueInfo, constant_info
+from weft.op_set.metadata import RULES
+from weft.values import dtypes
+from weft.values.tensor import TensorMetadata, ValueInfo, constant_info
 
 INF, NAN = np.inf, np.nan
 fast = settings(max_examples=60)

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from run_op import REGISTRIES, attributes, outputs, run_op
-from weft import dtypes
 from weft.api import geometry
+from weft.contract.op import infer
 from weft.errors import InvalidArgument, ResourceExhausted
-from weft.graph import Node
-from weft.metadata import RULES
-from weft.op import infer
-from weft.tensor import TensorMetadata, ValueInfo, constant_info, info, merge_shapes
+from weft.graph.graph import Node
+from weft.op_set.metadata import RULES
+from weft.values import dtypes
+from weft.values.tensor import TensorMetadata, ValueInfo, constant_info, info, merge_shapes
 
 fast = settings(max_examples=60)
 x234 = np.arange(24, dtype=np.float32).reshape(2, 3, 4)

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_op import outputs
-from weft import dtypes
 from weft.errors import InvalidArgument, OutOfRange, Unimplemented
-from weft.metadata import RULES
-from weft.tensor import info
+from weft.op_set.metadata import RULES
+from weft.values import dtypes
+from weft.values.tensor import info
 
 fast = settings(max_examples=60)
 

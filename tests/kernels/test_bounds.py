@@ -9,14 +9,14 @@ from build import const, graph, node, placeholder
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from weft import dtypes
+from weft.compiler.resolve import Resolved, resolve
+from weft.contract.op import MOST_OUTPUTS, infer
 from weft.errors import InvalidArgument, ResourceExhausted, WeftError
-from weft.metadata import RULES
-from weft.op import MOST_OUTPUTS, infer
-from weft.resolve import Resolved, resolve
-from weft.running.folding import is_worth_folding
-from weft.runtime import runtime
-from weft.tensor import MOST_DIMS, constant_info, info
+from weft.linker.folding import is_worth_folding
+from weft.op_set.metadata import RULES
+from weft.session.runtime import runtime
+from weft.values import dtypes
+from weft.values.tensor import MOST_DIMS, constant_info, info
 from weft_conformance.golden import Case, cases
 
 OPS = runtime().host.registries.ops

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.extra import numpy as hnp
 from run_op import outputs
-from weft import dtypes
 from weft.errors import InvalidArgument
-from weft.metadata import RULES
-from weft.tensor import TensorMetadata, ValueInfo, info
+from weft.op_set.metadata import RULES
+from weft.values import dtypes
+from weft.values.tensor import TensorMetadata, ValueInfo, info
 
 fast = settings(max_examples=60)
 pairs = hnp.mutually_broadcastable_shapes(num_shapes=2, min_side=0, max_dims=4, max_side=3)

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from run_op import run_op
-from weft import dtypes
 from weft.errors import Aborted, InvalidArgument
-from weft.metadata import RULES
-from weft.node import Node
-from weft.tensor import info
+from weft.graph.node import Node
+from weft.op_set.metadata import RULES
+from weft.values import dtypes
+from weft.values.tensor import info
 
 INF, NAN = np.inf, np.nan
 fast = settings(max_examples=60)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 from run_op import run_op
-from weft import dtypes
+from weft.contract.kernel import Declined
 from weft.errors import InvalidArgument, Unimplemented
-from weft.kernel import Declined
+from weft.values import dtypes
 from weft_cpu.kernels import codec
 
 RNG = np.random.default_rng(0)
@@ -176,7 +176,8 @@ def test_images_that_cannot_be_encoded_are_refused():
 def test_without_pillow_a_kernel_names_the_extra(monkeypatch):
     monkeypatch.setattr(codec, "find_spec", lambda _: None)
     declined = []
-    monkeypatch.setattr("weft.kernel.Bind.decline", lambda _, reason: declined.append(reason) or Declined(reason))
+    monkeypatch.setattr("weft.contract.kernel.Bind.decline",
+                        lambda _, reason: declined.append(reason) or Declined(reason))
     with pytest.raises(AssertionError, match="no kernel"):
         decode("DecodePng", b"")
     assert "weft-cpu[images]" in declined[0]

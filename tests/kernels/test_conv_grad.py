@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_op import REGISTRIES, run_op
-from weft import dtypes
+from weft.contract.kernel import Bind
+from weft.contract.op import infer
 from weft.errors import InvalidArgument, Unimplemented
-from weft.kernel import Bind
-from weft.metadata import RULES
-from weft.op import infer
-from weft.tensor import constant_info, info
+from weft.op_set.metadata import RULES
+from weft.values import dtypes
+from weft.values.tensor import constant_info, info
 from weft_cpu.device import Cpu
 
 fast = settings(max_examples=40)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_op import run_op
-from weft import dtypes
 from weft.errors import FailedPrecondition, InvalidArgument
+from weft.values import dtypes
 
 fast = settings(max_examples=30)
 TIME, CLASSES = 4, 3

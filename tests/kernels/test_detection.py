@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_op import run_op
-from weft import dtypes
 from weft.errors import InvalidArgument
+from weft.values import dtypes
 
 fast = settings(max_examples=60)
 INF, NAN = np.inf, np.nan

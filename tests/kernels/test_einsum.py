@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_op import run_op
-from weft import dtypes
 from weft.errors import InvalidArgument
-from weft.metadata import RULES
-from weft.tensor import info
+from weft.op_set.metadata import RULES
+from weft.values import dtypes
+from weft.values.tensor import info
 
 LENGTHS = {"a": 2, "b": 3, "c": 1, "d": 4, "e": 2}
 

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from run_op import REGISTRIES, run_op
-from weft import dtypes
 from weft.api import geometry
+from weft.contract.kernel import Bind
 from weft.errors import InvalidArgument
-from weft.kernel import Bind
-from weft.metadata import RULES
-from weft.tensor import TensorMetadata, ValueInfo, constant_info, info
+from weft.op_set.metadata import RULES
+from weft.values import dtypes
+from weft.values.tensor import TensorMetadata, ValueInfo, constant_info, info
 from weft_cpu.device import Cpu
 from weft_cpu.kernels import activations, arithmetic, gradients
 from weft_cpu.kernels.elementwise import IN_STEPS, LOGICAL, SAME_TYPE, UPPER_BOUND

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from run_op import outputs
-from weft import dtypes
 from weft.errors import InvalidArgument
+from weft.values import dtypes
 
 TEXT = bytes(range(256)) * 2
 

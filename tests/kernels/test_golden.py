@@ -6,12 +6,12 @@ import kept_plugin
 import numpy as np
 import pytest
 import weft
-from weft.config import load_config
-from weft.graph import Graph, Node
-from weft.op import infer
-from weft.resolve import Resolved, resolve
-from weft.runtime import runtime
-from weft.tensor import ValueInfo, info
+from weft.compiler.resolve import Resolved, resolve
+from weft.config.config import load_config
+from weft.contract.op import infer
+from weft.graph.graph import Graph, Node
+from weft.session.runtime import runtime
+from weft.values.tensor import ValueInfo, info
 from weft_conformance.golden import Case, cases, disagreements
 
 KERNELS = runtime().host.registries.kernels

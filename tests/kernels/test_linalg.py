@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from run_op import run_op
-from weft import dtypes
 from weft.errors import InvalidArgument
-from weft.metadata import RULES
-from weft.tensor import info
+from weft.op_set.metadata import RULES
+from weft.values import dtypes
+from weft.values.tensor import info
 
 TYPES = [np.float32, np.float64, np.complex64, np.complex128]
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_op import run_op
-from weft import dtypes
 from weft.errors import InvalidArgument
-from weft.metadata import RULES
-from weft.tensor import info, merge_shapes
+from weft.op_set.metadata import RULES
+from weft.values import dtypes
+from weft.values.tensor import info, merge_shapes
 
 fast = settings(max_examples=60)
 TYPES = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int32, np.int64, np.complex64]

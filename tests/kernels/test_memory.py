@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import weft
 from build import const, graph
-from weft import dtypes
-from weft.attr_value import ShapeAttr
 from weft.errors import ResourceExhausted
-from weft.graph import Node
+from weft.graph.attr_value import ShapeAttr
+from weft.graph.graph import Node
+from weft.values import dtypes
 
 LIMIT = 64 << 20
 
@@ -87,7 +87,7 @@ def test_a_list_of_elements_that_were_never_written_asks_before_it_is_stacked():
 
 
 def test_features_of_different_lengths_ask_before_they_are_padded():
-    from weft import wire
+    from weft.protobuf import wire
 
     def example(count):
         floats = wire.put_bytes(2, wire.put_bytes(1, b"\0" * (4 * count)))

@@ -10,8 +10,8 @@ import weft
 from build import const, graph, node
 from run_op import outputs, run_op
 from string_arrays import array, scalar
-from weft import dtypes
 from weft.errors import InvalidArgument, Unimplemented
+from weft.values import dtypes
 
 SHOWN = [  # recorded: what is shown of a tensor, how many elements at most
     (np.float32([1, 2.5, 1e10, 1 / 3]), 3, "[1 2.5 1e+10...]"),

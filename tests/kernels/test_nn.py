@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_op import REGISTRIES, run_op
-from weft import dtypes
 from weft.api import geometry
 from weft.errors import InvalidArgument, Unimplemented
-from weft.metadata import RULES
-from weft.tensor import info
+from weft.op_set.metadata import RULES
+from weft.values import dtypes
+from weft.values.tensor import info
 
 fast = settings(max_examples=60)
 NAN, INF = np.nan, np.inf

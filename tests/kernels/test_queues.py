@@ -14,10 +14,10 @@ import pytest
 import weft
 from build import const, graph, node, placeholder
 from string_arrays import array
-from weft import dtypes
-from weft.attr_value import ShapeAttr
 from weft.errors import Cancelled, DeadlineExceeded, FailedPrecondition, InvalidArgument, OutOfRange, Unimplemented
-from weft.node import Node
+from weft.graph.attr_value import ShapeAttr
+from weft.graph.node import Node
+from weft.values import dtypes
 
 INT, FLOAT, STRING, LONG = dtypes.int32, dtypes.float32, dtypes.string, dtypes.int64
 SOON = weft.RunOptions(timeout=0.05)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import weft
 from run_op import run_op
-from weft import dtypes
 from weft.errors import InvalidArgument
-from weft.graph import Graph, Node
-from weft.metadata import RULES
-from weft.tensor import ValueInfo, info
+from weft.graph.graph import Graph, Node
+from weft.op_set.metadata import RULES
+from weft.values import dtypes
+from weft.values.tensor import ValueInfo, info
 from weft_cpu.kernels.float_functions import log, sin_cos
 from weft_cpu.kernels.philox import Sequence, blocks, from_seed
 

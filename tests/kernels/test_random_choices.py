@@ -6,7 +6,7 @@ import weft
 from build import const, graph
 from run_op import outputs
 from weft.errors import InvalidArgument
-from weft.graph import Node
+from weft.graph.graph import Node
 from weft_cpu.kernels.philox import below, blocks, words
 
 TRUE = np.int64([[1, 2], [9, 0]])

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from run_op import REGISTRIES, run_op
-from weft import dtypes
 from weft.api import geometry
+from weft.contract.op import infer
 from weft.errors import InvalidArgument
-from weft.metadata import RULES
-from weft.op import infer
-from weft.tensor import TensorMetadata, ValueInfo, constant_info, info
+from weft.op_set.metadata import RULES
+from weft.values import dtypes
+from weft.values.tensor import TensorMetadata, ValueInfo, constant_info, info
 
 INF, NAN = np.inf, np.nan
 NUMPY = {"Sum": np.sum, "Mean": np.mean, "Prod": np.prod, "Max": np.max, "Min": np.min}

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_op import REGISTRIES, run_op
 from string_arrays import array, scalar
+from weft.contract.kernel import Declined
 from weft.errors import InvalidArgument
-from weft.kernel import Declined
 from weft_cpu.kernels import regex
 
 

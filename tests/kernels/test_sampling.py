@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_op import run_op
-from weft import dtypes
 from weft.errors import InvalidArgument, OutOfRange
+from weft.values import dtypes
 
 fast = settings(max_examples=60)
 RAMP = np.arange(12, dtype=np.float32).reshape(1, 3, 4, 1)

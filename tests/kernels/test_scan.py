@@ -6,10 +6,10 @@ from call_op import call, same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from weft import dtypes
 from weft.errors import InvalidArgument
-from weft.metadata import RULES
-from weft.tensor import constant_info, info
+from weft.op_set.metadata import RULES
+from weft.values import dtypes
+from weft.values.tensor import constant_info, info
 
 INF, NAN = np.inf, np.nan
 fast = settings(max_examples=60)

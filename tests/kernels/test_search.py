@@ -6,8 +6,8 @@ from call_op import call, same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from weft import dtypes
 from weft.errors import InvalidArgument
+from weft.values import dtypes
 
 NAN = np.nan
 fast = settings(max_examples=60)

@@ -5,10 +5,10 @@ import pytest
 from call_op import call, same
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft import dtypes
 from weft.errors import InvalidArgument
-from weft.metadata import RULES
-from weft.tensor import constant_info, info
+from weft.op_set.metadata import RULES
+from weft.values import dtypes
+from weft.values.tensor import constant_info, info
 
 INF = np.inf
 fast = settings(max_examples=60)

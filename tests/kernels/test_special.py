@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_op import REGISTRIES, run_op
-from weft import dtypes
-from weft.kernel import Bind, Declined
-from weft.tensor import TensorMetadata, ValueInfo
+from weft.contract.kernel import Bind, Declined
+from weft.values import dtypes
+from weft.values.tensor import TensorMetadata, ValueInfo
 from weft_cpu.device import Cpu
 from weft_cpu.kernels import special
 

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_op import run_op
 from string_arrays import array, scalar
-from weft import dtypes
 from weft.errors import InvalidArgument, OutOfRange
-from weft.metadata import RULES
-from weft.tensor import constant_info, info
+from weft.op_set.metadata import RULES
+from weft.values import dtypes
+from weft.values.tensor import constant_info, info
 from weft_cpu.kernels.hash_functions import farmhash64, murmur64a, siphash
 
 fast = settings(max_examples=60)

@@ -10,10 +10,10 @@ import pytest
 import weft
 from build import graph, placeholder
 from string_arrays import array
-from weft import dtypes
-from weft.attr_value import ShapeAttr
 from weft.errors import Aborted, FailedPrecondition, InvalidArgument, Unimplemented
-from weft.node import Node
+from weft.graph.attr_value import ShapeAttr
+from weft.graph.node import Node
+from weft.values import dtypes
 
 STRING, INT, LONG, FLOAT, DOUBLE, BOOL, RESOURCE = (
     dtypes.string, dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64, dtypes.bool_, dtypes.resource)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import weft
 from op_chain import Chain
-from weft import dtypes
 from weft.errors import InvalidArgument, ResourceExhausted, Unimplemented, WeftError
+from weft.values import dtypes
 
 POISON = kept_plugin.CONFIG | {"debug": {"poison": True}}
 X = [[1.0, 2.0], [3.0, 4.0]]

@@ -11,9 +11,9 @@ import pytest
 import weft
 from build import const, graph, node, placeholder
 from op_chain import Chain
-from weft import dtypes
 from weft.errors import InvalidArgument, ResourceExhausted
-from weft.graph import Node
+from weft.graph.graph import Node
+from weft.values import dtypes
 from weft_cpu.kernels.tensor_list import TensorList
 
 X = [[1.0, 2.0], [3.0, 4.0]]

@@ -18,10 +18,10 @@ import weft
 from build import const, graph
 from run_op import REGISTRIES
 from threads import in_threads
-from weft import dtypes
-from weft.attr_value import ShapeAttr
 from weft.errors import FailedPrecondition, InvalidArgument
-from weft.node import Node
+from weft.graph.attr_value import ShapeAttr
+from weft.graph.node import Node
+from weft.values import dtypes
 from weft_cpu.kernels import training
 
 DATA = json.loads((Path(__file__).parent.parent / "data" / "optimizers.json").read_text("utf-8"))

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import weft
 from build import const, graph, node
-from weft import dtypes
-from weft.attr_value import ShapeAttr
 from weft.errors import FailedPrecondition, InvalidArgument, NotFound, OutOfRange
-from weft.forked import inherited
-from weft.node import Node
+from weft.graph.attr_value import ShapeAttr
+from weft.graph.node import Node
+from weft.support.fork_safety import inherited
+from weft.values import dtypes
 from weft_cpu.kernels.variable import Variable
 
 pytestmark = pytest.mark.usefixtures("graphs_as_written")

@@ -17,8 +17,8 @@ import pytest
 PREAMBLE = """
 import json, sys, warnings
 import weft
-from weft.config import load_config
-from weft.discovery import load_plugins
+from weft.config.config import load_config
+from weft.discovery.discovery import load_plugins
 
 def shown(records):
     names = ("id", "status", "module", "distribution", "version", "reason", "remedy", "traceback")

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from weft.config import Config, load_config, plugin_config
+from weft.config.config import Config, load_config, plugin_config
 from weft.errors import InvalidArgument, NotFound, PluginError
 
 SECTIONS = "known: plugins, plugin, placement, kernels, allocator, limits, work_queue, passes, debug"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from another_user import POSIX, give_away
-from weft.config import FOUND, SECTIONS, Config, load_config, plugin_config
-from weft.config_search import above
-from weft.config_trust import digest, set_trust
-from weft.discovery import load_plugins
+from weft.config.config import FOUND, SECTIONS, Config, load_config, plugin_config
+from weft.config.search import above
+from weft.config.trust import digest, set_trust
+from weft.discovery.discovery import load_plugins
 from weft.errors import InvalidArgument, WeftError, WeftWarning
 
 HOSTILE = """\

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from weft.device import DeviceName
+from weft.contract.device import DeviceName
 from weft.errors import InvalidArgument
 
 NUMBERS = st.none() | st.integers(0, 10**9 - 1)

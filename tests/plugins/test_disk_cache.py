@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from another_user import POSIX, give_away
-from weft.disk_cache import DiskCache
+from weft.support.disk_cache import DiskCache
 
 
 @pytest.fixture

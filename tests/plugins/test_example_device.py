@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weft.config import load_config
-from weft.discovery import Plugins, load_plugins
-from weft.kernel import Bind, Declined
-from weft.op import infer
-from weft.running.host_context import HostContext
-from weft.tensor import constant_info
+from weft.config.config import load_config
+from weft.contract.kernel import Bind, Declined
+from weft.contract.op import infer
+from weft.discovery.discovery import Plugins, load_plugins
+from weft.host.host import Host
+from weft.values.tensor import constant_info
 from weft_example.device import Example, scan
 from weft_example.plugin import Config
 
@@ -166,7 +166,7 @@ def test_streams_go_in_their_own_order(device: Example) -> None:
 
 
 def test_the_host_context_opens_and_probes_it(plugins: Plugins) -> None:
-    host = HostContext(plugins.registries)
+    host = Host(plugins.registries)
     assert host.names("EXAMPLE") == ["EXAMPLE:0"]
     assert [(r.status, r.plugin) for r in host.records("EXAMPLE")] == [("ok", "example")]
     host.close()

@@ -6,8 +6,8 @@ from typing import Annotated, Any, TypeVar
 
 import pytest
 from weft.api import I32, Callee, Chain, HostKernels, HostType, Step, Tensor
+from weft.contract.host_kernel import HostKernelRegistry, HostPack, declared
 from weft.errors import NotFound, PluginError
-from weft.host_kernel import HostKernelRegistry, HostPack, declared
 
 N = TypeVar("N")
 

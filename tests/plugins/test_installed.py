@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
-from weft.installed import GROUP, Distribution, scan, too_old, unmet
+from weft.discovery.entry_points import GROUP, Distribution, scan, too_old, unmet
 
 RELEASES = st.lists(st.integers(0, 3), min_size=1, max_size=3).map(lambda parts: ".".join(map(str, parts)))
 CLAUSES = st.one_of(

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from weft import dtypes
 from weft.api import OpSpec
-from weft.device import DeviceType, DeviceTypeRegistry
+from weft.contract.device import DeviceType, DeviceTypeRegistry
+from weft.contract.hookspecs import Contribution, DeviceRegistrar, OpRegistrar, PassRegistrar
+from weft.contract.kernel import KernelPack, KernelRegistry, Kernels, check_bound
+from weft.discovery.plugin_record import PluginRecord
 from weft.errors import PluginError, Unavailable
-from weft.hookspecs import Contribution, DeviceRegistrar, OpRegistrar, PassRegistrar
-from weft.kernel import KernelPack, KernelRegistry, Kernels, check_bound
-from weft.plugin_record import PluginRecord
+from weft.values import dtypes
 
 FLOAT, INT = {"T": dtypes.float32}, {"T": dtypes.int32}
 

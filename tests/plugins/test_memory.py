@@ -19,7 +19,8 @@ import pytest
 import weft
 from build import const, graph, node, placeholder
 from onednn_pair import numbers
-from weft import dtypes, graphdef
+from weft import graphdef
+from weft.values import dtypes
 
 CHANNELS = 512
 WEIGHTS = 9 * CHANNELS * CHANNELS * 4  # bytes

@@ -15,13 +15,13 @@ import pytest
 import weft
 from build import const, graph, node, placeholder
 from onednn_pair import conv, numbers
-from weft.running import piecewise
+from weft.executor import parallel_schedule as piecewise
 from weft_onednn import primitives
 
 TESTS = Path(__file__).parents[1]
 
 
-def network() -> weft.graph.Graph:
+def network() -> weft.Graph:
     """Fixed and open calls: the first reads a feed that is too large for a frame, the last gives a result."""
     return graph(
         placeholder("x", (None, 28, 28, 8)), const("w", numbers(3, 3, 8, 16)), const("v", numbers(3, 3, 16, 16)),

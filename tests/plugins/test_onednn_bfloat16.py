@@ -15,7 +15,7 @@ import weft
 from build import const, graph, node, placeholder
 from function_graphs import CHANNELS, GELUS, HARD_SWISHES, LAYER_NORMS
 from onednn_pair import ALONE, AS_WRITTEN, NUMPY_ALONE, conv, numbers
-from weft.graph import Node, TensorValue
+from weft.graph.graph import Node, TensorValue
 from weft_onednn import plugin, precision
 
 TESTS = Path(__file__).parents[1]

@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from onednn_pair import ALONE, FUSES_ALL, NORM, STATISTICS, compare, conv, numbers, statistics, windows
 from weft.api import dtypes
-from weft.graph import Node
+from weft.graph.graph import Node
 from weft_onednn import primitives, small
 
 FAST = settings(max_examples=40, deadline=None)

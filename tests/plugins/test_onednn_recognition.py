@@ -13,7 +13,7 @@ from function_graphs import CHANNELS, GAMMA, GELUS, HALF, HARD_SWISHES, KEEP, LA
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from onednn_pair import ALONE, AS_WRITTEN, FUSES_ALL, compare, numbers
-from weft.graph import Node
+from weft.graph.graph import Node
 from weft_onednn import activations
 
 ROWS = 40

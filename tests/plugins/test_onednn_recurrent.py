@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lstm_graphs import FLOAT, layer, numbers, rows, unpacked, weights
 from onednn_pair import AS_WRITTEN, NUMPY_ALONE
-from weft.graph import Node
+from weft.graph.graph import Node
 from weft_onednn.kernels import recurrent
 
 SEQUENCES = ("BlockLSTM", "BlockLSTMV2")

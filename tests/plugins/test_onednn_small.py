@@ -9,7 +9,7 @@ import pytest
 import weft
 from build import const, graph, node, placeholder
 from onednn_pair import conv, numbers
-from weft.graph import Node
+from weft.graph.graph import Node
 from weft_onednn import primitives
 from weft_onednn.library import library
 

@@ -151,7 +151,7 @@ def test_others_are_left_to_the_library(calls: Calls, how: dict[str, Any]) -> No
     assert not calls.bound
 
 
-def three(channels: int) -> weft.graph.Graph:
+def three(channels: int) -> weft.Graph:
     """The first reads what is fed, the last gives the result; what is between has its place."""
     return graph(placeholder("x"), const("w", numbers(3, 3, channels, channels) / 30),
                  conv("a", "x", "w"), conv("b", "a", "w"), conv("y", "b", "w"))

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weft import dtypes
 from weft.api import OpSpec, ValueInfo, info
+from weft.contract.hookspecs import Contribution
+from weft.contract.op import REQUIRED, OpDef, OpRegistry, infer
 from weft.errors import InvalidArgument, NotFound
-from weft.hookspecs import Contribution
-from weft.op import REQUIRED, OpDef, OpRegistry, infer
-from weft.registries import Registries
-from weft.tensor import constant_info
+from weft.host.registries import Registries
+from weft.values import dtypes
+from weft.values.tensor import constant_info
 
 SAME_AS_TENSORFLOWS = [
     OpSpec("Relu6", ["features: T"], ["activations: T"],

@@ -191,7 +191,7 @@ tell(right=right, commands=[n for _, n in found], held=held, left=memory.used)
 
 def test_what_is_constant_for_one_shape_of_the_feeds_is_packed_for_that(run: Run) -> None:
     facts = run("""
-        from weft.graph import Node
+        from weft.graph.graph import Node
         I = dtypes.int32
         g = graph(placeholder("x", (None, 2)), node("s", "Shape", "x", device="CPU:0", out_type=I),
                   Node("f", "Cast", ["s"], attrs={"SrcT": I, "DstT": FLOAT}, device="CPU:0"),
@@ -271,7 +271,7 @@ def test_programs_over_it_and_the_cpu_do_what_those_over_other_devices_do(run: R
 
 def test_a_control_edge_to_the_host_waits_until_the_device_is_done(run: Run, real_driver: None) -> None:
     facts = run("""
-        from weft.host_program import EVENT
+        from weft.program.host_program import EVENT
         g = [placeholder("x", (1,)), node("slow", "Test>Slow", "x", device="OPENCL:0")]
         config = {"plugins": {"load": [os.environ["PLUGIN"]]}}
         found, crossed = {}, 0
@@ -294,7 +294,7 @@ def test_a_control_edge_to_the_host_waits_until_the_device_is_done(run: Run, rea
 def test_a_graph_saved_for_gpus_runs_on_it_from_the_shell(run: Run, tmp_path: Path) -> None:
     facts = run("""
         from weft.cli import main
-        from weft.graphdef import dump
+        from weft.graph.graphdef import dump
         os.chdir(os.environ["MODELS"])
         dump(graph(placeholder("x", (3,)), node("a", "Neg", "x", device="/device:GPU:1"),
                    node("y", "Relu", "a", device="/job:localhost/replica:0/task:0/device:GPU:0")), "gpu.pb")

@@ -14,11 +14,11 @@ import weft
 from build import const, graph, node, placeholder
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft import dtypes
 from weft.errors import Internal, InvalidArgument, ResourceExhausted, Unavailable, WeftError, WeftWarning
-from weft.graph import Node
-from weft.registries import Registries
-from weft.runtime import runtime
+from weft.graph.graph import Node
+from weft.host.registries import Registries
+from weft.session.runtime import runtime
+from weft.values import dtypes
 from weft_conformance.golden import agree, cases
 from weft_sim.device import Sim, scan
 from weft_sim.driver import Kernel
@@ -53,7 +53,7 @@ def sync(device: Sim, stream: int = 0) -> None:
 
 
 def negate(device: Sim, x: Any, out: Any, stream: int = 0, node: str = "n") -> None:
-    from weft.tensor import TensorMetadata
+    from weft.values.tensor import TensorMetadata
 
     meta = TensorMetadata(dtypes.float32, (3,))
     device.native.launch(stream, Kernel("Neg", node, np.negative, (meta,), (meta,), 3), (x, out))

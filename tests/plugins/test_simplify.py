@@ -14,11 +14,12 @@ import weft
 from build import FLOAT, const, graph, node, placeholder
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft import dtypes, wire
-from weft.attr_value import ShapeAttr
 from weft.errors import InvalidArgument
-from weft.graph import Node, TensorValue
-from weft.tensor_proto import put_shape
+from weft.graph.attr_value import ShapeAttr
+from weft.graph.graph import Node, TensorValue
+from weft.protobuf import wire
+from weft.values import dtypes
+from weft.values.tensor_proto import put_shape
 
 PASSES = ("constants", "identities", "pads", "batch-norm", "scales", "duplicates", "reshapes", "pools", "strides",
           "cells", "sequences")

@@ -12,8 +12,8 @@ import pytest
 import weft
 from build import const, graph, node, placeholder
 from lstm_graphs import CELLS, FLOAT, layer, numbers, rows, step, unpacked, weights
-from weft import dtypes
-from weft.graph import Node
+from weft.graph.graph import Node
+from weft.values import dtypes
 
 STYLES = ("keras", "tf1")
 PASSES = {"cells": ["sequences"], "sequences": []}

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs.conftest import CONFIG
 from programs.writing import Body, program
+from weft.contract.work_queue import WorkQueueConfig
 from weft.errors import Cancelled
-from weft.work_queue import WorkQueueConfig
 
 EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "150"))
 USUAL = st.sampled_from(["add", "add", "add", "later", "blocking"])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import weft
-from weft import dtypes
 from weft.errors import Internal, InvalidArgument
-from weft.host_program import Call, Function
-from weft.tensor import TensorMetadata
+from weft.program.host_program import Call, Function
+from weft.values import dtypes
+from weft.values.tensor import TensorMetadata
 
 PAIR, ANY = TensorMetadata(dtypes.float32, (2,)), TensorMetadata(dtypes.float32, None)
 FLOAT = {"T": dtypes.float32}

@@ -6,7 +6,7 @@ from typing import Any
 
 import weft
 from weft.errors import Location
-from weft.host_program import Call, Function
+from weft.program.host_program import Call, Function
 
 CHAIN = "!tfrt.chain"
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from weft.work_queue import WorkQueueConfig
-from weft.work_queues.multi_threaded import MultiThreadedWorkQueue
-from weft.work_queues.seeded import SeededWorkQueue
-from weft.work_queues.single_threaded import SingleThreadedWorkQueue
+from weft.contract.work_queue import WorkQueueConfig
+from weft.host.work_queues.multi_threaded import MultiThreadedWorkQueue
+from weft.host.work_queues.seeded import SeededWorkQueue
+from weft.host.work_queues.single_threaded import SingleThreadedWorkQueue
 from weft_example.work_queue import LastInFirstOut
 
 

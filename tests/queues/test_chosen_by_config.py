@@ -7,9 +7,9 @@ import threading
 from typing import Any
 
 import pytest
-from weft.config import load_config
+from weft.config.config import load_config
 from weft.errors import FailedPrecondition, InvalidArgument, NotFound, PluginError
-from weft.runtime import Runtime
+from weft.session.runtime import Runtime
 
 PLUGIN = """
 from weft.api import hookimpl

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from elsewhere import elsewhere
-from weft.async_value import AsyncValue, available
+from weft.contract.work_queue import WorkQueueConfig
 from weft.errors import InvalidArgument, ResourceExhausted
-from weft.work_queue import WorkQueueConfig
-from weft.work_queues.multi_threaded import MultiThreadedWorkQueue
+from weft.host.work_queues.multi_threaded import MultiThreadedWorkQueue
+from weft.values.async_value import AsyncValue, available
 
 ENOUGH = 10.0  # seconds: whatever takes longer hangs
 MOMENT = 0.02

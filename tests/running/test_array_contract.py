@@ -11,9 +11,9 @@ import pytest
 import weft
 from build import const, graph, node, placeholder
 from weft.errors import InvalidArgument, PluginError
-from weft.running.array_contract import look_once, watched
-from weft.running.frame import Frame
-from weft.running.step import RunOptions
+from weft.executor.array_contract import look_once, watched
+from weft.executor.frame import Frame
+from weft.executor.step import RunOptions
 
 HERE = Path(__file__).parent
 CONFIG = {"plugins": {"load": [str(HERE / f"plugin_of_{name}.py") for name in ("contracts", "tests")]}}

@@ -8,8 +8,8 @@ import weft
 from build import const, graph, node, placeholder
 from hypothesis import given
 from hypothesis import strategies as st
-from weft import session as session_module
-from weft.running.bound_calls import CALL_BYTES, BoundCalls
+from weft.host.bound_call_cache import CALL_BYTES, BoundCalls
+from weft.session import session as session_module
 
 
 class Shapes:

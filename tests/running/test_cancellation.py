@@ -10,13 +10,14 @@ import weft
 from acting_plugin import CONFIG, acts, binds, passed, ran
 from build import graph, node, placeholder
 from weft.errors import Cancelled, DeadlineExceeded, FailedPrecondition, InvalidArgument
-from weft.running import step as step_module
-from weft.running.link import link
-from weft.running.pieces import Pieces
-from weft.running.piecewise import dependencies, piecewise
-from weft.running.step import CancelToken, RunOptions, Step
-from weft.running.trace import RunMetadata
-from weft.runtime import runtime
+from weft.executor import step as step_module
+from weft.executor.parallel_schedule import dependencies, parallel_schedule
+from weft.executor.step import RunOptions, Step
+from weft.executor.task_partition import TaskPartition
+from weft.executor.trace import RunMetadata
+from weft.host.cancellation import CancelToken
+from weft.linker.link import link
+from weft.session.runtime import runtime
 
 X = np.float32([1, 2, 3])
 LENGTH = 200
@@ -184,8 +185,9 @@ def in_pieces(length):
     calls = [layout.calls[n].call.node for n in layout.attached]
     members = [[i for i, name in enumerate(calls) if name[0] == c and int(name[1:]) // 5 == part]
                for part in range(length // 5) for c in "ab"]
-    flat = executable.tuning.way
-    executable.tuning.way = piecewise(layout, host, flat, Pieces.of(members, dependencies(layout)))
+    flat = executable.autotuner.schedule
+    partition = TaskPartition.of(members, dependencies(layout))
+    executable.autotuner.schedule = parallel_schedule(layout, host, flat, partition)
     return executable, host
 
 
@@ -222,7 +224,7 @@ def test_a_stop_that_comes_late_leaves_the_frames_next_run_alone():
         executable = made.prepare(LAST, ["x"]).executable()
         host, stale = made._runtime.host, []
         frames = executable.layout.make_frame()
-        executable.tuning.way.frames.append(frames)
+        executable.autotuner.schedule.frames.append(frames)
         first = Step(host)
         executable.run([X], first)
         stale.append(frames.cursor)
@@ -239,7 +241,7 @@ def fail():
 def test_a_run_that_ended_early_leaves_its_frame_to_the_next_one_without_its_values(end, timeout):
     with session() as made:
         executable, host = made.prepare(LAST, ["x"]).executable(), made._runtime.host
-        frames = executable.tuning.way.frames
+        frames = executable.autotuner.schedule.frames
         executable.run([X], Step(host))
         (frame,) = frames
         token = CancelToken()

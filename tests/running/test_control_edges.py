@@ -11,8 +11,8 @@ import weft
 from build import FLOAT, const, graph, placeholder
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.graph import Node
-from weft.host_program import EVENT
+from weft.graph.graph import Node
+from weft.program.host_program import EVENT
 
 PLUGIN = str(Path(__file__).parent / "plugin_of_marks.py")
 CONFIG = {"plugins": {"load": [PLUGIN]}, "plugin": {"sim": {"devices": 2}}}

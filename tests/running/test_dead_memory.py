@@ -8,7 +8,7 @@ import pytest
 import weft
 from build import graph, node, placeholder
 from weft.errors import InvalidArgument
-from weft.running.dead_memory import poisoned
+from weft.executor.dead_memory import poisoned
 
 PLAIN = kept_plugin.CONFIG | {"debug": {"poison": False}}
 POISON = kept_plugin.CONFIG | {"debug": {"poison": True}}

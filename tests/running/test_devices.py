@@ -15,9 +15,9 @@ from build import const, graph, node, placeholder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from weft.errors import InvalidArgument
-from weft.running.link import link
-from weft.running.step import Step
-from weft.runtime import runtime
+from weft.executor.step import Step
+from weft.linker.link import link
+from weft.session.runtime import runtime
 
 PLUGIN = str(Path(__file__).parent / "plugin_of_tests.py")
 CONFIG = {"plugins": {"load": [PLUGIN]}, "plugin": {"example": {"devices": 2}, "sim": {"devices": 2}}}

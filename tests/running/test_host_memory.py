@@ -11,15 +11,16 @@ import weft
 from build import const, graph, node, placeholder
 from hypothesis import given
 from hypothesis import strategies as st
-from weft import dtypes, wire
-from weft.allocator import PlainAllocator
-from weft.allocators import GIVEN
-from weft.device import load_callable
+from weft.contract.allocator import PlainAllocator
+from weft.contract.device import load_callable
 from weft.errors import InvalidArgument, ResourceExhausted
-from weft.graph import Graph, Node
-from weft.graphdef import dumps, loads
-from weft.running.host_memory import LARGE, HostMemory, size_text
-from weft.tensor_proto import TensorValue, put_shape
+from weft.graph.graph import Graph, Node
+from weft.graph.graphdef import dumps, loads
+from weft.host.allocators import GIVEN
+from weft.host.host_memory import LARGE, HostMemory, size_text
+from weft.protobuf import wire
+from weft.values import dtypes
+from weft.values.tensor_proto import TensorValue, put_shape
 
 N = 10**9
 LIMIT = "64MiB"

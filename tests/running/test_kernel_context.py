@@ -13,9 +13,9 @@ import pytest
 import weft
 from build import graph, node, placeholder
 from weft.errors import WeftError
-from weft.running.kernel_context import KernelContext
-from weft.running.step import Step
-from weft.runtime import runtime
+from weft.executor.step import Step
+from weft.host.kernel_context import KernelContext
+from weft.session.runtime import runtime
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or os.uname().machine != "x86_64", reason="denormals cannot be switched off here")

@@ -17,13 +17,14 @@ import weft
 from build import const, graph, node, placeholder
 from garbage import collect
 from threads import in_threads
-from weft.async_value import AsyncValue
 from weft.errors import Aborted, Cancelled, DeadlineExceeded, InvalidArgument
-from weft.running.pieces import Pieces
-from weft.running.piecewise import dependencies, piecewise
-from weft.running.prepared import MOST_VARIANTS
-from weft.running.step import CancelToken, RunOptions, Step
-from weft.runtime import runtime
+from weft.executor.parallel_schedule import dependencies, parallel_schedule
+from weft.executor.step import RunOptions, Step
+from weft.executor.task_partition import TaskPartition
+from weft.host.cancellation import CancelToken
+from weft.session.prepared_step import MOST_VARIANTS
+from weft.session.runtime import runtime
+from weft.values.async_value import AsyncValue
 
 CONFIG = {"plugins": {"load": [str(Path(__file__).parent / "plugin_of_tests.py")]}}
 X, NEGATIVE = np.float32([1, 2, 3]), np.float32([-9, 2, 3])
@@ -293,8 +294,8 @@ LATER = (placeholder("x", (3,)), node("a", "Test>Now", "x", "x"), node("y", "Tes
 def in_pieces(executable, host):
     """The executable, which runs each of its calls as a piece of its own."""
     needs = dependencies(executable.layout)
-    pieces = Pieces.of([[i] for i in range(len(needs))], needs)
-    executable.tuning.way = piecewise(executable.layout, host, executable.tuning.way, pieces)
+    pieces = TaskPartition.of([[i] for i in range(len(needs))], needs)
+    executable.autotuner.schedule = parallel_schedule(executable.layout, host, executable.autotuner.schedule, pieces)
     return executable
 
 
@@ -327,7 +328,7 @@ def run_once(executable, x, step):
 
 def started(executable, x, step):
     (result,) = executable.start([x], step)
-    step.driver.run()
+    step.loop.run()
     return result.get() if isinstance(result, AsyncValue) else result
 
 

@@ -12,11 +12,11 @@ import pytest
 import weft
 from build import const, graph, node, placeholder
 from threads import in_threads
-from weft.config import load_config
+from weft.config.config import load_config
 from weft.errors import InvalidArgument, Unavailable, WeftWarning
-from weft.running.link import link
-from weft.running.step import Step
-from weft.runtime import Runtime
+from weft.executor.step import Step
+from weft.linker.link import link
+from weft.session.runtime import Runtime
 
 CONFIG = {"plugins": {"load": [str(Path(__file__).parent / "plugin_of_tests.py")]}, "plugin": {"sim": {"devices": 2}}}
 X = np.float32([1, -2, 3])
@@ -31,7 +31,7 @@ def host(monkeypatch):
 
 def host_of(monkeypatch, config):
     made = Runtime(load_config(config))
-    monkeypatch.setattr(weft.runtime, "_default", [made])
+    monkeypatch.setattr(weft.session.runtime, "_default", [made])
     return made.host
 
 

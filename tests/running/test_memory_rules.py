@@ -12,7 +12,7 @@ import weft
 from build import const, graph, node, placeholder
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft import dtypes
+from weft.values import dtypes
 
 PLUGINS = {"plugins": {"load": ["kept_plugin", str(Path(__file__).parent / "plugin_of_tests.py")]}}
 PLAIN = PLUGINS | {"debug": {"poison": False}}

@@ -19,15 +19,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threads import in_threads
 from weft.errors import Cancelled, DeadlineExceeded, InvalidArgument, Unknown
-from weft.running.link import link
-from weft.running.memory_plan import FreeSlots, Use, plan_memory
-from weft.running.pieces import Pieces, divide
-from weft.running.piecewise import dependencies, piecewise
-from weft.running.step import RunOptions, Step
-from weft.running.trace import Trace
-from weft.running.tuning import FIRST_STAY, experiment
-from weft.running.way import Way
-from weft.runtime import runtime
+from weft.executor.autotune import FIRST_STAY, experiment
+from weft.executor.memory_plan import FreeSlots, Use, plan_memory
+from weft.executor.parallel_schedule import dependencies, parallel_schedule
+from weft.executor.schedule import Schedule
+from weft.executor.step import RunOptions, Step
+from weft.executor.task_partition import TaskPartition, divide
+from weft.executor.trace import Trace
+from weft.linker.link import link
+from weft.session.runtime import runtime
 
 CONFIG = {"plugins": {"load": [str(Path(__file__).parent / "plugin_of_tests.py")]}, "work_queue": {"threads": 3}}
 EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "150"))
@@ -118,7 +118,7 @@ def groupings(draw, needs):
         if pieces is not None:
             return pieces
     ends = sorted(draw(st.sets(st.integers(1, size - 1)))) if kind == "runs" and size > 1 else range(1, size)
-    return Pieces.of([range(a, b) for a, b in zip([0, *ends], [*ends, size], strict=True)], needs)
+    return TaskPartition.of([range(a, b) for a, b in zip([0, *ends], [*ends, size], strict=True)], needs)
 
 
 # The memory plan.
@@ -177,7 +177,7 @@ def test_independent_pieces_use_the_buffers_of_those_before():
 @given(memory_uses())
 def test_a_list_in_one_piece_has_the_plan_of_the_flat_list(program):
     uses, needs, _ = program
-    assert plan_memory(uses, Pieces.of([range(len(uses))], needs)) == plan_memory(uses)
+    assert plan_memory(uses, TaskPartition.of([range(len(uses))], needs)) == plan_memory(uses)
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(1, 9), st.integers(0, 3)), max_size=20),
@@ -225,8 +225,8 @@ def built(host, calls, results):
 def put_in_pieces(host, executable, pieces=None):
     """From now on it is run in these pieces; in one for each call, if none are given."""
     needs = dependencies(executable.layout)
-    pieces = pieces or Pieces.of([[i] for i in range(len(needs))], needs)
-    executable.tuning.way = piecewise(executable.layout, host, executable.tuning.way, pieces)
+    pieces = pieces or TaskPartition.of([[i] for i in range(len(needs))], needs)
+    executable.autotuner.schedule = parallel_schedule(executable.layout, host, executable.autotuner.schedule, pieces)
     return executable
 
 
@@ -310,7 +310,7 @@ def test_an_error_names_the_call_that_failed_in_the_middle_of_a_piece(host):
     needs = dependencies(parallel.layout)
     chain = [i for i, n in enumerate(parallel.layout.attached) if parallel.layout.calls[n].call.node != "m"]
     other, = {*range(len(needs))} - {*chain}
-    put_in_pieces(host, parallel, Pieces.of([[other], chain], needs))
+    put_in_pieces(host, parallel, TaskPartition.of([[other], chain], needs))
     with pytest.raises(InvalidArgument, match="boom n100") as caught:
         parallel.run([-X, -X], Step(host))
     assert (caught.value.node, caught.value.op, caught.value.device) == ("n100", "Test>Positive", "CPU:0")
@@ -411,7 +411,7 @@ def test_a_run_does_all_itself_when_the_queue_is_closed_or_its_threads_are_busy(
 
 def decisions(times, runs):
     """Which ways an executable takes whose runs take so many ns: `times(name)`, for "flat", "clocked" and "pieces"."""
-    ways = {name: Way(lambda: None, None, None, [object()]) for name in ("flat", "pieces")}
+    ways = {name: Schedule(lambda: None, None, None, [object()]) for name in ("flat", "pieces")}
     names = {id(way): name for name, way in ways.items()}
     tried = experiment(ways["flat"], lambda _costs: ways["pieces"])
     taken, way = [], next(tried)
@@ -460,7 +460,7 @@ def test_a_frame_for_which_there_is_no_memory_is_run_by_one_thread(host):
     small = limited(enough)
     parallel = executable(small, nodes, ["c29"], (1000,))
     put_in_pieces(small, parallel)
-    assert not parallel.tuning.way.make_frame().pieces
+    assert not parallel.autotuner.schedule.make_frame().pieces
     x = np.ones(1000, np.float32)
     assert (parallel.run([x, x], Step(small))[0] == 91).all()
     small.close()

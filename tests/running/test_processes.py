@@ -143,11 +143,11 @@ def test_ctrl_c_ends_the_run_of_the_main_thread_and_no_other(start, op):
 @pytest.mark.parametrize("waits", [True, False], ids=["waits for a helper", "runs a kernel"])
 def test_ctrl_c_ends_a_run_in_pieces_and_what_has_begun_ends_soon(start, waits):
     process = start(f"""
-        from weft.running.link import link
-        from weft.running.pieces import Pieces
-        from weft.running.piecewise import dependencies, piecewise
-        from weft.runtime import runtime
-        from weft.running.step import Step
+        from weft.linker.link import link
+        from weft.executor.task_partition import TaskPartition
+        from weft.executor.parallel_schedule import dependencies, parallel_schedule
+        from weft.session.runtime import runtime
+        from weft.executor.step import Step
 
         host = runtime(CONFIG | {{"work_queue": {{"threads": 2}}}}).host
         nodes = [placeholder("x", (3,)), *(node(f"n{{i}}", "Test>Hold", "x", "x") for i in range(2)),
@@ -155,8 +155,9 @@ def test_ctrl_c_ends_a_run_in_pieces_and_what_has_begun_ends_soon(start, waits):
         program = weft.Session(graph(*nodes), CONFIG).prepare("m", "x").program
         executable = link(program, host, program.functions["main"].arg_types)
         needs = dependencies(executable.layout)
-        pieces = Pieces.of([[i] for i in range(len(needs))], needs)
-        executable.tuning.way = piecewise(executable.layout, host, executable.tuning.way, pieces)
+        pieces = TaskPartition.of([[i] for i in range(len(needs))], needs)
+        flat = executable.autotuner.schedule
+        executable.autotuner.schedule = parallel_schedule(executable.layout, host, flat, pieces)
         import plugin_of_tests
 
         plugin_of_tests.held = {"worker" if waits else "driver"!r}
@@ -278,8 +279,8 @@ def test_a_spawned_process_makes_its_own_session(tmp_path):
 
 
 QUEUE = """
-    from weft import dtypes
-    from weft.node import Node
+    from weft.values import dtypes
+    from weft.graph.node import Node
 
     of = {"component_types": (dtypes.int32,)}
     nodes = [Node("q", "FIFOQueueV2", attrs=of), placeholder("n", (), dtypes.int32),

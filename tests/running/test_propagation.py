@@ -17,9 +17,10 @@ from garbage import left_over
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from weft.errors import Cancelled, DeadlineExceeded, InvalidArgument, Unavailable, WeftError
-from weft.running.link import link
-from weft.running.step import CancelToken, RunOptions, Step
-from weft.runtime import runtime
+from weft.executor.step import RunOptions, Step
+from weft.host.cancellation import CancelToken
+from weft.linker.link import link
+from weft.session.runtime import runtime
 
 PLUGIN = str(Path(__file__).parent / "plugin_of_tests.py")
 CONFIG = {"plugins": {"load": [PLUGIN]}}

@@ -8,6 +8,7 @@ import pytest
 import weft
 from build import const, graph, node, placeholder
 from weft.errors import Unimplemented
+from weft.values import dtypes
 
 CONFIG = kept_plugin.CONFIG | {"debug": {"poison": True}}
 X = np.float32([1, 2, 3])
@@ -35,7 +36,7 @@ def runs(*nodes, fetches="y", count=3):
 @pytest.mark.parametrize("between", [
     (node("s", "Neg", "x"),),
     (node("c", "Neg", "x"), node("s", "Identity", "c")),
-    (node("c", "Neg", "x"), node("v", "Identity", "c"), node("s", "Reshape", "v", "shape", Tshape=weft.dtypes.int32),
+    (node("c", "Neg", "x"), node("v", "Identity", "c"), node("s", "Reshape", "v", "shape", Tshape=dtypes.int32),
      const("shape", [-1], np.int32)),
 ], ids=["a buffer", "a view", "a view of a view"])
 def test_a_value_of_the_run_is_no_buffer_of_the_frame(kept, op, between):

@@ -11,9 +11,10 @@ from functools import partial
 import pytest
 from threads import in_threads
 from weft.errors import Aborted, Cancelled
-from weft.running import step as module
-from weft.running.step import CancelToken, Step
-from weft.runtime import runtime
+from weft.executor import step as module
+from weft.executor.step import Step
+from weft.host.cancellation import CancelToken
+from weft.session.runtime import runtime
 
 
 def test_a_token_calls_back_in_the_order_of_asking_and_at_once_when_it_is_cancelled():

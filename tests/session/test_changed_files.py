@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 import weft
 from build import const, graph, node, placeholder
-from weft import graphdef, mapped_file
+from weft import graphdef
 from weft.errors import FailedPrecondition
+from weft.support import mapped_file
 
 DATA = Path(__file__).parents[1] / "data" / "saved_models"
 YESTERDAY = 10**18  # nanoseconds

@@ -12,9 +12,9 @@ import weft
 from build import const, graph, node, placeholder
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft import dtypes
-from weft.graph import Node
-from weft.running.memory_plan import Use, plan_memory
+from weft.executor.memory_plan import Use, plan_memory
+from weft.graph.graph import Node
+from weft.values import dtypes
 
 pytestmark = pytest.mark.usefixtures("graphs_as_written")
 OPS = {"AddV2": np.add, "Sub": np.subtract, "Maximum": np.maximum, "Mul": np.multiply}

@@ -10,10 +10,10 @@ from build import graph, node, placeholder
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from weft import dtypes
 from weft.errors import InvalidArgument
-from weft.running.feeds import convert
-from weft.tensor import TensorMetadata
+from weft.session.feeds import convert
+from weft.values import dtypes
+from weft.values.tensor import TensorMetadata
 
 
 def fed(value, dtype, shape=None):

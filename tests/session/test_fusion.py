@@ -13,7 +13,7 @@ from build import const, graph, node, placeholder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from weft.errors import InvalidArgument, PluginError
-from weft.graph import Node
+from weft.graph.graph import Node
 
 PLUGIN = """
 import numpy as np

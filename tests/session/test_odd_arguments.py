@@ -11,11 +11,12 @@ import weft
 from build import graph, node, placeholder
 from hypothesis import given
 from hypothesis import strategies as st
-from weft import dtypes, graphdef
+from weft import graphdef
 from weft.errors import InvalidArgument, NotFound, ResourceExhausted, WeftError
-from weft.graph import Node
-from weft.running.feeds import convert
-from weft.tensor import TensorMetadata
+from weft.graph.graph import Node
+from weft.session.feeds import convert
+from weft.values import dtypes
+from weft.values.tensor import TensorMetadata
 
 X = np.ones(2, np.float32)
 FEEDS = {"x": X}
@@ -86,7 +87,7 @@ def test_odd_feeds_and_targets(session, value):
 
 @odd
 def test_odd_values_of_feeds(session, value):
-    model = weft.Model(session, *({name: weft.signature.Place(name, TensorMetadata(dtypes.float32, (2,)))}
+    model = weft.Model(session, *({name: weft.saved_model.signature.Place(name, TensorMetadata(dtypes.float32, (2,)))}
                                   for name in ("x", "y")))
     for call in (lambda: session.run("y", {"x": value}), lambda: session.make_callable("y", ["x"])(value),
                  lambda: model(x=value), lambda: model({"x": value}), lambda: model(X, value)):

@@ -7,7 +7,7 @@ import pytest
 import weft
 from build import const, graph, node, placeholder
 from weft.errors import PluginError
-from weft.graph import Node
+from weft.graph.graph import Node
 
 PLUGIN = """
 import numpy as np

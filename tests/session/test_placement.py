@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import weft
 from build import const, graph, node, placeholder
-from weft import dtypes
 from weft.errors import InvalidArgument, NotFound, Unimplemented, WeftWarning
+from weft.values import dtypes
 
 
 def row(session: weft.Session, name: str) -> dict[str, str]:
@@ -165,7 +165,7 @@ def test_a_missing_kernel_is_an_error_that_lists_what_there_is():
 
 def test_an_unknown_device_in_the_api_is_an_error_with_the_devices():
     with pytest.raises(NotFound, match="TPU"):
-        weft.runtime.runtime().host.open("TPU:0")
+        weft.session.runtime.runtime().host.open("TPU:0")
 
 
 def test_a_device_whose_plugin_failed_is_refused_with_that_reason(tmp_path):
@@ -196,7 +196,7 @@ def weft_devices(registry):
 
 
 def test_a_program_on_the_cpu_opens_no_other_device(tmp_path):
-    from weft.runtime import Runtime, load_config
+    from weft.session.runtime import Runtime, load_config
 
     made = Runtime(load_config({}))
     session = weft.Session(two_nodes(first="CPU:0", second="CPU:0"))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import weft
 from weft import errors
-from weft.messages import message_class
+from weft.protobuf.descriptor_pool import message_class
 
 DATA = Path(__file__).parents[1] / "data" / "saved_models"
 KERAS, TF1, TYPES, CONTROL_FLOW, TABLES = (

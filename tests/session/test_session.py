@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import weft
 from build import const, graph, node, placeholder
-from weft import dtypes
 from weft.errors import FailedPrecondition, InvalidArgument, NotFound, Unimplemented, WeftError
-from weft.graph import Graph, Node
+from weft.graph.graph import Graph, Node
+from weft.values import dtypes
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ def test_a_graph_made_by_hand_is_verified(nodes, message):
 
 
 def test_a_graph_for_newer_readers_is_refused():
-    from weft.graph import Versions
+    from weft.graph.graph import Versions
 
     with pytest.raises(InvalidArgument, match="99999"):
         weft.Session(Graph([const("c", 1)], versions=Versions(producer=99999, min_consumer=99999)))
@@ -237,7 +237,7 @@ def test_attributes_that_a_node_lacks_have_their_defaults():
 def test_a_deprecated_op_is_refused_for_graphs_that_are_too_new():
     bn = Node("b", "BatchNormWithGlobalNormalization", ["c"] * 5,
               attrs={"T": dtypes.float32, "variance_epsilon": 0.1, "scale_after_normalization": True})
-    from weft.graph import Versions
+    from weft.graph.graph import Versions
 
     session = weft.Session(Graph([const("c", 1), bn], versions=Versions(producer=2474)))
     with pytest.raises(Unimplemented, match="deprecated since GraphDef version 9"):

@@ -8,9 +8,9 @@ import weft
 from build import const, graph, node, placeholder
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft import dtypes
 from weft.errors import InvalidArgument
-from weft.running.prepared import MOST_VARIANTS
+from weft.session.prepared_step import MOST_VARIANTS
+from weft.values import dtypes
 
 INT = dtypes.int32
 
@@ -88,7 +88,7 @@ def test_a_feed_of_another_rank_than_before_is_another_variant():
 
 
 def test_a_placeholder_of_a_very_old_graph_says_nothing_when_it_says_scalar():
-    from weft.graph import Graph, Versions
+    from weft.graph.graph import Graph, Versions
 
     nodes = [placeholder("x", ()), node("y", "Neg", "x")]
     x = np.ones((2, 2), np.float32)

@@ -11,8 +11,8 @@ from build import const, node, placeholder
 from device_pairs import assigned, copies, faults, on_pairs, rows, traced
 from device_pairs import session_of as session
 from threads import in_threads
-from weft import dtypes
 from weft.errors import Internal, InvalidArgument, Unimplemented
+from weft.values import dtypes
 
 pytestmark = pytest.mark.usefixtures("graphs_as_written")
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from build import const, node, placeholder
 from device_pairs import assigned, faults, on_pairs, rows, session_of
-from weft import dtypes
 from weft.errors import InvalidArgument, WeftWarning
+from weft.values import dtypes
 
 PLUGIN = {"load": [str(Path(__file__).parent / "plugin_of_devices.py")]}
 X = np.float32([1, -2, 3])
@@ -71,7 +71,7 @@ def test_a_shape_that_is_fed_is_unknown_and_the_node_that_reads_it_goes_to_the_h
 
 @on_pairs
 def test_all_that_is_unknown_is_refused_in_one_round(first, second, monkeypatch):
-    from weft import session as module
+    from weft.session import session as module
 
     rounds = []
     lower = module.lower

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from build import const, node, placeholder
 from device_pairs import assigned, copies, on_pairs, rows, session_of, traced
-from weft import dtypes
-from weft.host_numbers import kept
+from weft.compiler.host_integers import kept
+from weft.values import dtypes
 
 pytestmark = pytest.mark.usefixtures("graphs_as_written")
 

@@ -1,12 +1,14 @@
-"""Imports go down the floors only; plugins see weft.api alone; importing weft is light."""
+"""Imports go down the floors of ARCHITECTURE.md only; plugins see weft.api alone; importing weft is light."""
 
 from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -14,37 +16,31 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 CORE = ROOT / "core" / "weft"
-FLOORS = (
-    ("values", "async_value collector dtypes errors forked tensor user_files"),
-    ("contracts", "allocator allocators debug_config device disk_cache geometry graph_pass hookspecs host_kernel "
-                  "host_type kernel metadata op op_spec placement_config plugin_code registries work_queue "
-                  "work_queues"),
-    ("graphs", "array_files attr_value checkpoint crc32c function graph graph_order graph_verifier graphdef "
-               "graphdef_text mapped_file messages node rewriting saved_model signature snappy sstable tensor_proto "
-               "text_fields text_scalars "
-               "vocabulary wire"),
-    ("programs", "host_program program_verifier"),
-    ("passes", "asset_tables captures colocation freeze host_numbers infer inline lower names optimize place prune "
-               "resolve signature_graph workload"),
-    ("running", "running"),
-    ("fronts", "__main__ api cli config config_file config_schema config_search config_sources config_trust difference "
-               "discovery evaluation installed model plugin_module plugin_record program rewritten runtime session "
-               "working_folder"),
-)
-FLOOR_OF = {module: number for number, (_, modules) in enumerate(FLOORS) for module in modules.split()}
+ARCHITECTURE = ROOT / "ARCHITECTURE.md"
+TO_LEAVE = {"contract.op": {"op_set.metadata"}}  # until the op table is a plugin's
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
 
 
+@cache
+def rooms() -> list[set[str]]:
+    """The floors of the table in ARCHITECTURE.md, bottom up: the rooms that stand on each."""
+    _, _, rest = ARCHITECTURE.read_text("utf-8").partition("| floor | rooms")
+    rows = [line.split("|")[2] for line in rest.partition("\n\n")[0].splitlines()[2:]]
+    return [set(re.findall(r"`(\w+)/?`", row)) for row in rows]
+
+
+@cache
 def modules() -> dict[str, Path]:
     """Every module of core by its dotted name below weft."""
     paths = {p.relative_to(CORE).with_suffix("").as_posix().replace("/", "."): p for p in CORE.rglob("*.py")}
     return {name.removesuffix(".__init__"): path for name, path in paths.items() if name != "__init__"}
 
 
-def imports(name: str, path: Path, *, top_only: bool) -> Iterator[str]:
-    """The modules below weft that a module imports when it runs, those within functions included or not."""
+def imports(name: str, path: Path, *, type_only: bool = True, lazy: bool = True) -> Iterator[str]:
+    """The modules below weft that a module imports, those for type checkers and those within functions included or
+    not. The root's __version__ belongs to no room."""
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
-    for statement in statements(ast.parse(path.read_text("utf-8")), top_only=top_only):
+    for statement in statements(ast.parse(path.read_text("utf-8")), type_only=type_only, lazy=lazy):
         if not isinstance(statement, ast.ImportFrom) or not statement.level:
             continue
         base = package[: len(package) - statement.level + 1]
@@ -57,29 +53,41 @@ def imports(name: str, path: Path, *, top_only: bool) -> Iterator[str]:
                 yield ".".join(base)
 
 
-def statements(tree: ast.AST, *, top_only: bool) -> Iterator[ast.AST]:
+def statements(tree: ast.AST, *, type_only: bool, lazy: bool) -> Iterator[ast.AST]:
     for child in ast.iter_child_nodes(tree):
-        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+        if not type_only and isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
             continue
-        if top_only and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+        if not lazy and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         yield child
-        yield from statements(child, top_only=top_only)
+        yield from statements(child, type_only=type_only, lazy=lazy)
 
 
-def test_every_module_has_a_floor():
-    assert {name.split(".")[0] for name in modules()} == set(FLOOR_OF)
+def room(name: str) -> str:
+    return name.split(".", maxsplit=1)[0]
+
+
+def test_every_module_stands_in_a_room_and_every_room_on_one_floor():
+    listed = [name for floor in rooms() for name in floor]
+    assert sorted(listed) == sorted({room(name) for name in modules()})
 
 
 @pytest.mark.parametrize("name", sorted(modules()))
-def test_a_module_imports_from_its_own_floor_or_below(name):
-    floor = FLOOR_OF[name.split(".")[0]]
-    above = {i for i in imports(name, modules()[name], top_only=False) if FLOOR_OF[i.split(".")[0]] > floor}
-    assert not above, f"{name} is on floor {floor} ({FLOORS[floor][0]}) and imports {above}"
+def test_a_module_imports_from_its_own_room_or_from_floors_below(name):
+    floor_of = {room: number for number, floor in enumerate(rooms()) for room in floor}
+    used = {i for i in imports(name, modules()[name]) if room(i) != room(name)} - TO_LEAVE.get(name, set())
+    wrong = {i for i in used if floor_of[room(i)] >= floor_of[room(name)]}
+    assert not wrong, f"{name} imports {wrong}, which the table in ARCHITECTURE.md puts on its own floor or above"
+
+
+@pytest.mark.parametrize("name", ["executor", "linker", "host_kernels"])
+def test_what_runs_programs_imports_neither_graphs_nor_protobuf(name):
+    used = {i for module, path in modules().items() if room(module) == name for i in imports(module, path)}
+    assert not [i for i in used if room(i) in ("graph", "protobuf")]
 
 
 def test_modules_do_not_import_each_other_in_circles():
-    graph = {name: set(imports(name, path, top_only=True)) - {name} for name, path in modules().items()}
+    graph = {name: set(imports(name, path, type_only=False, lazy=False)) - {name} for name, path in modules().items()}
     # a package's own modules are imported through it
     others = {name: {i for i in used if not name.startswith(f"{i}.")} for name, used in graph.items()}
     TopologicalSorter(others).prepare()
@@ -123,7 +131,7 @@ def test_the_version_on_the_command_line_loads_nothing_heavy():
 
 
 def test_discovery_loads_the_light_modules_of_plugins_and_no_kernels():
-    assert loaded_after("import weft.runtime; weft.runtime.runtime().plugins.records()") == {
+    assert loaded_after("import weft.session.runtime; weft.session.runtime.runtime().plugins.records()") == {
         "pluggy", "weft_cpu", "weft_example", "weft_opencl", "weft_sim", "weft_onednn", "weft_simplify"}
 
 
@@ -132,7 +140,7 @@ def test_a_program_on_the_cpu_loads_no_driver_of_another_device():
 import sys
 import numpy as np
 import weft
-from weft.graph import Graph, Node
+from weft.graph.graph import Graph, Node
 F = weft.api.dtypes.float32
 session = weft.Session(Graph([Node("c", "Const", attrs={"dtype": F, "value": np.ones(2, "f4")}),
                               Node("n", "Neg", ["c"], attrs={"T": F}, device="CPU:0")]))

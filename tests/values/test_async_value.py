@@ -11,8 +11,8 @@ import weakref
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from weft.async_value import DEAD, READY, AsyncValue, available, failed
 from weft.errors import FailedPrecondition, Internal, InvalidArgument
+from weft.values.async_value import DEAD, READY, AsyncValue, available, failed
 
 BOOM = InvalidArgument("boom")
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gc
 
-from weft.collector import resting
+from weft.support.gc_pause import gc_paused
 
 MANY = 50_000  # more than the collector lets come before it looks at them
 
 
 def test_what_is_made_meanwhile_is_not_looked_at_in_the_end_either() -> None:
     before = gc.get_stats()[0]["collections"]
-    with resting():
+    with gc_paused():
         made = [[] for _ in range(MANY)]  # type: ignore[var-annotated]
         assert not gc.isenabled()
     assert gc.isenabled()
@@ -23,7 +23,7 @@ def test_what_is_made_meanwhile_is_not_looked_at_in_the_end_either() -> None:
 def test_what_is_frozen_stays_so() -> None:
     gc.freeze()
     try:
-        with resting():
+        with gc_paused():
             pass
         assert gc.get_freeze_count()
     finally:

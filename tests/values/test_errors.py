@@ -24,7 +24,7 @@ from weft.errors import (
     told,
     unexpected,
 )
-from weft.running.kernel_errors import as_weft_error
+from weft.support.kernel_errors import as_weft_error
 
 
 @given(st.text())

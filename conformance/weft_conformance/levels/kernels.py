@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import weft
 from weft.api import DType, dtypes, errors
-from weft.graph import Node
+from weft.graph.graph import Node
 
 from ..arrays import fixed_size_types
 from ..case import sentence

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from weft.api import dtypes
-from weft.graph import Node
+from weft.graph.graph import Node
 
 from ..arrays import any_bits, fixed_size_types, generator
 from ..case import sentence

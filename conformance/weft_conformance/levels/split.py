@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from weft.api import dtypes
-from weft.graph import Node
+from weft.graph.graph import Node
 
 from ..arrays import generator
 from ..case import sentence

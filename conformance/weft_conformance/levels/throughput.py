@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from weft.api import dtypes
-from weft.graph import Node
+from weft.graph.graph import Node
 
 from ..case import sentence
 from ..elementwise import Chain

@@ -80,7 +80,7 @@ def _config_file(path: str | None) -> Iterator[None]:
     if path is None:
         yield
         return
-    from ..config_sources import FILE_VARIABLE
+    from ..config.sources import FILE_VARIABLE
 
     before = os.environ.get(FILE_VARIABLE)
     os.environ[FILE_VARIABLE] = path

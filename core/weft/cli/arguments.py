@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .progress import ticking
 
 if TYPE_CHECKING:
-    from ..graph import Graph
-    from ..signature import Signature
+    from ..graph.graph import Graph
+    from ..saved_model.signature import Signature
 
 
 def command(
@@ -64,7 +64,7 @@ def add_listing(parser: ArgumentParser) -> None:
 def register_plugins(args: Namespace) -> None:
     """Register what --plugin names. Raises PluginError for one that cannot be used."""
     if args.plugin:
-        from ..runtime import register
+        from ..session.runtime import register
 
         for plugin in args.plugin:
             register(plugin)
@@ -98,8 +98,8 @@ def open_graph(args: Namespace) -> Opened:
     from pathlib import Path
 
     from ..errors import InvalidArgument
-    from ..graphdef import load
-    from ..model import open_signature
+    from ..graph.graphdef import load
+    from ..session.model import open_signature
 
     register_plugins(args)
     with ticking(f"loading {args.model}"):

@@ -12,7 +12,7 @@ from .progress import ticking
 from .terminal import say
 
 if TYPE_CHECKING:
-    from ..model import Model
+    from ..session.model import Model
     from .peers import Peer
     from .turns import Turn
 
@@ -97,7 +97,7 @@ def _set_threads(count: int | None) -> None:
 
 
 def _load(args: Namespace) -> Model:
-    from ..model import load
+    from ..session.model import load
 
     with ticking(f"loading {args.model}"):
         return load(args.model, device=args.device, signature=args.signature, tags=args.tags, mmap=args.mmap)
@@ -105,7 +105,7 @@ def _load(args: Namespace) -> Model:
 
 def _feeds(args: Namespace, model: Model) -> dict[str, Any]:
     """An array for each input of the model."""
-    from ..running.feeds import convert
+    from ..session.feeds import convert
     from .inputs import made_up, named, parse, read
 
     texts = named([parse(text) for text in args.input], tuple(model.inputs))

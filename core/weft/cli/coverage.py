@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from ..compiler.place import HOST_OPS
+from ..compiler.resolve import Resolved
 from ..errors import WeftError
-from ..graph import Graph, Node
-from ..graph_order import ancestors
-from ..model import NO_OUTPUTS
-from ..place import HOST_OPS
-from ..resolve import Resolved
-from ..running.host_context import HostContext
+from ..graph.graph import Graph, Node
+from ..graph.traversal import ancestors
+from ..host.host import Host
+from ..session.model import NO_OUTPUTS
 
 Nodes = Mapping[str, Resolved | WeftError]
 
@@ -40,7 +40,7 @@ def needed(graph: Graph, outputs: Iterable[str]) -> list[Node]:
     return [node for node in graph if node.name in found]
 
 
-def missing(order: Iterable[Node], nodes: Nodes, host: HostContext) -> list[Missing]:
+def missing(order: Iterable[Node], nodes: Nodes, host: Host) -> list[Missing]:
     """What stands in the way of running these nodes, most nodes first."""
     found: dict[tuple[str, str], list[str]] = {}
     for node in order:
@@ -55,7 +55,7 @@ def _may_give(entry: Resolved | WeftError) -> bool:
     return isinstance(entry, WeftError) or bool(entry.output_tensors)
 
 
-def _lacks(entry: Resolved | WeftError, host: HostContext) -> str | None:
+def _lacks(entry: Resolved | WeftError, host: Host) -> str | None:
     """Why no device type has a kernel for a node, or None."""
     if isinstance(entry, WeftError):
         return f"{entry.message}; {entry.hint}" if entry.hint else entry.message

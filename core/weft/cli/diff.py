@@ -11,8 +11,8 @@ from .progress import ticking
 from .terminal import say
 
 if TYPE_CHECKING:
-    from ..difference import Difference
-    from ..session import Session
+    from ..session.compare import Difference
+    from ..session.session import Session
     from .arguments import Opened
 
 DIFFERENT = 1
@@ -39,9 +39,9 @@ def add(commands: Any) -> None:
 
 
 def diff(args: Namespace) -> int:
-    from ..difference import TOLERANCE, differences
-    from ..model import find_inputs, find_outputs
-    from ..session import Session
+    from ..session.compare import TOLERANCE, differences
+    from ..session.model import find_inputs, find_outputs
+    from ..session.session import Session
 
     opened = open_graph(args)
     graph = opened.graph

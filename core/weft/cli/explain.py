@@ -12,7 +12,7 @@ from .progress import ticking
 from .terminal import say
 
 if TYPE_CHECKING:
-    from ..session import Session
+    from ..session.session import Session
     from .arguments import Opened
 
 FEW = 30  # rows that are shown one by one without --all
@@ -35,7 +35,7 @@ def add(commands: Any) -> None:
 
 
 def explain(args: Namespace) -> int:
-    from ..session import Session
+    from ..session.session import Session
     from .coverage import needed, sinks
     from .table import show_json
 
@@ -61,7 +61,7 @@ def _link(
     """Link the step for these inputs, so that kernels which decline are known. What there is to tell of that: why it
     cannot be done, or is done without graph passes; and by node in which way the work is done."""
     from ..errors import WeftError
-    from ..model import find_inputs
+    from ..session.model import find_inputs
 
     shapes = {opened.tensor(name): shape for name, shape in map(_shape, given)}
     feeds = tuple(dict.fromkeys((*find_inputs(session, outputs), *shapes)))
@@ -103,8 +103,7 @@ def _shape(text: str) -> tuple[str, tuple[int, ...]]:
 
 def _check_fits(name: str, shape: tuple[int, ...], meta: Any) -> None:
     from ..errors import InvalidArgument
-    from ..running.feeds import fits
-    from ..tensor import shape_text
+    from ..values.tensor import fits, shape_text
 
     if not fits(shape, meta):
         raise InvalidArgument(f"input '{name}' is {meta}, it cannot have shape {shape_text(shape)}")

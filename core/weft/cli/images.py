@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataLoss, ResourceExhausted, Unimplemented, told
-from ..tensor import TensorMetadata
+from ..values.tensor import TensorMetadata
 
 FORMATS = ("PNG", "JPEG")  # Pillow would try all that it knows, and run programs for some
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # by the tensor's number of channels, as Pillow calls them

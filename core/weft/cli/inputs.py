@@ -9,10 +9,9 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..dtypes import string
 from ..errors import DataLoss, InvalidArgument, NotFound, WeftError, closest, of_system, told
-from ..running.feeds import fits
-from ..tensor import TensorMetadata, shape_text
+from ..values.dtypes import string
+from ..values.tensor import TensorMetadata, fits, shape_text
 from .images import read_image
 
 _NAMED = re.compile(r"(?P<name>[A-Za-z0-9.][\w.\\/>-]*(:\d+)?)=(?P<text>.*)", re.DOTALL)
@@ -120,19 +119,19 @@ def _number(text: str) -> int | float | complex | None:
 
 
 def _budget() -> Callable[[int, str], None]:
-    from ..runtime import runtime
+    from ..session.runtime import runtime
 
     return runtime().host.memory.ask
 
 
 def _npy(file: _File, _: TensorMetadata, __: str) -> Any:
-    from ..array_files import read_npy
+    from ..tools.array_files import read_npy
 
     return read_npy(file.path, _budget())
 
 
 def _npz(file: _File, _: TensorMetadata, name: str) -> Any:
-    from ..array_files import ArrayArchive
+    from ..tools.array_files import ArrayArchive
 
     with ArrayArchive(file.path, _budget()) as arrays:
         names = arrays.names

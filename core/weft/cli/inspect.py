@@ -13,12 +13,12 @@ from .terminal import say
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..compiler.resolve import Resolved
     from ..errors import WeftError
-    from ..graph import Graph
-    from ..resolve import Resolved
-    from ..running.host_context import HostContext
-    from ..signature import Place, Signature
-    from ..tensor import ValueInfo
+    from ..graph.graph import Graph
+    from ..host.host import Host
+    from ..saved_model.signature import Place, Signature
+    from ..values.tensor import ValueInfo
 
 LARGEST = 5  # constants that are listed
 
@@ -33,8 +33,8 @@ def add(commands: Any) -> None:
 def inspect(args: Namespace) -> int:
     from pathlib import Path
 
-    from ..resolve import resolve
-    from ..runtime import runtime
+    from ..compiler.resolve import resolve
+    from ..session.runtime import runtime
     from .table import show_json
 
     opened = open_graph(args)
@@ -63,8 +63,8 @@ def inspect(args: Namespace) -> int:
 
 
 def _passes(opened: Opened) -> dict[str, Any]:
-    from ..model import find_inputs, find_outputs
-    from ..session import Session
+    from ..session.model import find_inputs, find_outputs
+    from ..session.session import Session
     from .passes import left_out, passes
 
     with Session(opened.graph) as session:
@@ -88,9 +88,9 @@ def _declared(graph: Graph, signature: Signature) -> dict[str, Any]:
     return {"inputs": rows(signature.inputs), "outputs": rows(signature.outputs)}
 
 
-def _signature(graph: Graph, nodes: Mapping[str, Resolved | WeftError], host: HostContext) -> dict[str, Any]:
+def _signature(graph: Graph, nodes: Mapping[str, Resolved | WeftError], host: Host) -> dict[str, Any]:
     """Rows of inputs and of outputs."""
-    from ..prune import PLACEHOLDERS
+    from ..compiler.prune import PLACEHOLDERS
     from .coverage import needed, sinks
     from .signature import infer_types
 
@@ -113,7 +113,7 @@ def _tensor(name: str, info: ValueInfo | None, op: str) -> dict[str, Any]:
     return {"name": name, "op": op, "dtype": info.dtype.name, "shape": info.shape}
 
 
-def _ops(graph: Graph, nodes: Mapping[str, Resolved | WeftError], host: HostContext) -> list[dict[str, Any]]:
+def _ops(graph: Graph, nodes: Mapping[str, Resolved | WeftError], host: Host) -> list[dict[str, Any]]:
     from .coverage import missing
 
     lacking: Counter[str] = Counter()
@@ -125,8 +125,8 @@ def _ops(graph: Graph, nodes: Mapping[str, Resolved | WeftError], host: HostCont
 
 
 def _constants(graph: Graph) -> dict[str, Any]:
-    from ..graph import TensorValue
-    from ..tensor import TensorMetadata
+    from ..graph.graph import TensorValue
+    from ..values.tensor import TensorMetadata
 
     values = {n.name: v for n in graph if n.op == "Const" and isinstance(v := n.attrs.get("value"), TensorValue)}
     sizes = {name: value.nbytes or len(value.raw) for name, value in values.items()}
@@ -179,7 +179,7 @@ def _section(title: str, rows: Sequence[dict[str, Any]], columns: Sequence[str])
 
 
 def _shape(row: dict[str, Any]) -> str:
-    from ..tensor import shape_text
+    from ..values.tensor import shape_text
 
     return "?" if row["dtype"] == "?" else shape_text(row["shape"])
 

@@ -12,8 +12,8 @@ from .progress import ticking
 from .terminal import say
 
 if TYPE_CHECKING:
-    from ..plugin_record import PluginRecord
-    from ..running.host_context import DeviceRecord, HostContext
+    from ..discovery.plugin_record import PluginRecord
+    from ..host.host import DeviceRecord, Host
 
 PATIENCE = 60  # seconds that a device has to pass its check in a process of its own
 
@@ -31,7 +31,7 @@ def add(commands: Any) -> None:
 
 
 def devices(args: Namespace) -> int:
-    from ..runtime import runtime
+    from ..session.runtime import runtime
     from .table import show, show_json
 
     register_plugins(args)
@@ -98,7 +98,7 @@ def _device(record: DeviceRecord) -> dict[str, Any]:
             "reason": record.reason, "remedy": record.remedy, "attributes": dict(record.attributes)}
 
 
-def _check(record: DeviceRecord, host: HostContext) -> dict[str, Any]:
+def _check(record: DeviceRecord, host: Host) -> dict[str, Any]:
     """Open a device, which runs a copy and a kernel on it."""
     from ..errors import WeftError
 
@@ -126,7 +126,7 @@ def _attributes(row: Mapping[str, Any]) -> str:
 
 
 def plugins(args: Namespace) -> int:
-    from ..runtime import runtime
+    from ..session.runtime import runtime
     from .table import show, show_json
 
     register_plugins(args)

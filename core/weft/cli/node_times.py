@@ -8,15 +8,15 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from ..host_program import OWN
-from ..running.step import RunOptions
-from ..running.trace import RunMetadata
-from ..workload import Workload, workload
+from ..compiler.op_cost import OpCost, op_cost
+from ..executor.step import RunOptions
+from ..executor.trace import RunMetadata
+from ..program.host_program import OWN
 from .terminal import say
 
 if TYPE_CHECKING:
-    from ..model import Model
-    from ..running.executor import Executable
+    from ..executor.executable import Executable
+    from ..session.model import Model
 
 RUNS = 20
 SIDE = 1024  # of the matrices whose product tells what the machine computes
@@ -39,7 +39,7 @@ def node_times(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
                 calls[event.call.node] = event.call
                 taken[event.call.node].append((event.end_ns - event.start_ns) / 1e6)
     executable = model.session.prepare(fetches, tuple(fed)).executable(tuple(value.shape for value in fed.values()))
-    works, ways = _workloads(executable), executable.ways()
+    works, ways = _op_costs(executable), executable.ways()
     rows = []
     for name, call in calls.items():
         ms = median(taken[name])
@@ -52,10 +52,10 @@ def node_times(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
     return {"ceilings": ceilings(), "nodes": sorted(rows, key=lambda row: -row["ms"])}
 
 
-def _workloads(executable: Executable) -> dict[str, Workload]:
+def _op_costs(executable: Executable) -> dict[str, OpCost]:
     """By node."""
     metas = executable.metas
-    return {call.node: workload(call.op, call.attrs, [metas[a] for a in call.args], [metas[r] for r in call.results])
+    return {call.node: op_cost(call.op, call.attrs, [metas[a] for a in call.args], [metas[r] for r in call.results])
             for call in executable.function.kernels if call.code not in OWN}
 
 

@@ -11,10 +11,10 @@ from .arguments import add_listing, add_loading, command, open_graph, register_p
 from .terminal import say
 
 if TYPE_CHECKING:
-    from ..dtypes import DType
-    from ..kernel import KernelDef
-    from ..op import ArgDef, AttrDef, OpDef
-    from ..running.host_context import HostContext
+    from ..contract.kernel import KernelDef
+    from ..contract.op import ArgDef, AttrDef, OpDef
+    from ..host.host import Host
+    from ..values.dtypes import DType
 
 NAMED = 3  # nodes that are named for an op that a model lacks
 # Sets of element types under one word; EPILOG says which.
@@ -42,7 +42,7 @@ def add(commands: Any) -> None:
 
 
 def ops(args: Namespace) -> int:
-    from ..runtime import runtime
+    from ..session.runtime import runtime
     from .table import show_json
 
     register_plugins(args)
@@ -74,7 +74,7 @@ def tiers() -> dict[str, int]:
     return {op: int(tier) for op, _, tier in (line.partition("\t") for line in lines)}
 
 
-def _kernels(host: HostContext, only: str | None) -> dict[str, list[KernelDef]]:
+def _kernels(host: Host, only: str | None) -> dict[str, list[KernelDef]]:
     """The kernels of every device type by op, or of one type, best first within a type. Raises NotFound."""
     from ..errors import NotFound, closest
 
@@ -92,7 +92,7 @@ def _kernels(host: HostContext, only: str | None) -> dict[str, list[KernelDef]]:
     return found
 
 
-def _row(host: HostContext, name: str, kernels: list[KernelDef]) -> dict[str, Any]:
+def _row(host: Host, name: str, kernels: list[KernelDef]) -> dict[str, Any]:
     registry = host.registries.ops
     known = name in registry and registry.metadata(registry.get(name)) is not None
     return {"op": name, "metadata": known, "plugin": registry.plugin_of(name), "kernels": [_kernel(k) for k in kernels]}
@@ -106,7 +106,7 @@ def _kernel(kernel: KernelDef) -> dict[str, Any]:
 
 
 def _list(rows: list[dict[str, Any]], *, markdown: bool) -> None:
-    from ..place import HOST_OPS
+    from ..compiler.place import HOST_OPS
     from .table import plural, show, show_markdown
 
     columns = ("op", "tier", "device", "pack", "metadata", "types")
@@ -140,7 +140,7 @@ def _grouped(names: list[str] | None) -> str:
     return ", ".join([*words, *left])
 
 
-def _described(host: HostContext, name: str, kernels: list[KernelDef]) -> dict[str, Any]:
+def _described(host: Host, name: str, kernels: list[KernelDef]) -> dict[str, Any]:
     op: OpDef = host.registries.ops.get(name)
     return {
         **_row(host, name, kernels),
@@ -159,7 +159,7 @@ def _arg(arg: ArgDef) -> dict[str, str]:
 
 
 def _attr(attr: AttrDef) -> dict[str, Any]:
-    from ..op import REQUIRED, attr_text
+    from ..contract.op import REQUIRED, attr_text
 
     found: dict[str, Any] = {"name": attr.name, "type": attr.type}
     if attr.default is not REQUIRED:
@@ -196,13 +196,13 @@ def _signature(op: dict[str, Any]) -> str:
 
 
 def _none(op: str) -> str:
-    from ..place import HOST_OPS
+    from ..compiler.place import HOST_OPS
 
     return "needs none, the runtime itself serves it" if op in HOST_OPS else "none here"
 
 
-def _missing(args: Namespace, host: HostContext) -> int:
-    from ..resolve import resolve
+def _missing(args: Namespace, host: Host) -> int:
+    from ..compiler.resolve import resolve
     from .coverage import missing, needed, sinks
     from .table import plural, show, show_json
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from .terminal import say
 
 if TYPE_CHECKING:
-    from ..graph import Graph
-    from ..session import Session
+    from ..graph.graph import Graph
+    from ..session.session import Session
 
 
 def passes(session: Session, feeds: Sequence[str], fetches: Sequence[str]) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from ..errors import InvalidArgument, Unavailable
 from .progress import ticking
 
 if TYPE_CHECKING:
-    from ..model import Model
+    from ..session.model import Model
 
 Run = Callable[[], Sequence[Any]]  # gives the outputs, in the order of weft's
 

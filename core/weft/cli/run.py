@@ -12,8 +12,8 @@ from .progress import counted, ticking
 from .terminal import say
 
 if TYPE_CHECKING:
-    from ..model import Model
-    from ..tensor import TensorMetadata
+    from ..session.model import Model
+    from ..values.tensor import TensorMetadata
 
 EPILOG = """\
 inputs:
@@ -67,7 +67,7 @@ def run(args: Namespace) -> int:
 
 
 def _load(args: Namespace) -> Model:
-    from ..model import load
+    from ..session.model import load
 
     register_plugins(args)
     outputs = args.fetch or ([] if args.target else None)
@@ -78,7 +78,7 @@ def _load(args: Namespace) -> Model:
 
 def _prepared(args: Namespace, model: Model) -> tuple[Callable[..., Sequence[Any]], list[Any]]:
     """The step, and what to call it with. Raises InvalidArgument that names every input that is missing."""
-    from ..model import find_inputs
+    from ..session.model import find_inputs
     from .inputs import named, parse, read
 
     names = {tensor.removesuffix(":0"): name for name, tensor in model.fed.items()}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from .arguments import command
 
 if TYPE_CHECKING:
-    from ..config import Config
-    from ..discovery import Plugins
+    from ..config.config import Config
+    from ..discovery.discovery import Plugins
 
 ABOUT = "show the settings and where each was made, or trust a file"
 EPILOG = """\
@@ -36,7 +36,7 @@ def add(commands: Any) -> None:
 
 
 def show_config(args: Namespace) -> int:
-    from ..config import load_config
+    from ..config.config import load_config
     from .table import show, show_json
 
     plugins = _plugins(load_config())
@@ -58,12 +58,12 @@ def trust_file(args: Namespace) -> int:
     import os
     from pathlib import Path
 
-    from ..config import Config
-    from ..config_file import parse, read
-    from ..config_search import NAMES, untrusted
-    from ..config_trust import digest, set_trust
+    from ..config.config import Config
+    from ..config.file import parse, read
+    from ..config.search import NAMES, untrusted
+    from ..config.trust import digest, set_trust
     from ..errors import InvalidArgument
-    from ..user_files import config_folder
+    from ..support.user_files import config_folder
     from .table import show
 
     path = Path(os.path.realpath(args.file))
@@ -83,9 +83,9 @@ def untrust_file(args: Namespace) -> int:
     import os
     from pathlib import Path
 
-    from ..config_trust import set_trust
+    from ..config.trust import set_trust
     from ..errors import NotFound
-    from ..user_files import config_folder
+    from ..support.user_files import config_folder
 
     if not set_trust(config_folder(os.environ), Path(args.file), None):
         raise NotFound(f"'{args.file}' was not trusted")
@@ -95,7 +95,7 @@ def untrust_file(args: Namespace) -> int:
 
 def _plugins(config: Config) -> Plugins:
     """The plugins that this config lets load, each with its record: none is an error here."""
-    from ..discovery import Plugins
+    from ..discovery.discovery import Plugins
 
     plugins = Plugins(config)
     plugins.load_all()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ..compiler.prune import PLACEHOLDERS
+from ..compiler.resolve import Resolved
+from ..contract.op import OpRegistry, infer
 from ..errors import WeftError
-from ..graph import Node, topological_order
-from ..op import OpRegistry, infer
-from ..prune import PLACEHOLDERS
-from ..resolve import Resolved
-from ..session import LEGACY_SCALARS
-from ..tensor import TensorMetadata, ValueInfo, constant_info
+from ..graph.graph import Node, topological_order
+from ..session.session import LEGACY_SCALARS
+from ..values.tensor import TensorMetadata, ValueInfo, constant_info
 
 Nodes = Mapping[str, Resolved | WeftError]
 Infos = dict[tuple[str, int], ValueInfo]

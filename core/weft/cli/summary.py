@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import dtypes
 from ..errors import printable
-from ..tensor import TensorMetadata
+from ..values import dtypes
+from ..values.tensor import TensorMetadata
 
 SMALL = 32  # elements that are printed whole
 MOST_JSON = 1000  # elements that are listed in JSON

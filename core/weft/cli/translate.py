@@ -21,7 +21,7 @@ def add(commands: Any) -> None:
 def translate(args: Namespace) -> int:
     from pathlib import Path
 
-    from ..graphdef import dump, load
+    from ..graph.graphdef import dump, load
     from .table import byte_text, plural
 
     forms = [_is_text(path) for path in (args.source, args.output)]
@@ -37,7 +37,7 @@ def _is_text(path: str) -> bool:
     from pathlib import Path
 
     from ..errors import Unimplemented
-    from ..graphdef import TEXT_SUFFIXES
+    from ..graph.graphdef import TEXT_SUFFIXES
 
     suffix = Path(path).suffix.lower()
     if suffix != ".pb" and suffix not in TEXT_SUFFIXES:

@@ -1,0 +1,62 @@
+"""What is known of every register of a function, from what is known of its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..contract.op import Attrs, MetadataRule, OpDef, OpRegistry, infer, merge_info
+from ..errors import Internal, WeftError, told
+from ..program.host_program import CONSTANT, COPY, EVENT, Call, Function, meta_of
+from ..values.tensor import MadeInfo, ValueInfo, constant_info
+
+
+def infer_call(call: Call, op: OpDef, rule: MetadataRule | None, inputs: Sequence[ValueInfo]) -> tuple[ValueInfo, ...]:
+    """What is known of a call's results. Raises InvalidArgument that names node and op when the inputs do not fit."""
+    return infer_outputs(call.node, op, rule, call.attrs, inputs)
+
+
+def infer_outputs(
+    node: str | None, op: OpDef, rule: MetadataRule | None, attrs: Attrs, inputs: Sequence[ValueInfo]
+) -> tuple[ValueInfo, ...]:
+    try:
+        return infer(op, rule, attrs, inputs)
+    except WeftError as error:
+        raise error.at(node=node, op=op.name)  # noqa: B904 - the same error, with its place filled in
+    except Exception as error:
+        raise Internal(f"the metadata function of {op.name} raised {told(error)}", node=node,
+                       op=op.name) from error
+
+
+def infer_registers(
+    function: Function, arguments: Sequence[ValueInfo], constants: Sequence[Any], ops: OpRegistry,
+    fold: Callable[[Call, list[ValueInfo], tuple[ValueInfo, ...]], tuple[ValueInfo, ...]] | None = None,
+) -> list[ValueInfo]:
+    """Metadata, and values where they are known, of all registers. `fold(call, inputs, outputs)` may know more."""
+    known = [ValueInfo(meta_of(kind)) for kind in function.register_types]
+    for i, argument in enumerate(arguments):
+        known[i] = merge_info(argument, known[i])
+    for call in function.kernels:
+        inputs = [known[a] for a in call.args]
+        if call.code == CONSTANT:
+            known[call.results[0]] = of_constant(constants[call.attrs["index"]])
+            continue
+        if call.code == COPY:
+            known[call.results[0]] = inputs[0]
+            continue
+        if call.is_host_kernel or call.code == EVENT:
+            continue  # its results are of the types that the program gives them
+        op = ops.get(call.op)
+        outputs = infer_call(call, op, ops.metadata(op), inputs)
+        if fold is not None:
+            outputs = fold(call, inputs, outputs)
+        for register, output in zip(call.results, outputs, strict=True):
+            known[register] = output
+    return known
+
+
+def of_constant(value: Any) -> ValueInfo:
+    """What is known of a constant of a program: an array, or a TensorValue whose elements are to be made."""
+    return constant_info(value) if isinstance(value, np.ndarray) else MadeInfo(value)

@@ -1,0 +1,28 @@
+"""Metadata and known values of a graph node's outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..contract.op import OpRegistry
+from ..errors import WeftError
+from ..values.tensor import ValueInfo, info
+from ..values.tensor_proto import TensorValue
+from .infer import infer_outputs, of_constant
+from .resolve import Resolved
+
+
+def elements(value: TensorValue) -> Any:
+    """A node's constant as programs have it."""
+    return value if value.is_made else value.array()
+
+
+def infer_node(entry: Resolved, inputs: Sequence[ValueInfo], ops: OpRegistry) -> tuple[ValueInfo, ...]:
+    """What is known of a node's outputs; no more than their types where the inputs do not fit its op."""
+    try:
+        if entry.op.name == "Const":
+            return (of_constant(elements(entry.attrs["value"])),)
+        return infer_outputs(entry.node.name, entry.op, ops.metadata(entry.op), entry.attrs, inputs)
+    except WeftError:
+        return tuple(info(tensor.dtype, None) for tensor in entry.output_tensors)

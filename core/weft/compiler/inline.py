@@ -1,0 +1,197 @@
+"""Inlining: calls of a graph's functions are replaced by the functions' nodes, until no call is left.
+
+What a call gave, those who took it take from the function's nodes. The call itself becomes a NoOp behind the nodes that
+the function runs for their effects (`control_ret`), for those who come after the call. What the call came after, the
+first of the function's nodes come after. Calls of a function within itself are left, and those nested too deep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..contract.op import REQUIRED, OpRegistry
+from ..errors import InvalidArgument, ResourceExhausted, WeftError
+from ..graph.attr_value import AttrPlaceholder, Func
+from ..graph.function import Function
+from ..graph.graph import Graph, Input, Node
+from ..graph.rewriting import new_name
+
+CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+# a small file may stand for ever more: functions that call others twice each, long names in front of many
+_MOST_NODES, _MOST_TEXT, _DEEPEST = 200_000, 1 << 28, 100
+_FEW_NODES, _TIMES = 20_000, 100  # up to so many nodes, or so many times those of the file, stand for calls
+_COLOCATED = b"loc:@"
+
+
+@dataclass
+class _Inlining:
+    functions: Mapping[str, Function]
+    ops: OpRegistry
+    nodes: dict[str, Node]
+    callers: dict[str, tuple[str, ...]] = field(default_factory=dict)  # a node made here -> the functions around it
+    given: dict[Input, Input] = field(default_factory=dict)  # what a call gave -> what stands for it
+
+    def __post_init__(self) -> None:
+        self.taken = set(self.nodes)
+        written = len(self.nodes) + sum(len(function.nodes) for function in self.functions.values())
+        self.most = min(_MOST_NODES, max(_FEW_NODES, _TIMES * written))
+        self.text = 0  # characters of names that calls' names add
+
+    def expand(self, call: Node, function: Function, attrs: Mapping[str, Any]) -> list[Node]:
+        """The nodes that stand for a call, and what its outputs are. Raises InvalidArgument where they do not fit."""
+        if len(call.inputs) != len(function.inputs):
+            raise InvalidArgument(f"function '{function.name}' takes {len(function.inputs)} arguments, "
+                                  f"{len(call.inputs)} are given", node=call.name, op=call.op)
+        self.text += len(call.name) * len(function.nodes)
+        if len(self.nodes) + len(function.nodes) > self.most or self.text > _MOST_TEXT:
+            raise ResourceExhausted(f"the functions of this graph stand for more than {self.most:,} nodes, or their "
+                                    f"names for more than {_MOST_TEXT:,} characters", node=call.name, op=call.op)
+        body = _Body(self, call, function, attrs)
+        for index, output in enumerate(body.outputs()):
+            self.given[Input(call.name, None, index)] = output
+        self.nodes[call.name] = Node(call.name, "NoOp", controls=body.effects(), device=call.device)
+        made = [*body.before, *(body.node(node) for node in function.nodes.values())]
+        self.nodes.update((node.name, node) for node in made)
+        inside = (*self.callers.get(call.name, ()), function.name)
+        self.callers.update((node.name, inside) for node in made)
+        return made
+
+    def called(self, node: Node) -> tuple[Function, Mapping[str, Any]] | None:
+        """The function that a node calls, and its attributes; None for other nodes, and where it calls itself."""
+        target = node.attrs.get("f") if node.op in CALLS else Func(node.op, node.attrs)
+        inside = self.callers.get(node.name, ())
+        if not isinstance(target, Func) or target.name in inside or len(inside) >= _DEEPEST:
+            return None
+        function = self.functions.get(target.name)
+        return None if function is None else (function, target.attrs)
+
+    def source(self, tensor: Input) -> Input:
+        """What gives a tensor when calls are gone."""
+        passed = []
+        while tensor in self.given:
+            passed.append(tensor)
+            tensor = self.given[tensor]
+        self.given.update(dict.fromkeys(passed, tensor))
+        return tensor
+
+
+@dataclass
+class _Body:
+    """A function's nodes as they stand where it is called."""
+
+    graph: _Inlining
+    call: Node
+    function: Function
+    attrs: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        arguments = (arg.name for arg in self.function.inputs)
+        self.arguments = dict(zip(arguments, self.call.inputs, strict=True))
+        self.names = {name: new_name(f"{self.call.name}/{name}", self.graph.taken) for name in self.function.nodes}
+        self.waits, self.before = self.call.controls, []
+        if len(self.waits) > 1:  # one edge to each of the first nodes
+            name = new_name(f"{self.call.name}/called", self.graph.taken)
+            gate = Node(name, "NoOp", controls=self.waits, device=self.call.device)
+            self.waits, self.before = (gate.name,), [gate]
+
+    def outputs(self) -> list[Input]:
+        return [self.tensor(self.function.ret[output.name]) for output in self.function.outputs]
+
+    def effects(self) -> list[str]:
+        found = self.controls(self.function.control_ret.values())
+        return found or list(self.waits)
+
+    def node(self, node: Node) -> Node:
+        inputs = [self.tensor(tensor) for tensor in node.inputs]
+        controls = self.controls(node.controls)
+        first = all(name in self.arguments for name in (*(i.node for i in node.inputs), *node.controls))
+        if first and node.op != "Const":
+            controls = list(dict.fromkeys((*controls, *self.waits)))
+        attrs = {key: self._value(value, node) for key, value in node.attrs.items()}
+        changed = {key: value for key, value in attrs.items() if value is not node.attrs[key]}
+        if "_class" in attrs:
+            changed["_class"] = self._colocated(attrs["_class"])
+        return node.replace(name=self.names[node.name], inputs=inputs, controls=controls, attrs=changed,
+                            device=node.device or self.call.device)
+
+    def controls(self, names: Iterable[str]) -> list[str]:
+        where = (self.arguments[n].node if n in self.arguments else self.names[n] for n in names)
+        return list(dict.fromkeys(where))
+
+    def tensor(self, tensor: Input) -> Input:
+        """The tensor of the graph that a tensor of the function is."""
+        if tensor.node in self.arguments:
+            return self.arguments[tensor.node]
+        node = self.function.nodes[tensor.node]
+        return Input(self.names[tensor.node], None, self._index(node, tensor))
+
+    def _index(self, node: Node, tensor: Input) -> int:
+        """The number of an output. Of a node that cannot run it does not matter: whoever needs it gets its error."""
+        if tensor.output is None:
+            return tensor.index
+        called = self.graph.functions.get(node.op)
+        try:
+            op = self.graph.ops.get(node.op)
+            outputs, declared = op.outputs, op.attrs
+        except WeftError:
+            if called is None:
+                return tensor.index
+            outputs, declared = called.outputs, {}
+        attrs: dict[str, Any] = {name: a.default for name, a in declared.items() if a.default is not REQUIRED}
+        attrs |= {key: self._value(value, node) for key, value in node.attrs.items()}
+        start = 0
+        for arg in outputs:
+            if arg.name == tensor.output:
+                break
+            start += _count(arg, attrs)
+        return start + tensor.index
+
+    def _value(self, value: Any, node: Node) -> Any:
+        """An attribute's value, with the function's own attributes put in. Raises InvalidArgument for one not given."""
+        if isinstance(value, AttrPlaceholder):
+            if value.name not in self.attrs:
+                raise InvalidArgument(f"function '{self.function.name}' is called without its attribute "
+                                      f"'{value.name}'", node=self.call.name, op=self.call.op)
+            return self.attrs[value.name]
+        if isinstance(value, Func) and any(isinstance(v, AttrPlaceholder) for v in value.attrs.values()):
+            return Func(value.name, {key: self._value(v, node) for key, v in value.attrs.items()})
+        return value
+
+    def _colocated(self, groups: Any) -> tuple[bytes, ...]:
+        """Colocation with nodes of the function; that with others was for another graph."""
+        names = [item.removeprefix(_COLOCATED).decode("utf-8", "replace") for item in groups
+                 if isinstance(item, bytes)] if isinstance(groups, tuple) else []
+        return tuple(_COLOCATED + self.names[name].encode() for name in names if name in self.names)
+
+
+def _count(arg: Any, attrs: Mapping[str, Any]) -> int:
+    """How many tensors stand for an output."""
+    if arg.type_list_attr is not None:
+        types = attrs.get(arg.type_list_attr)
+        return len(types) if isinstance(types, tuple) else 0
+    number = attrs.get(arg.number_attr) if arg.number_attr is not None else 1
+    return number if isinstance(number, int) else 0
+
+
+def inline(graph: Graph, ops: OpRegistry) -> tuple[Graph, dict[Input, Input]]:
+    """The graph without calls, and which of its tensors stand for those that calls gave.
+
+    Raises InvalidArgument for calls that do not fit their functions, ResourceExhausted for too many nodes.
+    """
+    state = _Inlining(graph.functions, ops, dict(graph.nodes))
+    waiting = list(graph)
+    while waiting:
+        node = waiting.pop()
+        called = state.called(node)
+        if called is not None:
+            waiting += state.expand(node, *called)
+    nodes = [_rewired(node, state) for node in state.nodes.values()]
+    kept = graph.replace(without=graph.nodes.keys() - state.nodes.keys(), nodes=nodes)
+    return kept, {tensor: state.source(tensor) for tensor in state.given}
+
+
+def _rewired(node: Node, state: _Inlining) -> Node:
+    inputs = [state.source(tensor) for tensor in node.inputs]
+    return node if inputs == list(node.inputs) else node.replace(inputs=inputs)

@@ -1,0 +1,401 @@
+"""Placement: for every node of a graph its device, why, and what was refused.
+
+The whole graph is placed once. Requests are met where they can be; the rest follows coverage (a device type must have
+a kernel for the node's op, types and attributes) and the order of device types. Nodes that are colocated are placed as
+one. A node that cannot be placed is recorded, and is an error only for a step that needs it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple, Protocol
+
+from ..config.placement import PlacementConfig
+from ..contract.device import DeviceName
+from ..contract.kernel import KernelDef, KernelRegistry, dtype_names
+from ..errors import InvalidArgument, Unimplemented, WeftError, WeftWarning
+from .colocation import groups, merged, unknown_partner
+from .host_integers import is_of_numbers, kept
+from .resolve import Resolved
+
+HOST_OPS = frozenset({"Const", "Placeholder", "NoOp"})  # the runtime's own: they need no kernel
+REMEDY = 'set [placement] fallback = "allow", or remap'
+
+
+class DeviceView(Protocol):
+    """What the placer asks of the host: it may scan and open devices to answer."""
+
+    def preference(self) -> list[str]:
+        """Device types, those to be preferred first."""
+
+    def choices(self) -> Iterator[DeviceName]:
+        """Types or single devices to ask, in turn, for a node that asks for none."""
+
+    def first(self, device_type: str, index: int | None = None) -> str | None:
+        """The short name of the first usable device of a type, or of the one of this index."""
+
+    def why_not(self, device_type: str, index: int | None) -> str:
+        """Why a device of this type, or the one of this index, cannot be used."""
+
+    def is_host_visible(self, name: str) -> bool:
+        """Whether this device works on host memory."""
+
+    def host_device(self) -> str | None:
+        """The short name of a device that works on host memory, if there is one."""
+
+    def missing_plugins(self) -> list[str]:
+        """The plugins that are not in use, each with the reason."""
+
+
+@dataclass(slots=True)
+class Assignment:
+    """One node's row: `device` is a short name, "" where the runtime itself serves the node, None where nothing can;
+    `refused` has (candidate, reason) in the order they were asked."""
+
+    node: str
+    op: str
+    requested: str
+    device: str | None = None
+    kernel: KernelDef | None = None
+    reason: str = ""
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    fused: tuple[str, str] | None = None  # the kernel that does it together with others, and the last of these
+    error: WeftError | None = None
+
+
+class Placement(Mapping[str, Assignment]):
+    """Assignments by node, in the graph's order."""
+
+    def __init__(self, rows: dict[str, Assignment]) -> None:
+        self._rows = rows
+
+    def __getitem__(self, node: str) -> Assignment:
+        return self._rows[node]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def table(self) -> list[dict[str, str]]:
+        """A row a node: node, op, requested, assigned, kernel, fused, reason, refused."""
+        return [{
+            "node": row.node, "op": row.op, "requested": row.requested,
+            "assigned": "-" if row.device is None else row.device or "host",
+            "kernel": _kernel(row), "fused": "" if row.fused is None else f"with {row.fused[1]}",
+            "reason": row.reason if row.error is None else str(row.error.message),
+            "refused": _refusals(row),
+        } for row in self._rows.values()]
+
+
+def _kernel(row: Assignment) -> str:
+    if row.fused is not None:
+        return row.fused[0]
+    return "" if row.kernel is None else f"{row.kernel.pack}.{row.op}"
+
+
+Likeness = tuple[str, str, int]  # op, requested device, attributes by identity
+
+
+class Member(NamedTuple):
+    """A node to be placed."""
+
+    row: Assignment
+    entry: Resolved
+
+
+class Group:
+    """Nodes that go to one device, most often one alone. `asker`: whose request counts, which may be a node that needs
+    no kernel; None when nobody asks. `lacking`: by device type, the member that has no kernel there, and why."""
+
+    __slots__ = ("asker", "lacking", "members")
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        self.members = members
+        self.asker: Assignment | None = None
+        self.lacking: dict[str, tuple[Assignment, str]] = {}
+
+    @property
+    def first(self) -> Assignment:
+        """The row that the others are colocated with."""
+        return self.members[0].row if self.asker is None else self.asker
+
+
+class Placer:
+    """Places nodes for one session; what a kernel's bind declines is remembered, and placed anew."""
+
+    def __init__(self, devices: DeviceView, kernels: KernelRegistry, config: PlacementConfig,
+                 prefer: str | None = None) -> None:
+        self._devices = devices
+        self._kernels = kernels
+        self._config = config
+        self._prefer = DeviceName.parse(prefer) if prefer else None
+        self._remap = [(DeviceName.parse(old), DeviceName.parse(new)) for old, new in config.remap.items()]
+        self._declined: dict[tuple[str, str], list[tuple[str, str]]] = {}  # (node, device type) -> (pack, reason)
+        self._missing: dict[tuple[str, str], list[str]] = {}  # (what does not run, reason) -> nodes
+        self._reported: set[tuple[str, str]] = set()
+
+    def place(self, nodes: Mapping[str, Resolved | WeftError], ops: Mapping[str, tuple[str, str]]) -> Placement:
+        """Assign every node; `ops` has (op, requested device) of nodes that did not resolve as well."""
+        rows = {name: Assignment(name, *ops[name]) for name in nodes}
+        resolved = {name: entry for name, entry in nodes.items() if isinstance(entry, Resolved)}
+        for name, entry in nodes.items():
+            rows[name].error = entry if isinstance(entry, WeftError) else _lost_partner(entry, nodes)
+        free = []  # nodes that ask for nothing, neither for a device nor for each other
+        placed: dict[Likeness, Assignment] = {}  # a node for each that such nodes have in common
+        for names in groups(entry.node for entry in resolved.values()):
+            members = [Member(rows[name], resolved[name]) for name in names if rows[name].error is None]
+            if len(names) > 1:
+                self._assign(members)
+            elif members and self._place_alone(members[0], placed):
+                free += names
+        self._keep_on_host(free, rows, resolved)
+        self._report()
+        return Placement(rows)
+
+    def decline(self, node: str, device: str, pack: str, reason: str) -> None:
+        """A pack's kernels for a device's type declined this node: the next placement asks others."""
+        self._declined.setdefault((node, device.partition(":")[0]), []).append((pack, reason))
+
+    def _place_alone(self, member: Member, placed: dict[Likeness, Assignment]) -> bool:
+        """Place a node that is colocated with no other; whether it is free to go anywhere. What one was told that asks
+        for nothing holds for those like it."""
+        row, entry = member
+        likeness = row.op, row.requested, 0 if row.op in HOST_OPS else id(entry.attrs)
+        other = placed.get(likeness)
+        if other is not None:
+            row.device, row.kernel, row.reason, row.refused = other.device, other.kernel, other.reason, [*other.refused]
+            return row.kernel is not None
+        group = self._assign([member])
+        if group.asker is None and row.error is None and self._prefer is None and not self._declined:
+            placed[likeness] = row
+        return group.asker is None and bool(group.members)
+
+    def _assign(self, colocated: Sequence[Member]) -> Group:
+        group = Group([member for member in colocated if member.row.op not in HOST_OPS])
+        for row, _ in colocated:
+            if row.op in HOST_OPS:
+                row.device, row.reason = "", "needs no kernel"
+        request = self._request_of(group, colocated)
+        if group.members and request is None:
+            self._first_that_can(group, self._devices.choices(), "first in order with a kernel")
+        elif group.members and request is not None:
+            self._meet(group, request)
+        return group
+
+    def _meet(self, group: Group, request: DeviceName) -> None:
+        """Place the group where it is asked to be or, as the fallback policy says, elsewhere."""
+        if self._try(group, request, self._how(group, request)):
+            return
+        missed = next((row for row, _ in group.members if row is group.asker), group.members[0].row).refused[-1][1]
+        same = [DeviceName(type=request.type)] if self._usable(DeviceName(type=request.type)) else []
+        choices = chain(same, self._devices.choices())  # another of its type comes first
+        reason = f"first in order with a kernel; the request could not be met: {missed}"
+        if self._first_that_can(group, choices, reason):
+            self._not_met(group, request, missed)
+
+    def _keep_on_host(
+        self, free: Iterable[str], rows: Mapping[str, Assignment], entries: Mapping[str, Resolved]
+    ) -> None:
+        """Place whole numbers that only the host reads there, of the nodes that are free to go anywhere."""
+        visible = {device: not device or self._devices.is_host_visible(device)
+                   for device in {row.device for row in rows.values()} if device is not None}
+        on_host = {name for name, row in rows.items() if row.device is not None and visible[row.device]}
+        candidates = {name for name in free if name not in on_host and rows[name].kernel is not None
+                      and is_of_numbers(entries[name])}
+        host = self._devices.host_device() if candidates else None
+        if host is None:
+            return
+        reads = {name: [(source, name not in on_host and tensor.arg not in _host_inputs(rows[name]))
+                        for (source, _), tensor in zip(entry.inputs, entry.input_tensors, strict=True)]
+                 for name, entry in entries.items()}
+        for name in kept(candidates, on_host, reads):
+            self._try(Group([Member(rows[name], entries[name])]), DeviceName.parse(host), "only the host reads it")
+
+    def _request_of(self, group: Group, colocated: Sequence[Member]) -> DeviceName | None:
+        """What the nodes of a group ask for together, or the session for them; those whose request cannot be read, or
+        followed, leave it."""
+        found = DeviceName()
+        for row, _ in colocated:
+            try:
+                request = self._request(row.requested)
+            except WeftError as error:
+                if row.op not in HOST_OPS:
+                    row.error = error.at(node=row.node, op=row.op)
+                continue
+            if request is None:
+                continue
+            both = request if group.asker is None else merged(found, request)
+            if both is None:
+                self._differ(group, row, request, found)
+            else:
+                found, group.asker = both, group.asker or row
+        group.members = [member for member in group.members if member.row.error is None]
+        return self._prefer if group.asker is None else found
+
+    def _request(self, text: str) -> DeviceName | None:
+        """What a node asks for, after clear and remap; None when it asks for no type."""
+        wanted = DeviceName() if self._config.clear else DeviceName.parse(text)
+        for old, new in self._remap:
+            if old.type == wanted.type and old.index in (None, wanted.index):
+                return new
+        return wanted if wanted.type is not None else None
+
+    def _how(self, group: Group, request: DeviceName) -> str:
+        """How a request came about that is met."""
+        if group.asker is None:
+            return "the session's device"
+        own = not self._remap or merged(DeviceName.parse(group.asker.requested), request) is not None
+        return "requested" if own else "requested, and remapped"
+
+    def _first_that_can(self, group: Group, choices: Iterable[DeviceName], reason: str) -> bool:
+        if any(self._try(group, choice, reason) for choice in choices):
+            return True
+        if len(group.members) == 1:
+            row, entry = group.members[0]
+            row.error = self._unplaceable(row, entry)
+        else:
+            self._part(group)
+        return False
+
+    def _try(self, group: Group, wanted: DeviceName, reason: str) -> bool:
+        """Assign the group to a device of the wanted type, or note why not."""
+        assert wanted.type is not None
+        if wanted.type in group.lacking:
+            return False
+        device = self._usable(wanted)
+        if device is None:
+            why = self._devices.why_not(wanted.type, wanted.index) if wanted.is_local else "it is not in this process"
+            for row, _ in group.members:
+                if not any(told == why and other.partition(":")[0] == wanted.type for other, told in row.refused):
+                    _refuse(row, _text(wanted), why)
+            return False
+        candidate = wanted.type if wanted.index is None else wanted.short
+        found = []
+        for row, entry in group.members:
+            kernel = self._kernel(row, entry, wanted.type, candidate)
+            if kernel is None:
+                group.lacking[wanted.type] = row, row.refused[-1][1]
+                for other, _ in group.members:
+                    if other is not row:
+                        _refuse(other, candidate, f"colocated with '{row.node}': {row.refused[-1][1]}")
+                return False
+            found.append(kernel)
+        for (row, _), kernel in zip(group.members, found, strict=True):
+            row.device, row.kernel = device, kernel
+            row.reason = reason if row is group.first else f"colocated with '{group.first.node}'"
+        return True
+
+    def _usable(self, wanted: DeviceName) -> str | None:
+        """The first usable device that meets a request."""
+        return self._devices.first(wanted.type, wanted.index) if wanted.type is not None and wanted.is_local else None
+
+    def _kernel(self, row: Assignment, entry: Resolved, device_type: str, candidate: str) -> KernelDef | None:
+        """The kernel that serves a node on devices of this type, or None, with the reasons noted."""
+        kernels = self._kernels.candidates(row.op, device_type)
+        declined = dict(self._declined.get((row.node, device_type), ()))
+        for kernel in kernels:
+            why = kernel.refuses(entry.attrs) or declined.get(kernel.pack)
+            if why is None:
+                return kernel
+            _refuse(row, f"{candidate} {kernel.pack}.{row.op}", why)
+        if not kernels:
+            _refuse(row, candidate, f"no kernel for {row.op}")
+        return None
+
+    def _unplaceable(self, row: Assignment, entry: Resolved) -> WeftError:
+        types = sorted({tensor.dtype.name for tensor in (*entry.input_tensors, *entry.output_tensors)})
+        have = [f"{k.device_type} {k.pack}.{row.op}" + "".join(f" {a}: {dtype_names(d)}" for a, d in k.dtypes.items())
+                for t in self._devices.preference() for k in self._kernels.candidates(row.op, t)]
+        registered = [f"registered: {'; '.join(have)}"] if have else []
+        hint = "; ".join([*registered, *self._devices.missing_plugins(), "'weft plugins' lists what is installed"])
+        return Unimplemented(f"no kernel for op {row.op} with types {', '.join(types) or 'none'}: {_refusals(row)}",
+                             node=row.node, op=row.op, hint=hint)
+
+    def _not_met(self, group: Group, request: DeviceName, reason: str) -> None:
+        wanted = _text(request)
+        if self._config.fallback == "error":
+            for row, _ in group.members:
+                asks = ("the session asks" if group.asker is None else "the node asks" if group.asker is row else
+                        f"the node is colocated with '{group.asker.node}', which asks")
+                row.error = InvalidArgument(f"{asks} for {wanted}, which cannot serve it: {reason}", node=row.node,
+                                            op=row.op, device=wanted, hint=REMEDY)
+                row.device = row.kernel = None
+        elif self._config.fallback == "warn":
+            ops = ", ".join(dict.fromkeys(row.op for row, _ in group.members))
+            do = "do" if ", " in ops else "does"
+            what = f"{ops} {do} not run on {wanted}" if self._usable(request) else f"nothing runs on {wanted}"
+            self._missing.setdefault((what, reason), []).extend(row.node for row, _ in group.members)
+
+    def _differ(self, group: Group, row: Assignment, request: DeviceName, other: DeviceName) -> None:
+        """A node asks for another device than one that it is colocated with."""
+        assert group.asker is not None
+        asker, asked = group.asker, _text(other)
+        if self._config.fallback == "error":
+            for member, _ in group.members:
+                member.error = InvalidArgument(
+                    f"'{asker.node}' asks for {asked} and '{row.node}' for {_text(request)}, but they are colocated",
+                    node=member.node, op=member.op, device=_text(request), hint=REMEDY)
+            return
+        _refuse(row, _text(request), f"colocated with '{asker.node}', which asks for {asked}")
+        if self._config.fallback == "warn":
+            what = f"nothing that is colocated with '{asker.node}' runs on {_text(request)}"
+            self._missing.setdefault((what, f"it asks for {asked}"), []).append(row.node)
+
+    def _part(self, group: Group) -> None:
+        """No device serves the whole group: its nodes are placed one by one, or not at all."""
+        lacking = {row.node for row, _ in group.lacking.values()}
+        by_fault = sorted((row.node for row, _ in group.members), key=lambda name: name not in lacking)
+        one, other = by_fault[:2]
+        why = f"no device serves both '{one}' and '{other}'"
+        asked = "; ".join(f"{device_type}: {missed}" for device_type, (_, missed) in group.lacking.items())
+        for member in group.members:
+            row = member.row
+            if self._config.fallback == "error":
+                row.error = InvalidArgument(f"{why}, which are colocated: {asked}", node=row.node, op=row.op,
+                                            hint=REMEDY)
+                continue
+            row.refused = [(f"colocation with '{group.first.node if row is not group.first else other}'", why)]
+            self._assign([member])
+        if self._config.fallback == "warn":
+            nodes = [row.node for row, _ in group.members]
+            self._missing.setdefault(("colocated nodes are on several devices", f"{why}: {asked}"), []).extend(nodes)
+
+    def _report(self) -> None:
+        for (what, reason), nodes in self._missing.items():
+            if (what, reason) in self._reported:
+                continue
+            self._reported.add((what, reason))
+            named = ", ".join(nodes[:3]) + (f" and {len(nodes) - 3} more" if len(nodes) > 3 else "")
+            text = f"{what}: {reason}; nodes {named}"
+            warnings.warn(text, WeftWarning, stacklevel=2)
+        self._missing.clear()
+
+
+def _lost_partner(entry: Resolved, nodes: Mapping[str, object]) -> WeftError | None:
+    partner = unknown_partner(entry.node, nodes)
+    return None if partner is None else InvalidArgument(
+        f"the node is to be colocated with '{partner}', which is not in the graph", node=entry.node.name,
+        op=entry.op.name, hint=f"remove 'loc:@{partner}' from its attribute '_class'")
+
+
+def _host_inputs(row: Assignment) -> frozenset[str]:
+    """The inputs that a node's kernel reads in host memory."""
+    return row.kernel.host if row.kernel is not None else frozenset()
+
+
+def _text(wanted: DeviceName) -> str:
+    return wanted.short if wanted.is_local else str(wanted)
+
+
+def _refuse(row: Assignment, candidate: str, why: str) -> None:
+    if (candidate, why) not in row.refused:
+        row.refused.append((candidate, why))
+
+
+def _refusals(row: Assignment) -> str:
+    return "; ".join(f"{candidate}: {why}" for candidate, why in row.refused)

@@ -1,0 +1,96 @@
+"""What a step needs: from fetches and targets backwards, stopping at feeds, in an order in which it can run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from ..contract.op import attr_text
+from ..errors import InvalidArgument, Unimplemented, WeftError
+from ..values.tensor import shape_text
+from .resolve import Resolved
+
+Tensor = tuple[str, int]  # node, number of its output
+PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2"})
+
+
+def prune(
+    nodes: Mapping[str, Resolved | WeftError], feeds: Collection[Tensor], fetches: Sequence[Tensor],
+    targets: Sequence[str],
+) -> list[Resolved]:
+    """The nodes to run, each after all that it needs (data and control).
+
+    Raises InvalidArgument for a placeholder that must be fed, Unimplemented for loops, and whatever is wrong with a
+    node that the step needs.
+    """
+    fed = set(feeds)
+    fed_nodes = {node for node, _ in fed}
+    order: list[Resolved] = []
+    state: dict[str, bool] = {}  # False: its inputs are being visited; True: it stands in the order
+    stack = [*reversed([n for n, i in fetches if (n, i) not in fed] + list(targets))]
+    while stack:
+        name = stack[-1]
+        if name in state:
+            stack.pop()
+            if not state[name]:
+                state[name] = True
+                order.append(_resolved(nodes[name]))
+            continue
+        state[name] = False
+        entry = _resolved(nodes[name])
+        if entry.op.name in PLACEHOLDERS:
+            raise _must_feed(entry)
+        for needed in _needs(entry, nodes, fed, fed_nodes):
+            if state.get(needed) is False:
+                # graphs are verified when they are read: only the back edge of a loop can close a circle
+                raise Unimplemented(f"a while loop leads from '{needed}' back to '{name}': loops are not run yet",
+                                    node=name, op=entry.op.name)
+            if needed not in state:
+                stack.append(needed)
+    return order
+
+
+def _needs(
+    entry: Resolved, nodes: Mapping[str, Resolved | WeftError], fed: set[Tensor], fed_nodes: set[str]
+) -> list[str]:
+    """The nodes that must run before this one. A fed placeholder satisfies control edges from it too."""
+    needed = [node for node, index in entry.inputs if (node, index) not in fed]
+    for control in entry.node.controls:
+        if control in fed_nodes and _op_of(nodes[control]).startswith("Placeholder"):
+            continue
+        needed.append(control)
+    return needed
+
+
+def _op_of(entry: Resolved | WeftError) -> str:
+    return entry.op.name if isinstance(entry, Resolved) else ""
+
+
+def _resolved(entry: Resolved | WeftError) -> Resolved:
+    if isinstance(entry, Resolved):
+        return entry
+    raise entry
+
+
+def _must_feed(entry: Resolved) -> InvalidArgument:
+    dtype, shape = entry.attrs["dtype"], entry.attrs.get("shape")
+    return InvalidArgument(
+        f"you must feed a value for placeholder tensor '{entry.node.name}' with dtype {attr_text(dtype)} and shape "
+        f"{shape_text(shape)}", node=entry.node.name, op=entry.op.name)
+
+
+def needed_placeholders(nodes: Mapping[str, Resolved | WeftError], outputs: Sequence[str]) -> set[str]:
+    """The placeholders that these nodes depend on. Nodes that did not resolve are passed over."""
+    seen: set[str] = set()
+    found: set[str] = set()
+    stack = list(outputs)
+    while stack:
+        name = stack.pop()
+        entry = nodes.get(name)
+        if name in seen or not isinstance(entry, Resolved):
+            continue
+        seen.add(name)
+        if entry.op.name in PLACEHOLDERS:
+            found.add(name)
+        stack += [node for node, _ in entry.inputs]
+        stack += entry.node.controls
+    return found

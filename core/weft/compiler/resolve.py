@@ -1,0 +1,167 @@
+"""Nodes against the op table: which op, all attributes with their defaults, which tensors go in and come out.
+
+A node that does not fit its op is no error here: it is kept as one, and raised when a step needs the node, so that
+a graph with ops nobody knows still runs where it can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..contract.op import GRAPH_DEF_VERSION, REQUIRED, AttrDef, OpDef, OpRegistry, Tensor, attr_text
+from ..errors import InvalidArgument, Unimplemented, WeftError, closest
+from ..graph.attr_value import Func, ShapeAttr
+from ..graph.graph import Graph, Node
+from ..values.dtypes import DType
+from ..values.tensor_proto import TensorValue
+
+_CLASSES: dict[str, type] = {"type": DType, "tensor": TensorValue, "func": Func}
+
+
+class Resolved(NamedTuple):
+    """A node that fits its op. `inputs` are (producer, number of its output), in order."""
+
+    node: Node
+    op: OpDef
+    attrs: Mapping[str, Any]
+    inputs: tuple[tuple[str, int], ...]
+    input_tensors: tuple[Tensor, ...]
+    output_tensors: tuple[Tensor, ...]
+
+
+def resolve(graph: Graph, ops: OpRegistry) -> dict[str, Resolved | WeftError]:
+    """Every node of the graph by name: resolved, or the error that a step which needs it would raise. Nodes that share
+    their attributes share what these become."""
+    found: dict[str, Resolved | WeftError] = {}
+    alike: dict[tuple[str, int, int], Resolved] = {}  # op, attributes and number of inputs -> a node that has them
+    for name, node in graph.nodes.items():
+        try:
+            key = node.op, id(node.attrs), len(node.inputs)
+            other = alike.get(key)
+            if other is None:
+                found[name] = alike[key] = resolve_node(node, graph, ops)
+            else:
+                found[name] = other._replace(node=node, inputs=_sources(node))
+        except WeftError as error:
+            found[name] = error.at(node=name, op=node.op)
+    for name, entry in found.items():
+        if isinstance(entry, Resolved):
+            try:
+                _check_edges(entry, found)
+            except WeftError as error:
+                found[name] = error.at(node=name, op=entry.op.name)
+    return found
+
+
+def check_versions(graph: Graph) -> None:
+    """Raises InvalidArgument when the graph says that consumers of our version must not read it."""
+    wanted = graph.versions.min_consumer
+    if wanted > GRAPH_DEF_VERSION:
+        raise InvalidArgument(f"this graph is for consumers of GraphDef version {wanted} or newer; "
+                              f"weft reads up to {GRAPH_DEF_VERSION}", hint="upgrade weft")
+    if GRAPH_DEF_VERSION in graph.versions.bad_consumers:
+        raise InvalidArgument(f"this graph refuses consumers of GraphDef version {GRAPH_DEF_VERSION}",
+                              hint="write it again with a newer TensorFlow")
+
+
+def resolve_node(node: Node, graph: Graph, ops: OpRegistry) -> Resolved:
+    """A node of the graph against its op, its edges aside. Raises NotFound, InvalidArgument, Unimplemented."""
+    producer = graph.versions.producer
+    if node.op in graph.functions:
+        raise Unimplemented(f"a call of the graph's function '{node.op}': functions are not run yet")
+    op = ops.get(node.op)
+    if op.deprecated is not None and producer >= op.deprecated:
+        raise Unimplemented(f"op {op.name} is deprecated since GraphDef version {op.deprecated}, and this graph is "
+                            f"of version {producer}", hint="write the graph again without it")
+    attrs = attributes(op, node)
+    if op.name == "Const" and attrs["value"].dtype is not attrs["dtype"]:
+        raise InvalidArgument(f"attribute 'value' is {attrs['value'].dtype.name}, 'dtype' says {attrs['dtype'].name}")
+    count = op.count_inputs(attrs)
+    if count != len(node.inputs):
+        raise InvalidArgument(f"op {op.name} takes {count} inputs with these attributes, "
+                              f"the node has {len(node.inputs)}")
+    op.check_outputs(attrs)
+    return Resolved(node, op, attrs, _sources(node), tuple(op.expand_inputs(attrs)), tuple(op.expand_outputs(attrs)))
+
+
+def _sources(node: Node) -> tuple[tuple[str, int], ...]:
+    return tuple([(source, index) for source, _, index in node.inputs])
+
+
+def _check_edges(entry: Resolved, found: Mapping[str, Resolved | WeftError]) -> None:
+    for (producer, index), wanted in zip(entry.inputs, entry.input_tensors, strict=True):
+        source = found[producer]
+        if not isinstance(source, Resolved):
+            continue
+        outputs = source.output_tensors
+        if index >= len(outputs):
+            raise InvalidArgument(f"input '{wanted.arg}' is output {index} of '{producer}' ({source.op.name}), "
+                                  f"which has {len(outputs)} outputs")
+        if outputs[index].dtype is not wanted.dtype:
+            raise InvalidArgument(f"input '{wanted.arg}' must be {wanted.dtype.name}, but '{producer}:{index}' "
+                                  f"({source.op.name}) is {outputs[index].dtype.name}")
+
+
+def attributes(op: OpDef, node: Node) -> dict[str, Any]:
+    """The op's attributes in a node, as kernels see them: strings as str, shapes as tuple or None, lists as tuples.
+
+    Raises InvalidArgument for what is missing, unknown, or not as it was declared.
+    """
+    given = node.attrs
+    attrs: dict[str, Any] = {}
+    for name, declared in op.attrs.items():
+        if name in given:
+            attrs[name] = checked(declared, given[name])
+        elif declared.default is REQUIRED:
+            raise InvalidArgument(f"attribute '{name}' ({declared.type}) of op {op.name} is missing")
+        else:
+            attrs[name] = declared.default
+    for name in given:
+        if name not in attrs and not name.startswith("_"):
+            near = closest(name, op.attrs)
+            hint = f"did you mean {near[0]}?" if near else "a newer TensorFlow may have written it"
+            raise InvalidArgument(f"op {op.name} has no attribute '{name}'", hint=hint)
+    return attrs
+
+
+def checked(declared: AttrDef, value: Any) -> Any:
+    """An attribute's value in the form that kernels see. Raises InvalidArgument when it is not what was declared."""
+    kind = declared.type
+    if kind.startswith("list("):
+        if not isinstance(value, list | tuple) or isinstance(value, ShapeAttr):
+            raise _wrong(declared, value)
+        result: Any = tuple(_plain(declared, kind[5:-1], v) for v in value)
+        least: int | None = len(result)
+    else:
+        result = _plain(declared, kind, value)
+        least = result if kind == "int" else None
+    if declared.minimum is not None and least is not None and least < declared.minimum:
+        what = "has" if kind.startswith("list(") else "is"
+        raise InvalidArgument(f"attribute '{declared.name}' {what} {least}, less than {declared.minimum}")
+    if declared.allowed is not None:
+        for item in result if isinstance(result, tuple) else (result,):
+            if item not in declared.allowed:
+                raise InvalidArgument(f"attribute '{declared.name}' is {attr_text(item)}, which is not among "
+                                      f"{attr_text(declared.allowed)}")
+    return result
+
+
+def _plain(declared: AttrDef, kind: str, value: Any) -> Any:
+    if kind == "string" and isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    if kind == "shape" and (value is None or isinstance(value, ShapeAttr)):
+        return value
+    if kind == "bool" and isinstance(value, bool):
+        return value
+    if kind == "int" and isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if kind == "float" and isinstance(value, float):
+        return value
+    if isinstance(value, _CLASSES.get(kind, ())):
+        return value
+    raise _wrong(declared, value)
+
+
+def _wrong(declared: AttrDef, value: Any) -> InvalidArgument:
+    return InvalidArgument(f"attribute '{declared.name}' must be {declared.type}, it is {attr_text(value)}")

@@ -1,0 +1,216 @@
+"""Config: the settings of this process, typed and closed, each with its origin.
+
+A setting is taken from the strongest source that has it: the argument `config=`, environment variables
+`WEFT_SECTION__KEY`, the file that `$WEFT_CONFIG` names, the nearest weft.toml, [tool.weft] of the nearest
+pyproject.toml, the user's own file.
+
+A file that was found by searching may come from a stranger: it sets what `FOUND` has and harmless options of plugins.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import Field, dataclass, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from ..contract.work_queue import WorkQueueConfig
+from ..errors import callers_code
+from ..support.plugin_guard import plugin_guard
+from .debug import DebugConfig
+from .placement import PlacementConfig
+from .schema import Found, Row, Setting, as_table, check_keys, plain, read_fields, read_layers
+from .sources import gather
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class PluginsConfig:
+    """[plugins]. `block`: ids that are left out. `allow`: if given, the only installed ones that are loaded.
+    `strict`: a plugin that cannot be used is an error. `load`: paths of one-file plugins, or module names."""
+
+    block: tuple[str, ...] = ()
+    allow: tuple[str, ...] | None = None
+    strict: bool = False
+    load: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AllocatorConfig:
+    """[allocator]. `name`: the host allocator, "plain", "pooled", "counting", "poisoning" or one that a plugin brings.
+    `limit`: how much of it may be in use at a time, as bytes, "2GiB" or "80%" of the physical memory."""
+
+    name: str = "plain"
+    limit: int | str | None = None
+
+
+@dataclass(frozen=True)
+class LimitsConfig:
+    """[limits]. `memory`: bytes of host memory that programs may have in use at a time, as a number, "2GiB", or a share
+    of the memory that is available when the runtime is made."""
+
+    memory: int | str = "80%"
+
+
+@dataclass(frozen=True)
+class PassesConfig:
+    """[passes]. `disable`: names of graph passes that are not run; "fusion" for kernels that do several nodes."""
+
+    disable: tuple[str, ...] = ()
+
+
+SECTIONS = ("plugins", "plugin", "placement", "kernels", "allocator", "limits", "work_queue", "passes", "debug")
+# The settings of weft itself that a found file may make, besides [kernels]. They choose among installed things.
+FOUND = frozenset({
+    "plugins.block", "placement.order", "placement.fallback", "placement.remap", "placement.clear", "allocator.name",
+    "work_queue.name", "work_queue.threads", "work_queue.seed", "passes.disable",
+})
+MOST_NAMED = 10  # keys in a warning
+
+
+class Config:
+    """What the layers say together; `Config()` has every default. Raises InvalidArgument, with the origin.
+
+    `left_out`: a warning for each file that was found and is not used at all.
+    """
+
+    def __init__(self, layers: Sequence[Setting] = (), left_out: Sequence[str] = ()) -> None:
+        self._layers = [as_table(layer, "the config") for layer in layers]
+        self._left_out = tuple(left_out)
+        self._rows: list[Row] = []
+        self._ignored: list[Row] = []
+        for layer in self._layers:
+            check_keys(layer, SECTIONS, "")
+        self.plugins = self._section(PluginsConfig, "plugins")
+        self.placement = self._section(PlacementConfig, "placement")
+        self.kernels: dict[str, str] = self._entries("kernels")  # op -> plugin
+        self.allocator = self._section(AllocatorConfig, "allocator")
+        self.limits = self._section(LimitsConfig, "limits")
+        self.work_queue = self._section(WorkQueueConfig, "work_queue")
+        self.passes = self._section(PassesConfig, "passes")
+        self.debug = self._section(DebugConfig, "debug")
+        self._plugin: dict[str, list[tuple[str, Setting]]] = {}  # by folded id: (id as written, section)
+        for setting in self._of("plugin"):
+            for name, section in as_table(setting, "[plugin]").items():
+                as_table(section, f"[plugin.{name}]")
+                self._plugin.setdefault(folded(name), []).append((name, section))
+
+    def plugin(self, plugin_id: str) -> dict[str, Any]:
+        """The section [plugin.<id>] as it was given, unchecked: only the plugin knows its keys."""
+        return {option: row.value for own, option, row in self._options() if own == folded(plugin_id)}
+
+    def plugin_layers(self, plugin_id: str) -> list[Setting]:
+        return [section for _, section in self._plugin.get(folded(plugin_id), ())]
+
+    def plugin_sections(self) -> list[Row]:
+        """A row for each [plugin.<id>], with the id as key and the section's strongest origin."""
+        return [Row(name, None, section.origin, section.found) for (name, section), *_ in self._plugin.values()]
+
+    def origins(self, plugins: Mapping[str, Any] = MappingProxyType({})) -> list[Row]:
+        """Every setting with its origin, defaults included; options of plugins as they were given.
+
+        `plugins` has the settings of each loaded plugin, as in `ignored`.
+        """
+        gone = self.ignored(plugins)
+        given = {(own, option): row for own, option, row in self._options() if row not in gone}
+        return [*self._rows, *given.values()]
+
+    def ignored(self, plugins: Mapping[str, Any]) -> list[Row]:
+        """The settings of found files that do not count.
+
+        `plugins` has the settings of each loaded plugin by its id: instances of its dataclass, or None.
+        """
+        declared = {folded(name): {field.name: field for field in fields(settings)}
+                    for name, settings in plugins.items() if settings is not None}
+        options = [row for own, option, row in self._options()
+                   if row.found and not is_harmless_option(declared.get(own, {}).get(option), row.value)]
+        return [*self._ignored, *options]
+
+    def warnings(self, plugins: Mapping[str, Any]) -> Iterator[str]:
+        """A text for each found file of which something does not count; `plugins` as in `ignored`."""
+        yield from self._left_out
+        of: dict[Found, list[Row]] = {}
+        for row in self.ignored(plugins):
+            assert row.found is not None
+            of.setdefault(row.found, []).append(row)
+        for found, rows in of.items():
+            yield _warning(found, rows)
+
+    def _of(self, section: str) -> list[Setting]:
+        return [layer[section] for layer in self._layers if section in layer]
+
+    def _section(self, cls: type[T], name: str) -> T:
+        values, rows, ignored = read_fields(cls, self._of(name), name,
+                                            lambda field, _: field is not None and f"{name}.{field.name}" in FOUND)
+        self._rows += rows
+        self._ignored += ignored
+        return cls(**values)
+
+    def _entries(self, name: str) -> dict[str, str]:
+        value, rows = read_layers(dict[str, str], self._of(name) or [Setting({}, "default")], name)
+        self._rows += rows
+        return value  # type: ignore[no-any-return]
+
+    def _options(self) -> Iterator[tuple[str, str, Row]]:
+        """The options of plugins in every layer, the weakest first: folded id, option, row."""
+        for own in sorted(self._plugin):
+            for name, section in reversed(self._plugin[own]):
+                for option, setting in as_table(section, f"[plugin.{name}]").items():
+                    yield own, option, Row(f"plugin.{name}.{option}", plain(setting), setting.origin, setting.found)
+
+
+def is_harmless_option(field: Field[Any] | None, value: Any) -> bool:
+    """True for an option of a plugin that a found file may set: a number, a boolean, or any value where the plugin
+    has marked the field with `metadata={"found": True}`."""
+    return type(value) in (bool, int, float) or (field is not None and field.metadata.get("found") is True)
+
+
+def _warning(found: Found, rows: Sequence[Row]) -> str:
+    import shlex
+
+    keys = [f"{row.key} ({row.origin.removeprefix(found.path).replace(':', 'line ')})" for row in rows]
+    more = f" and {len(keys) - MOST_NAMED} more" if len(keys) > MOST_NAMED else ""
+    return (f"{found.path} {found.why}: it cannot set {', '.join(keys[:MOST_NAMED])}{more}; "
+            f"to let it: {shlex.join(found.remedy)}, or --config {shlex.quote(found.path)}")
+
+
+def folded(plugin_id: str) -> str:
+    """A plugin id for comparison: environment variables can spell neither case nor '-'."""
+    return plugin_id.lower().replace("-", "_")
+
+
+def load_config(
+    argument: Config | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    folder: str | os.PathLike[str] | None = None,
+) -> Config:
+    """The config of a process, by default this one in its working directory.
+
+    Raises InvalidArgument for unknown keys, wrong types and broken TOML, NotFound for a file that was named
+    and is not there; both say where the setting stands.
+    """
+    if isinstance(argument, Config):
+        return argument
+    if isinstance(argument, str | os.PathLike):
+        from ..support.file_path import file_path  # only configs in files that are named need it
+
+        argument = file_path(argument)
+    elif isinstance(argument, Mapping):
+        with callers_code("config= cannot be read"):
+            argument = dict(argument.items())
+    here = Path(folder) if folder is not None else Path.cwd()
+    return Config(*gather(argument, os.environ if environ is None else environ, here.absolute()))
+
+
+def plugin_config(config: Config, plugin_id: str, cls: type[T]) -> T:
+    """The section [plugin.<id>] as the plugin's own frozen dataclass `cls`.
+
+    Raises InvalidArgument as load_config does; PluginError when `cls` is unfit or refuses the values.
+    """
+    values, _, _ = read_fields(cls, config.plugin_layers(plugin_id), f"plugin.{plugin_id}", is_harmless_option)
+    with plugin_guard(f"Config of plugin {plugin_id}", hint=f"check [plugin.{plugin_id}]"):
+        return cls(**values)

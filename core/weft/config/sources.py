@@ -1,0 +1,60 @@
+"""Where settings come from: an argument, environment variables, files; each is a layer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ..errors import InvalidArgument
+from .file import parse, read
+from .schema import Setting, as_setting
+from .search import Search
+
+PREFIX = "WEFT_"
+FILE_VARIABLE = "WEFT_CONFIG"
+# How many parts of a variable are keys of ours, in any case; what follows names an entry as it is written.
+KEY_DEPTH = {"kernels": 1, "plugin": 3}
+USUAL_DEPTH = 2
+
+
+def gather(argument: object, environ: Mapping[str, str], folder: Path) -> tuple[list[Setting], list[str]]:
+    """All layers, the strongest first, for a process with this environment in this folder, and warnings of files that
+    are left out.
+
+    Raises InvalidArgument and NotFound.
+    """
+    named: list[Path] = []
+    layers: list[Setting] = []
+    if isinstance(argument, Mapping):
+        layers.append(as_setting(argument, lambda _: "argument"))
+    elif isinstance(argument, str | os.PathLike):
+        named.append(Path(argument))
+        layers.append(from_file(named[-1], "config="))
+    elif argument is not None:
+        raise InvalidArgument(f"config= must be a dict, a path or a Config, not {type(argument).__name__}")
+    layers += from_environment(environ)
+    if environ.get(FILE_VARIABLE):
+        named.append(Path(environ[FILE_VARIABLE]))
+        layers.append(from_file(named[-1], f"environment {FILE_VARIABLE} or --config"))
+    search = Search(environ)
+    layers += search.layers(folder, named)
+    return layers, search.left_out
+
+
+def from_environment(environ: Mapping[str, str]) -> Iterator[Setting]:
+    """A layer for each variable `WEFT_SECTION__KEY`; of two that overlap, the one that names more wins."""
+    for name in sorted(environ, key=lambda n: (-len(n), n)):
+        if not name.startswith(PREFIX) or name == FILE_VARIABLE:
+            continue
+        path = name.removeprefix(PREFIX).split("__")
+        depth = KEY_DEPTH.get(path[0].lower(), USUAL_DEPTH)
+        setting = Setting(environ[name], f"environment {name}", is_text=True)
+        for part in reversed([*(p.lower() for p in path[:depth]), *path[depth:]]):
+            setting = Setting({part: setting}, setting.origin)
+        yield setting
+
+
+def from_file(path: Path, asked_by: str | None = None) -> Setting:
+    """The settings of a file that the user has named. Raises NotFound and InvalidArgument."""
+    return parse(path, read(path, asked_by).data)

@@ -1,0 +1,250 @@
+"""Host kernels: plain typed functions. The signature is the declaration, and there is no other.
+
+    @kernels.kernel("my.clamp.i32")
+    def clamp(x: I32, *, low: I32 = 0, high: I32) -> I32:
+        return min(max(x, low), high)
+
+Parameters are the arguments (`*values` takes any number), keyword-only ones the attributes; those that are a Callee,
+or a tuple of them, are functions of the program, for `step.call`. The annotation of the return is the type of the
+result, a tuple of types or None of several or none; `list[...]` is as many as the call has. With `step=True` the first
+parameter is the running Step, whose `host` is the Host. What is annotated Any may be of any type.
+
+A kernel may give an AsyncValue in place of any of its results: one that comes later, or the error of this result alone.
+One that always does is declared `asynchronous`: what depends on it is then scheduled around it. What it raises is the
+error of all its results. A `nonstrict` one is called when one argument is there, with AsyncValues for all.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from threading import RLock
+from typing import Annotated, Any, NamedTuple, Protocol, TypeVar, get_args, get_origin, get_type_hints
+
+from ..errors import NotFound, PluginError, closest
+from ..support.fork_safety import inherited
+from ..support.plugin_guard import plugin_guard
+from .device import Conflict, load_callable
+from .host_type import HostType
+
+OWN = "weft"  # whose the kernels are that come with weft
+KernelFunction = Callable[..., Any]
+_REQUIRED: Any = inspect.Parameter.empty
+F = TypeVar("F", bound=KernelFunction)
+
+
+class Callee(Protocol):
+    """A function of the program, as kernels are given it: `step.call(callee, arguments)`."""
+
+    name: str
+
+    @property
+    def executable(self) -> Any:
+        """What the step runs."""
+
+
+class Parameter(NamedTuple):
+    """An argument or an attribute. `type` None is any; `default` as in inspect."""
+
+    name: str
+    type: HostType | None
+    default: Any = _REQUIRED
+
+    @property
+    def is_required(self) -> bool:
+        return self.default is _REQUIRED
+
+    def __str__(self) -> str:
+        text = f"{self.name}: {self.type or 'any'}"
+        return text if self.is_required else f"{text} = {self.default!r}"
+
+
+class HostKernel(NamedTuple):
+    """A declared kernel. `variadic`: the type of further arguments, if there may be any; `results` None: as many as
+    the call has, of any type."""
+
+    code: str
+    function: KernelFunction
+    arguments: tuple[Parameter, ...]
+    variadic: Parameter | None
+    results: tuple[HostType | None, ...] | None
+    attributes: Mapping[str, Parameter]
+    callees: tuple[str, ...]
+    takes_more_callees: bool  # the one callee parameter is a tuple of them
+    step: bool
+    asynchronous: bool
+    nonstrict: bool
+    plugin: str
+
+    def __str__(self) -> str:
+        """The declaration as people read it: `my.clamp.i32(x: i32) {low: i32 = 0, high: i32} -> i32`."""
+        arguments = [str(a) for a in self.arguments] + ([f"*{self.variadic}"] if self.variadic is not None else [])
+        functions = [f"@{name}..." if self.takes_more_callees else f"@{name}" for name in self.callees]
+        braces = ", ".join([*map(str, self.attributes.values()), *functions])
+        results = ["..."] if self.results is None else [str(r or "any") for r in self.results]
+        text = results[0] if len(results) == 1 else f"({', '.join(results)})"
+        return f"{self.code}({', '.join(arguments)}){f' {{{braces}}}' if braces else ''} -> {text}"
+
+    @property
+    def doc(self) -> str:
+        return inspect.getdoc(self.function) or ""
+
+
+class HostPack(NamedTuple):
+    """The host kernels of one plugin; `register` is imported when a program first asks for a host kernel."""
+
+    register: str | Callable[..., None]
+    plugin: str
+
+
+class HostKernels:
+    """What a pack's register function is given: it adds the host kernels of one plugin."""
+
+    def __init__(self, plugin: str) -> None:
+        self._plugin = plugin
+        self.added: dict[str, HostKernel] = {}
+
+    def kernel(
+        self, code: str, *, step: bool = False, asynchronous: bool = False, nonstrict: bool = False, **types: Any
+    ) -> Callable[[F], F]:
+        """Decorate a function: it is the kernel `code`. `types` says what TypeVars in its signature stand for, by
+        name, so that one generic function can be registered for several types."""
+
+        def add(function: F) -> F:
+            if code in self.added:
+                raise PluginError(f"the host kernel {code} is declared twice")
+            self.added[code] = declared(code, function, types, step, asynchronous, nonstrict, self._plugin)
+            return function
+
+        return add
+
+
+def declared(
+    code: str, function: KernelFunction, types: Mapping[str, Any] | None = None, step: bool = False,
+    asynchronous: bool = False, nonstrict: bool = False, plugin: str = "",
+) -> HostKernel:
+    """A function's signature as a declaration. Raises PluginError where it says no types, or none that weft knows."""
+    if "." not in code.strip("."):
+        raise PluginError(f"'{code}' is no name for a host kernel", hint="write it as 'dialect.name'")
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise PluginError(f"the signature of host kernel {code} cannot be read: {error}",
+                          hint="import what its annotations name outside of TYPE_CHECKING") from error
+
+    def host_type(name: str) -> HostType | None:
+        if name not in hints:
+            raise PluginError(f"host kernel {code} does not say the type of '{name}'", hint="Any is a type, too")
+        return _host_type(hints[name], types or {}, f"'{name}' of host kernel {code}")
+
+    parameters = list(inspect.signature(function).parameters.values())
+    if step and not parameters:
+        raise PluginError(f"host kernel {code} takes no step", hint="make it the first parameter")
+    arguments, attributes, callees, more, variadic = [], {}, [], False, None
+    for p in parameters[1:] if step else parameters:
+        if p.kind is p.VAR_KEYWORD:
+            raise PluginError(f"host kernel {code} takes **{p.name}", hint="name its attributes, keyword-only")
+        if p.kind is p.VAR_POSITIONAL:
+            variadic = Parameter(p.name, host_type(p.name))
+        elif p.kind is not p.KEYWORD_ONLY:
+            arguments.append(Parameter(p.name, host_type(p.name)))
+        elif hints.get(p.name) is Callee:
+            callees.append(p.name)
+        elif Callee in get_args(hints.get(p.name)):
+            callees.append(p.name)
+            more = True
+        else:
+            attributes[p.name] = Parameter(p.name, host_type(p.name), p.default)
+    if more and len(callees) > 1:
+        raise PluginError(f"host kernel {code} takes functions and a tuple of functions", hint="take the tuple alone")
+    results = _results(hints, types or {}, code)
+    return HostKernel(code, function, tuple(arguments), variadic, results, attributes, tuple(callees), more, step,
+                      asynchronous, nonstrict, plugin)
+
+
+def _results(hints: Mapping[str, Any], types: Mapping[str, Any], code: str) -> tuple[HostType | None, ...] | None:
+    if "return" not in hints:
+        raise PluginError(f"host kernel {code} does not say the type of its results", hint="write -> None for none")
+    hint, what = hints["return"], f"the results of host kernel {code}"
+    if hint is type(None):
+        return ()
+    if get_origin(hint) in (list, Sequence):
+        return None
+    if get_origin(hint) is tuple:
+        return tuple(_host_type(part, types, what) for part in get_args(hint))
+    return (_host_type(hint, types, what),)
+
+
+def _host_type(hint: Any, types: Mapping[str, Any], what: str) -> HostType | None:
+    if isinstance(hint, TypeVar):
+        hint = types.get(hint.__name__, hint)
+    if hint is Any:
+        return None
+    if get_origin(hint) is Annotated:
+        for mark in hint.__metadata__:
+            if isinstance(mark, HostType):
+                return mark
+    raise PluginError(f"{what}: {hint} is no type of registers",
+                      hint="use those of weft.api (I32, F32, Chain, ...), Annotated[..., HostType(name)], or Any")
+
+
+class HostKernelRegistry:
+    """Host kernels by code. All packs are imported when the first program asks for one."""
+
+    def __init__(self) -> None:
+        self.failures: dict[str, PluginError] = {}  # plugin -> why its host kernels are missing
+        self._packs: list[HostPack] = []
+        self._kernels: dict[str, HostKernel] = {}
+        self._conflicts: list[Conflict] = []
+        self._lock = RLock()
+        inherited.add(self)
+
+    def add_pack(self, pack: HostPack) -> None:
+        with self._lock:
+            self._packs.append(pack)
+
+    def get(self, code: str) -> HostKernel:
+        """Raises NotFound, with the codes nearest to this one."""
+        self.load()
+        kernel = self._kernels.get(code)
+        if kernel is None:
+            near = closest(code, self._kernels)
+            raise NotFound(f"there is no host kernel {code}", op=code,
+                           hint=f"did you mean {' or '.join(near)}?" if near else "weft plugins tells what is there")
+        return kernel
+
+    def load(self) -> None:
+        """Import and register every pack; one that fails is left out whole, by name. Of two plugins with a kernel of
+        one code that with the lower id has it; weft's own are nobody else's."""
+        if not self._packs:
+            return
+        with self._lock:
+            for pack in sorted(self._packs, key=lambda pack: _rank(pack.plugin)):
+                self._register(pack)
+                self._packs.remove(pack)  # not before: a forked child may have to do it again
+
+    def conflicts(self) -> list[Conflict]:
+        return list(self._conflicts)
+
+    def forked(self) -> None:
+        self._lock = RLock()
+
+    def _register(self, pack: HostPack) -> None:
+        kernels = HostKernels(pack.plugin)
+        try:
+            with plugin_guard("registering its host kernels"):
+                load_callable(pack.register)(kernels)
+        except PluginError as error:
+            self.failures[pack.plugin] = error
+            return
+        for code, kernel in kernels.added.items():
+            rival = self._kernels.setdefault(code, kernel)
+            if rival.plugin != kernel.plugin:
+                winner, loser = sorted((rival, kernel), key=lambda k: _rank(k.plugin))
+                self._kernels[code] = winner
+                self._conflicts.append(Conflict(f"host kernel {code}", winner.plugin, loser.plugin,
+                                                f"[plugins] block = ['{loser.plugin}'] or ['{winner.plugin}']"))
+
+
+def _rank(plugin: str) -> tuple[bool, str]:
+    return plugin != OWN, plugin

@@ -1,0 +1,222 @@
+"""Discovery: finds plugins, loads them one at a time, and keeps a record of what became of each.
+
+Installed plugins come in order of id, then those of `[plugins] load`. What a plugin does wrong stays its own:
+nothing of it is registered, its record says why, and the others work.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from .. import __version__
+from ..config.config import Config, folded
+from ..config.file import is_path
+from ..errors import PluginError, WeftError, WeftWarning, closest
+from ..host.registries import Registries
+from .entry_points import Distribution, scan, too_old, unmet
+from .plugin_record import Blocked, Duplicate, Incompatible, PluginRecord, summary
+
+__all__ = ["PluginRecord", "Plugins", "load_plugins"]
+
+
+class Plugins:
+    """The plugins of a process. `registries` holds what they brought, `configs` their settings by id."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.registries = Registries(config.kernels)
+        self.configs: dict[str, Any] = {}
+        self._records: list[PluginRecord] = []
+
+    def register(self, plugin: ModuleType | Path | str) -> PluginRecord:
+        """Load a module, one given by its dotted name, or the path of a one-file plugin.
+
+        One that is loaded already stays as it is. Raises PluginError when it cannot be used.
+        """
+        candidate = _named(plugin)
+        for record in self._records:
+            if record.status == "ok" and record.module == candidate.module:
+                return record
+        record = self._load(candidate)
+        if record.status != "ok":
+            raise record.failure()
+        self._records.append(record)
+        return record
+
+    def listing(self) -> list[PluginRecord]:
+        """What became of every plugin.
+
+        Kernels of two plugins can be compared only when both are registered: this imports the kernel packs of
+        those device types for which several plugins have one, and those of host kernels.
+        """
+        for device_type in self._shared_types():
+            self.registries.kernels.load(device_type)
+        self.registries.host_kernels.load()
+        return self.records()
+
+    def records(self) -> list[PluginRecord]:
+        """The listing as far as it is known without importing anything."""
+        return [self._updated(record) if record.status == "ok" else record for record in self._records]
+
+    def load_all(self) -> None:
+        """Load what is installed and what config names; the records tell how that went."""
+        found = [_Candidate(name, module, distribution)
+                 for distribution in sorted(scan(), key=lambda d: d.name.lower())
+                 for name, module in distribution.plugins.items()]
+        found.sort(key=lambda candidate: candidate.id)
+        for candidate in [*found, *map(_named, self.config.plugins.load)]:
+            self._records.append(self._load(candidate))
+
+    def warn_of_ignored(self) -> None:
+        """Warn of each found file of which something does not count."""
+        for text in self.config.warnings(self.configs):
+            warnings.warn(text, WeftWarning, stacklevel=3)
+
+    def _load(self, candidate: _Candidate) -> PluginRecord:
+        """Load one plugin, wholly or not at all."""
+        record, distribution = candidate.record(), candidate.distribution
+        try:
+            self._check_blocked(record)
+            from .plugin_module import contribution, import_plugin
+
+            if distribution is None:  # its id is known only now
+                record = replace(record, id=_own_id(import_plugin(candidate.source), record.id))
+                self._check_blocked(record)
+            self._check_free(record)
+            if distribution is not None:
+                _check_requirement(distribution)
+            module = import_plugin(candidate.source)
+            brought = contribution(module, record.id, self.config, record.distribution)
+            self.registries.add(brought)
+        except WeftError as error:
+            refused = record.refused(error)
+            self.registries.missing_plugins[refused.id] = f"{refused.status}: {refused.reason}"
+            return refused
+        self.configs[record.id] = brought.config
+        return replace(record, registered=summary(brought))
+
+    def _check_blocked(self, record: PluginRecord) -> None:
+        plugins, own = self.config.plugins, folded(record.id)
+        if own in map(folded, plugins.block):
+            raise Blocked("[plugins] block names it")
+        if plugins.allow is not None and record.distribution is not None and own not in map(folded, plugins.allow):
+            raise Blocked("[plugins] allow does not name it")
+
+    def _check_free(self, record: PluginRecord) -> None:
+        for other in self._records:
+            if folded(other.id) == folded(record.id) and other.status != "blocked":
+                whose = f"of {other.distribution}" if other.distribution else f"in {other.module}"
+                remedy = f"pip uninstall {record.distribution}" if record.distribution else "set WEFT_ID in it"
+                raise Duplicate(f"plugin {whose} has the id '{other.id}' already", hint=remedy)
+
+    def _updated(self, record: PluginRecord) -> PluginRecord:
+        """The record of a loaded plugin with what became known later."""
+        kernels, device_types = self.registries.kernels, self.registries.device_types
+        host_kernels = self.registries.host_kernels
+        failures = [*((plugin, failure) for (_, plugin), failure in kernels.failures.items()),
+                    *host_kernels.failures.items()]
+        for plugin, failure in failures:
+            if plugin == record.id:
+                return record.refused(failure)
+        for what, winner, loser, remedy in [*device_types.conflicts(), *kernels.conflicts(), *host_kernels.conflicts()]:
+            if record.id in (winner, loser):
+                rival = loser if record.id == winner else winner
+                reason = f"{what}: claimed by plugin {rival} too, {winner}'s is used"
+                record = record.noted(reason, remedy, "conflict")
+        for other in self._records:
+            if other.status == "conflict" and folded(other.id) == folded(record.id):
+                reason = f"another plugin has the same id: {other.distribution or other.module}"
+                record = record.noted(reason, other.remedy, "conflict")
+        aims = {pack.device_type for pack in kernels.packs() if pack.plugin == record.id}
+        inert = sorted(device_type for device_type in aims if device_types.get(device_type) is None)
+        return record.noted(f"inert: no plugin announces device type {', '.join(inert)}") if inert else record
+
+    def _shared_types(self) -> list[str]:
+        """The device types for which several plugins have kernels that count."""
+        owners: dict[str, set[str]] = {}
+        for pack in self.registries.kernels.packs():
+            announced = self.registries.device_types.get(pack.device_type)
+            if announced is not None and (not pack.own or pack.plugin == announced.plugin):
+                owners.setdefault(pack.device_type, set()).add(pack.plugin)
+        return sorted(device_type for device_type, plugins in owners.items() if len(plugins) > 1)
+
+
+def load_plugins(config: Config) -> Plugins:
+    """Load every plugin that is installed or that config names.
+
+    Plugins that cannot be used have records that say why; with `[plugins] strict` the first of them is raised
+    as PluginError. Warns of settings that do not count, because a found file must not make them or because their
+    plugin is not there.
+    """
+    plugins = Plugins(config)
+    plugins.load_all()
+    plugins.warn_of_ignored()
+    records = plugins.records()
+    known = [record.id for record in records]
+    for mention, plugin_id, is_found in _mentions(config):
+        if folded(plugin_id) not in map(folded, known):
+            near = closest(plugin_id, known)
+            # No command with a name that a stranger chose.
+            install = "" if is_found else f"; pip install weft-{plugin_id.replace('_', '-')}"
+            remedy = f"; did you mean {near[0]}?" if near else install
+            warnings.warn(f"{mention} is for a plugin that is not installed{remedy}", WeftWarning, stacklevel=2)
+    for record in records:
+        if config.plugins.strict and record.status in ("failed", "incompatible", "conflict"):
+            raise record.failure()
+    return plugins
+
+
+class _Candidate(NamedTuple):
+    """A plugin that may be loaded."""
+
+    id: str
+    source: ModuleType | Path | str
+    distribution: Distribution | None = None
+
+    @property
+    def module(self) -> str:
+        return self.source.__name__ if isinstance(self.source, ModuleType) else str(self.source)
+
+    def record(self) -> PluginRecord:
+        if self.distribution is None:
+            return PluginRecord(self.id, "ok", self.module)
+        return PluginRecord(self.id, "ok", self.module, self.distribution.name, self.distribution.version)
+
+
+def _named(plugin: ModuleType | Path | str) -> _Candidate:
+    """A plugin that is no distribution's; it may say its id as WEFT_ID."""
+    if isinstance(plugin, Path) or (isinstance(plugin, str) and is_path(plugin)):
+        path = Path(plugin).expanduser().absolute()
+        return _Candidate(path.stem, path)
+    name = plugin.__name__ if isinstance(plugin, ModuleType) else plugin
+    return _Candidate(name.rpartition(".")[2], plugin)
+
+
+def _own_id(module: ModuleType, otherwise: str) -> str:
+    named = vars(module).get("WEFT_ID", otherwise)
+    if not isinstance(named, str) or not named:
+        raise PluginError(f"WEFT_ID = {named!r} in {module.__name__} is no name")
+    return named
+
+
+def _check_requirement(distribution: Distribution) -> None:
+    requirement = unmet(distribution, __version__)
+    if requirement is not None:
+        newer = too_old(requirement, __version__)
+        upgrade = f"pip install '{requirement}'" if newer else f"pip install -U {distribution.name}"
+        needs = f"{distribution.name} {distribution.version} requires {requirement}"
+        raise Incompatible(f"{needs}, this is {__version__}", hint=upgrade)
+
+
+def _mentions(config: Config) -> Iterator[tuple[str, str, bool]]:
+    """The places where config names plugins: the text, the id, and whether a found file has it."""
+    for row in config.plugin_sections():
+        yield f"[plugin.{row.key}] ({row.origin})", row.key, row.found is not None
+    for row in config.origins():
+        if row.key.startswith("kernels."):
+            yield f"{row.key} = '{row.value}' ({row.origin})", row.value, row.found is not None

@@ -1,0 +1,90 @@
+"""PluginRecord: what became of one plugin, and why. `weft plugins` lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..errors import PluginError, Unavailable, WeftError
+
+if TYPE_CHECKING:
+    from ..contract.hookspecs import Contribution
+
+Status = Literal["ok", "blocked", "incompatible", "conflict", "failed", "unavailable"]
+
+
+class Blocked(PluginError):
+    """Config leaves the plugin out."""
+
+
+class Incompatible(PluginError):
+    """The plugin and this weft are made for different versions of each other."""
+
+
+class Duplicate(PluginError):
+    """Another plugin has the id already."""
+
+
+_STATUS: dict[type[WeftError], Status] = {
+    Blocked: "blocked",
+    Incompatible: "incompatible",
+    Duplicate: "conflict",
+    Unavailable: "unavailable",
+}
+
+
+@dataclass(frozen=True)
+class PluginRecord:
+    """One plugin. `reason`: why it is not ok, or what is worth knowing; `remedy`: what to do about it;
+    `registered`: what it brought, by kind, as names or, where there may be many, their number."""
+
+    id: str
+    status: Status = "ok"
+    module: str = ""
+    distribution: str | None = None
+    version: str | None = None
+    reason: str = ""
+    remedy: str = ""
+    registered: Mapping[str, Any] = field(default_factory=dict)
+    error: WeftError | None = field(default=None, repr=False, compare=False)
+
+    def refused(self, error: WeftError) -> PluginRecord:
+        """This record with the status that an error means, its message and hint."""
+        reason = str(error).removesuffix(f"; {error.hint}")
+        status = _STATUS.get(type(error), "failed")
+        return replace(self, status=status, reason=reason, remedy=error.hint or "", error=error)
+
+    def noted(self, reason: str, remedy: str = "", status: Status | None = None) -> PluginRecord:
+        """This record with one more reason."""
+        reasons = "; ".join(filter(None, [self.reason, reason]))
+        remedies = "; ".join(filter(None, [self.remedy, remedy]))
+        return replace(self, status=status or self.status, reason=reasons, remedy=remedies)
+
+    @property
+    def traceback(self) -> str:
+        """Where the plugin's own code went wrong, as text; empty where nothing did."""
+        import traceback
+
+        cause = self.error.__cause__ if self.error is not None else None
+        return "".join(traceback.format_exception(cause)) if cause is not None else ""
+
+    def failure(self) -> PluginError:
+        """This record as an error to raise."""
+        error = PluginError(f"plugin {self.id} is {self.status}: {self.reason}", hint=self.remedy or None)
+        error.__cause__ = self.error
+        return error
+
+
+def summary(brought: Contribution) -> dict[str, Any]:
+    """What a plugin brought, as `PluginRecord.registered` shows it."""
+    kinds = {
+        "device types": [announced.type for announced in brought.device_types],
+        "ops": len(brought.ops),
+        "kernels for": sorted({pack.device_type for pack in brought.packs}),
+        "host kernels": len(brought.host_packs),
+        "allocators": sorted(brought.allocators),
+        "work queues": sorted(brought.work_queues),
+        "passes": sorted(p.name for p in brought.passes),
+    }
+    return {kind: what for kind, what in kinds.items() if what}

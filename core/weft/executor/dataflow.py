@@ -1,0 +1,242 @@
+"""The executor's second speed: calls run when their arguments are available, wherever those come from.
+
+A call is ready when all arguments are there (non-strict: one of them); an error or death among them becomes its
+results, and it is not run. The step's loop runs what is ready, and tells of values that have come.
+
+Nothing here writes memory of the plan: calls are not in the order that it was made for. Results are new arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+from ..errors import WeftError
+from ..support.kernel_errors import is_interrupt
+from ..values.async_value import DEAD, AsyncValue, available, failed
+from .bound_call import BoundCall
+from .frame import FrameLayout
+
+if TYPE_CHECKING:
+    from .step import Step
+
+MISSING: Any = object()  # what a register holds that a call has yet to fill
+REST = -1  # in place of a call's number: all that are left
+
+
+class Dataflow:
+    """Runs the calls of `layout` with these numbers over `values`, a register's payload or AsyncValue each.
+
+    `stop`: the first error ends the step (a session's run); otherwise independent calls go on (a host program's).
+    `typed(error, call)` is the typed error for what a call raised. The loop of the step runs it.
+    """
+
+    def __init__(
+        self, layout: FrameLayout, calls: Sequence[int], values: list[Any], step: Step, *, stop: bool,
+        typed: Callable[[BaseException, BoundCall], WeftError], device_names: Mapping[int, str],
+    ) -> None:
+        self.values = values
+        self.rank = step.loop.next_rank()
+        self._device_names = device_names
+        self._layout = layout
+        self._step = step
+        self._stop = stop
+        self._typed = typed
+        self._users: dict[int, list[int]] = {}  # register -> calls that wait for it
+        self._missing: dict[int, int] = {}  # call -> how many of the values that it needs are not there
+        self._unfed: set[int] = set()  # non-strict calls none of whose arguments is there
+        self._promises: dict[int, list[AsyncValue]] = {}  # register -> who was promised its value
+        self._pending: set[int] = set()  # registers that hold a value that is to come
+        self._left = dict.fromkeys(calls)  # calls that have not run, in order
+        self._uses: dict[int, int] = {}  # register -> by how many of them it is used; the value dies with the last
+        self._may_pend = 0  # how many of them may give values that are to come
+        for number in calls:
+            call = layout.calls[number]
+            self._may_pend += call.may_pend
+            for register in layout.gives[number]:
+                values[register] = MISSING
+            for register in layout.needs[number]:
+                self._uses[register] = self._uses.get(register, 0) + 1
+        for register in layout.results:
+            self._uses[register] = -1  # for whoever started this
+        for register, value in enumerate(values):
+            if isinstance(value, AsyncValue):
+                self._receive(register, value)
+        if not self._enter_rest():
+            for number in calls:
+                self._enter(number)
+
+    def value(self, register: int) -> AsyncValue:
+        """What the register holds or will hold."""
+        value = self.values[register]
+        if value is not MISSING and register not in self._pending:
+            return value if isinstance(value, AsyncValue) else available(value)
+        promise = AsyncValue()
+        self._promises.setdefault(register, []).append(promise)
+        self._step.loop.promises(self)
+        return promise
+
+    def break_promises(self, error: AsyncValue) -> None:
+        """The step has ended: what was promised and has not come is this error."""
+        promises, self._promises = self._promises, {}
+        for waiting in promises.values():
+            for promise in waiting:
+                promise.forward_to(error)
+
+    def run(self, number: int) -> None:
+        """Run a call that is ready, or the REST."""
+        if number != REST:
+            if number in self._left:
+                self._run_call(number)
+            return
+        step = self._step
+        for each in list(self._left):
+            if step.error is not None or (step.deadline is not None and step.cancelled()):
+                return
+            self._run_call(each)
+
+    def _enter_rest(self) -> bool:
+        """With nothing pending, and nothing left that may pend, there is nothing to count: the rest runs in order."""
+        if self._pending or self._may_pend or not self._left:
+            return False
+        self._step.loop.enter(self, REST)
+        return True
+
+    def _run_call(self, number: int) -> None:
+        call = self._layout.calls[number]
+        del self._left[number]
+        self._may_pend -= call.may_pend
+        if number in self._layout.nonstrict:
+            arguments: list[Any] = [self.value(r) for r in call.call.args]
+            stopped = None
+        else:
+            values = self.values
+            arguments = [values[r] for r in call.call.args]
+            stopped = _stopped(arguments)
+        if call.call.after and stopped is None:
+            stopped = _stopped([self.values[r] for r in call.call.after])
+        if stopped is not None:
+            self._finish(number, call, [stopped] * len(self._layout.gives[number]), 0)
+            return
+        started = 0
+        if self._step.trace is not None:
+            started = perf_counter_ns()
+            if self._step.error is not None:  # after the time: what begins after the end of the step has none
+                return
+        # No local variable here may hold an error: its traceback leads through this frame.
+        self._finish(number, call, self._results(number, call, arguments), started)
+
+    def _results(self, number: int, call: BoundCall, arguments: list[Any]) -> list[Any]:
+        """What a call gives, errors included."""
+        try:
+            results = self._layout.fresh(number)(self._step, arguments)
+            return results if len(results) == len(self._layout.gives[number]) else [*results, None]
+        except BaseException as error:  # a kernel may raise anything; it becomes its results
+            if is_interrupt(error):
+                raise
+            return self._failed(self._typed(error, call), len(self._layout.gives[number]))
+
+    def _failed(self, error: WeftError, count: int) -> list[Any]:
+        if self._stop:
+            self._step.cancel(error)
+        return [failed(error)] * count
+
+    def _enter(self, number: int) -> None:
+        needed = {r for r in self._layout.needs[number] if self.values[r] is MISSING or r in self._pending}
+        for register in needed:
+            self._users.setdefault(register, []).append(number)
+        if number in self._layout.nonstrict:
+            call = self._layout.calls[number].call
+            self._missing[number] = len(needed.intersection(call.after))
+            if call.args and needed.issuperset(call.args):
+                self._missing[number] += 1
+                self._unfed.add(number)
+        else:
+            self._missing[number] = len(needed)
+        if not self._missing[number]:
+            self._step.loop.enter(self, number)
+
+    def _counts(self, number: int, register: int) -> bool:
+        """Whether a non-strict call could not run without this value, now that it has come."""
+        if register in self._layout.calls[number].call.after:
+            return True
+        is_first = number in self._unfed
+        self._unfed.discard(number)
+        return is_first
+
+    def _finish(self, number: int, call: BoundCall, results: Sequence[Any], started: int) -> None:
+        """`started` 0: it was not run, or nobody wants to know."""
+        if self._step.trace is not None and started:
+            name = self._device_names[id(call.device)]
+            self._step.trace.record(call.call, name, started, results if call.pends else ())
+        for register in self._layout.needs[number]:
+            self._uses[register] -= 1
+            if not self._uses[register]:
+                self.values[register] = None
+        for register, value in zip(self._layout.gives[number], results, strict=True):
+            if isinstance(value, AsyncValue):
+                self._receive(register, value)
+            else:
+                self._fill(register, value)
+
+    def _receive(self, register: int, value: AsyncValue) -> None:
+        """A value that may come later: the register holds it until then."""
+        if value.is_available():
+            self._fill(register, value)
+            return
+        self.values[register] = value
+        self._pending.add(register)
+        self._step.loop.expect(value, partial(self._arrive, register, value))
+
+    def _arrive(self, register: int, value: AsyncValue) -> None:
+        self._pending.discard(register)
+        self._fill(register, value)
+        self._enter_rest()
+
+    def _fill(self, register: int, value: Any) -> None:
+        if isinstance(value, AsyncValue):
+            value = self._settled(register, value)
+        self.values[register] = value if register in self._uses else None
+        if register in self._promises:
+            for promise in self._promises.pop(register):
+                promise.forward_to(value if isinstance(value, AsyncValue) else available(value))
+            if not self._promises:
+                self._step.loop.has_kept(self)
+        if register not in self._users:
+            return
+        for number in self._users.pop(register):
+            if number not in self._layout.nonstrict or self._counts(number, register):
+                self._missing[number] -= 1
+                if not self._missing[number]:
+                    self._step.loop.enter(self, number)
+
+    def _settled(self, register: int, value: AsyncValue) -> Any:
+        """An available AsyncValue as a register holds it: the payload, DEAD, or the error with its place."""
+        if value.is_dead():
+            return DEAD
+        call = self._layout.producer.get(register)
+        error = value.error
+        if error is None:
+            try:
+                return self._layout.payload(register, value.get())
+            except Exception as unfit:  # noqa: BLE001 - what a kernel gave is no array
+                assert call is not None
+                return self._failed(self._typed(unfit, call), 1)[0]
+        if call is not None:
+            error = self._typed(error, call)
+        if self._stop:
+            self._step.cancel(error)
+        return value
+
+
+def _stopped(arguments: list[Any]) -> AsyncValue | None:
+    """The first error among them, else a death."""
+    dead = None
+    for value in arguments:
+        if isinstance(value, AsyncValue):
+            if value.is_error():
+                return value
+            dead = value
+    return dead

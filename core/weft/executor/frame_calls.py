@@ -1,0 +1,173 @@
+"""FrameCall: the forms that a call takes when it needs no arguments any more, and how each treats its registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from numpy import ndarray
+
+from ..contract.device import STREAM, Device
+from ..contract.kernel import KernelDef
+from ..errors import Internal
+from ..host.device_memory import DeviceMemory, Owned
+from ..host.host_memory import LARGE, HostMemory
+from ..program.host_program import Call
+from ..values.async_value import AsyncValue, available, unwrapped
+from ..values.tensor import TensorMetadata
+from .host_array import returned, view
+
+if TYPE_CHECKING:
+    from .step import Step
+
+FrameCall = Callable[[], Any]
+Maker = Callable[[], Any]
+
+
+class HandOver(Exception):
+    """A call of the flat list gave what is no payload: the rest is the event-driven path's."""
+
+
+def then_forget(call: FrameCall, registers: list[Any], dead: Sequence[int]) -> Any:
+    returned = call()
+    for register in dead:
+        registers[register] = None
+    return returned
+
+
+def open_call(
+    registers: list[Any], args: tuple[int, ...], results: tuple[int, ...], fresh: tuple[Maker | None, ...],
+    run: Callable[..., Any],
+) -> FrameCall:
+    """A call that reads its registers when it runs; `fresh` makes the outputs that are no buffers of the frame. The
+    call returns what `run` returns."""
+    if len(results) == 1 and fresh[0] is not None and len(args) in (1, 2):
+        make, result, first, last = fresh[0], results[0], args[0], args[-1]
+
+        def unary() -> Any:
+            out = registers[result] = make()
+            return run(registers[first], out)
+
+        def binary() -> Any:
+            out = registers[result] = make()
+            return run(registers[first], registers[last], out)
+
+        return unary if len(args) == 1 else binary
+
+    def call() -> Any:
+        for register, create in zip(results, fresh, strict=True):
+            if create is not None:
+                registers[register] = create()
+        return run(*[registers[a] for a in args], *[registers[r] for r in results])
+
+    return call
+
+
+def run_returning(
+    registers: list[Any], args: Sequence[int], results: Sequence[int], run: Callable[[list[Any]], list[Any]]
+) -> None:
+    for register, value in zip(results, run([registers[a] for a in args]), strict=True):
+        registers[register] = value
+
+
+def run_host(
+    registers: list[Any], args: Sequence[int], results: Sequence[int], run: Callable[[list[Any]], list[Any]]
+) -> None:
+    """A host kernel that may give AsyncValues, and mostly does not. Raises HandOver when it does."""
+    is_payload = True
+    for register, value in zip(results, run([registers[a] for a in args]), strict=True):
+        registers[register] = value
+        is_payload = is_payload and not isinstance(value, AsyncValue)
+    if not is_payload:
+        raise HandOver
+
+
+def run_lazy(
+    registers: list[Any], args: Sequence[int], given: Sequence[int], lazy: Callable[[Step, list[Any]], list[Any]]
+) -> None:
+    run_returning(registers, args, given, lambda inputs: lazy(registers[-1], inputs))
+
+
+def with_step(registers: list[Any], run: Callable[..., Any], *arrays: Any) -> Any:
+    return run(registers[-1], *arrays)
+
+
+def checked(
+    run: Callable[..., Any], metas: Sequence[TensorMetadata], op: str, kernel: KernelDef, memory: HostMemory,
+    inputs: list[Any],
+) -> list[Any]:
+    """Results of a kernel that returns them: payloads where they are there, else AsyncValues. Raises Internal for
+    AsyncValues of a kernel that does not say that it gives them."""
+    if kernel.nonstrict:
+        inputs = [x if isinstance(x, AsyncValue) else available(x) for x in inputs]
+    values = returned(run(*inputs), metas, op)
+    if not (kernel.asynchronous or kernel.nonstrict) and any(isinstance(v, AsyncValue) for v in values):
+        raise Internal(f"the kernel of {op} gave an AsyncValue and is not declared asynchronous", op=op)
+    for value in values:
+        if value.__class__ is ndarray and value.nbytes >= LARGE:
+            memory.hold(value, "a result")
+    return values
+
+
+def acted(run: Callable[..., Any], inputs: list[Any]) -> list[Any]:
+    """What the chain of an asynchronous call without results holds: that it is done, or is to come."""
+    return [unwrapped(run(*inputs))]
+
+
+def returning(
+    run: Callable[..., Any], metas: Sequence[TensorMetadata], call: Call, kernel: KernelDef, memory: HostMemory
+) -> Callable[[list[Any]], list[Any]]:
+    """The run function of a kernel that returns what it gives, for a list of its inputs."""
+    if kernel.asynchronous and call.chain is not None:
+        return partial(acted, run)
+    return partial(checked, run, metas, call.op, kernel, memory)
+
+
+def with_values(run: Callable[..., list[Any]], inputs: list[Any]) -> list[Any]:
+    """A non-strict host kernel's results."""
+    return run(*[x if isinstance(x, AsyncValue) else available(x) for x in inputs])
+
+
+def run_view(registers: list[Any], pairs: Sequence[tuple[int, int, TensorMetadata]]) -> None:
+    for result, source, meta in pairs:
+        registers[result] = view(registers[source], meta)
+
+
+def run_alias(registers: list[Any], pairs: Sequence[tuple[int, int, TensorMetadata]]) -> None:
+    """Of buffers on a device, which have no shape."""
+    for result, source, _ in pairs:
+        registers[result] = registers[source]
+
+
+def on_stream(copy: Callable[..., None], source: Any, result: Any) -> None:
+    copy(source, result, STREAM)
+
+
+def run_leaving(
+    registers: list[Any], source: int, result: int, make: Maker, leave: Callable[[Any, Any], AsyncValue]
+) -> None:
+    """A value leaves a device: the register holds what is to come."""
+    registers[result] = leave(registers[source], make())
+
+
+def run_event(registers: list[Any], result: int, reach: Callable[[], AsyncValue]) -> None:
+    registers[result] = reach()
+
+
+def run_wrapping(
+    registers: list[Any], source: int, result: int, memory: DeviceMemory, device: Device, lent: list[Owned]
+) -> None:
+    """A feed enters a device that may read it where it is; what is made for that goes to `lent`."""
+    registers[result] = buffer = memory.enter(device, registers[source])
+    lent.append((device.free, buffer))
+
+
+def device_maker(memory: DeviceMemory, device: Device, nbytes: int, owner: Callable[[], Step]) -> Maker:
+    """Makes buffers on a device that live as long as the step which runs. Raises ResourceExhausted."""
+    def make() -> Any:
+        buffer = memory.allocate(device, nbytes)
+        owner().own(device.free, buffer)
+        return buffer
+
+    return make

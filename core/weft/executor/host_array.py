@@ -1,0 +1,52 @@
+"""Payloads in host memory: NumPy arrays, C-contiguous and aligned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import Internal
+from ..values.async_value import AsyncValue, unwrapped
+from ..values.tensor import TensorMetadata, fits, shape_text
+
+
+def typed(buffer: Any, meta: TensorMetadata) -> Any:
+    """The start of a byte buffer as an array of this static type and shape."""
+    return buffer[: meta.nbytes].view(meta.dtype.numpy).reshape(meta.dims)
+
+
+def view(array: Any, meta: TensorMetadata) -> Any:
+    """The same elements with an alias's type and shape."""
+    if array.dtype != meta.dtype.numpy:
+        array = array.view(meta.dtype.numpy)
+    return array if array.shape == meta.shape else array.reshape(meta.dims)
+
+
+def stand_in(meta: TensorMetadata) -> Any:
+    """An array of this static type and shape which nobody reads, and which takes no memory."""
+    return np.broadcast_to(np.zeros((), meta.dtype.numpy), meta.dims)
+
+
+def returned(result: Any, metas: Sequence[TensorMetadata], op: str) -> list[Any]:
+    """What a kernel returned, as contiguous arrays or AsyncValues that are to come or are none. Raises Internal when
+    these are not as many as there are `metas`, or not such."""
+    values = list(result) if isinstance(result, tuple | list) else [result]
+    if len(values) != len(metas) or any(v is None for v in values):
+        got = 0 if result is None else len(values)
+        raise Internal(f"the kernel of {op} returned {got} values, expected {len(metas)}", op=op)
+    return [given(v, meta, op) for v, meta in zip(values, metas, strict=True)]
+
+
+def given(value: Any, meta: TensorMetadata, op: str) -> Any:
+    """A value that a kernel gave, as a register holds it: a contiguous array, or an AsyncValue that has none (yet).
+    A number of Python's own is of any type. Raises Internal when an array is not what `meta` says."""
+    value = unwrapped(value)
+    if isinstance(value, AsyncValue):
+        return value
+    array = np.asarray(value, meta.dtype.numpy if isinstance(value, int | float | complex) else None, order="C")
+    if array.dtype != meta.dtype.numpy or not fits(array.shape, meta):
+        found = f"{array.dtype}{shape_text(array.shape)}"
+        raise Internal(f"the kernel of {op} gave {found}, where {meta} was to come", op=op)
+    return array

@@ -1,0 +1,111 @@
+"""The memory plan: which registers share a buffer, decided once from who uses what until when.
+
+A planned register belongs to a slot, a buffer of its frame; those in host memory are parts of one block. Slots are
+reused as soon as the value in them is read for the last time; the smallest that fits is taken, else the largest is
+grown. An output that may be written over an input takes its slot when nobody needs the input any more. In a list that
+is run in pieces, what is over is what has ended in every order that they allow.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from itertools import count
+from typing import NamedTuple
+
+from .task_partition import TaskPartition
+
+
+class Use(NamedTuple):
+    """One call's part in the plan, by roots (an alias counts as the register it views).
+
+    `writes`: register and bytes of outputs to be planned; `memory`: whose memory they live in; `inplace`: (written,
+    read) registers that may share.
+    """
+
+    reads: tuple[int, ...]
+    writes: tuple[tuple[int, int], ...]
+    memory: int
+    inplace: tuple[tuple[int, int], ...] = ()
+
+
+class MemoryPlan(NamedTuple):
+    """`slot_of`: planned register to slot; `slots`: (memory, bytes) of each."""
+
+    slot_of: dict[int, int]
+    slots: list[tuple[int, int]]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(size for _, size in self.slots)
+
+
+def plan_memory(uses: Sequence[Use], pieces: TaskPartition | None = None) -> MemoryPlan:
+    """Slots for everything that the calls write, in their order; or in every order in which their pieces may run."""
+    home, reach = ([0] * len(uses), [1]) if pieces is None else (pieces.homes(), pieces.reach())
+    last_use: dict[int, int] = {}
+    used_in: dict[int, int] = {}  # register -> bit set of the pieces that use it
+    for index, use in enumerate(uses):
+        for register in (*use.reads, *(r for r, _ in use.writes)):
+            last_use[register] = index
+            used_in[register] = used_in.get(register, 0) | 1 << home[index]
+    plan = MemoryPlan({}, [])
+    free = FreeSlots()
+    for index, use in enumerate(uses):
+        later = ~reach[home[index]]  # pieces that may not have ended
+        over = {w: r for w, r in use.inplace
+                if _may_share(plan, use, w, r, last_use[r] == index and not used_in[r] & later)}
+        for register, nbytes in use.writes:
+            read = over.get(register)
+            slot = plan.slot_of[read] if read is not None else _take(plan, free, later, use.memory, nbytes)
+            plan.slot_of[register] = slot
+        kept = set(over.values())
+        for register in dict.fromkeys((*use.reads, *(r for r, _ in use.writes))):
+            if last_use[register] == index and register in plan.slot_of and register not in kept:
+                slot = plan.slot_of[register]
+                free.put(slot, *plan.slots[slot], used_in[register])
+    return plan
+
+
+def _may_share(plan: MemoryPlan, use: Use, written: int, read: int, dies: bool) -> bool:
+    """True when `written` may take over the buffer of `read`: planned, not needed later, read once, large enough."""
+    if not dies or read not in plan.slot_of or use.reads.count(read) != 1:
+        return False
+    wanted = dict(use.writes).get(written)
+    memory, size = plan.slots[plan.slot_of[read]]
+    return wanted is not None and memory == use.memory and wanted <= size
+
+
+class FreeSlots:
+    """Free slots, sorted by size: a program may have 100,000 of them, and asks for one in each call."""
+
+    def __init__(self) -> None:
+        self._sorted: dict[tuple[int, int], list[tuple[int, int, int]]] = {}  # (bytes, number, slot) by (memory, users)
+        self._numbers = count()
+
+    def put(self, slot: int, memory: int, nbytes: int, users: int) -> None:
+        """Add a slot; `users`: bit set of the pieces that used it last."""
+        insort(self._sorted.setdefault((memory, users), []), (nbytes, next(self._numbers), slot))
+
+    def take(self, memory: int, nbytes: int, later: int) -> int | None:
+        """Remove and return the smallest slot of `nbytes` or more, else the largest one; None where there is none.
+
+        Slots that were used by a piece in the bit set `later` do not count.
+        """
+        mine = [found for (where, users), found in self._sorted.items()
+                if found and where == memory and not users & later]
+        if not mine:
+            return None
+        fitting = [(found[at], at, found) for found in mine if (at := bisect_left(found, (nbytes,))) < len(found)]
+        _, at, found = min(fitting) if fitting else max((found[-1], len(found) - 1, found) for found in mine)
+        return found.pop(at)[2]
+
+
+def _take(plan: MemoryPlan, free: FreeSlots, later: int, memory: int, nbytes: int) -> int:
+    """A free slot of this memory that holds `nbytes`, or a new one."""
+    slot = free.take(memory, nbytes, later)
+    if slot is None:
+        plan.slots.append((memory, nbytes))
+        return len(plan.slots) - 1
+    plan.slots[slot] = (memory, max(nbytes, plan.slots[slot][1]))
+    return slot

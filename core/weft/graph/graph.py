@@ -1,0 +1,162 @@
+"""Graph: nodes by name in the order of the file, functions, versions; edits give new graphs that share nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+from ..errors import InvalidArgument, NotFound
+from ..protobuf.wire import Buffer
+from ..values.tensor_proto import TensorValue
+from .attr_value import AttrPlaceholder, Func, ShapeAttr
+from .function import Function
+from .node import Input, Node, by_name
+from .traversal import consumers, topological_order
+from .verifier import did_you_mean, verify
+
+__all__ = [
+    "AttrPlaceholder", "Func", "Function", "Graph", "Input", "Node", "ShapeAttr", "TensorValue", "Versions",
+    "consumers", "topological_order", "verify",
+]
+
+
+class Versions(NamedTuple):
+    """Of the GraphDef: who wrote it, who may read it."""
+
+    producer: int = 0
+    min_consumer: int = 0
+    bad_consumers: tuple[int, ...] = ()
+
+
+class FileForm(NamedTuple):
+    """What of a GraphDef a Graph has no name for. `whole` is the file itself while nothing was edited."""
+
+    head: tuple[tuple[int, Buffer], ...] = ()  # number and bytes of the fields before the first node
+    tail: tuple[tuple[int, Buffer], ...] = ()  # of those after it
+    whole: Buffer | None = None
+    touched: frozenset[str] = frozenset()  # "functions", "versions": no longer as in the fields above
+
+
+class Graph:
+    """`nodes` and `functions` by name (read-only, ordered), `versions`. Immutable: see `replace`."""
+
+    __slots__ = ("form", "functions", "nodes", "versions")
+
+    nodes: Mapping[str, Node]
+    functions: Mapping[str, Function]
+    versions: Versions
+    form: FileForm
+
+    def __init__(
+        self, nodes: Iterable[Node] = (), functions: Iterable[Function] = (),
+        versions: Versions | None = None,
+    ) -> None:
+        """Raises InvalidArgument when two nodes or two functions have one name."""
+        form = FileForm(touched=frozenset(("functions", "versions")))
+        _fill(self, by_name(nodes), functions_by_name(functions), versions or Versions(), form)
+
+    @classmethod
+    def read(
+        cls, nodes: dict[str, Node], functions: dict[str, Function], versions: Versions, form: FileForm
+    ) -> Graph:
+        """A graph as a codec found it."""
+        graph = cls.__new__(cls)
+        _fill(graph, nodes, functions, versions, form)
+        return graph
+
+    def replace(
+        self, *, nodes: Iterable[Node] | Mapping[str, Node] = (), without: Iterable[str] = (),
+        functions: Iterable[Function] | Mapping[str, Function] | None = None,
+        without_functions: Iterable[str] = (), versions: Versions | None = None,
+    ) -> Graph:
+        """This graph with changed and new `nodes`, less those named in `without`; functions likewise.
+
+        A changed node keeps its place, new ones come last. Raises InvalidArgument for a mapping whose keys
+        are not its nodes' names, NotFound for names in `without` that are not there.
+        """
+        gone = tuple(without_functions)
+        touched = set(self.form.touched)
+        touched |= {"functions"} if functions is not None or gone else set()
+        touched |= {"versions"} if versions is not None else set()
+        form = FileForm(self.form.head, self.form.tail, None, frozenset(touched))
+        graph = Graph.__new__(Graph)
+        _fill(
+            graph, _edited(self.nodes, nodes, without, by_name),
+            _edited(self.functions, functions or (), gone, functions_by_name), versions or self.versions, form,
+        )
+        return graph
+
+    def __getitem__(self, name: str) -> Node:
+        """The node called `name`. Raises NotFound with the names nearest to it."""
+        node = self.nodes.get(name)
+        if node is None:
+            raise NotFound(f"no node is called '{name}'", hint=did_you_mean(name, self.nodes))
+        return node
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.nodes
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes.values())
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a Graph does not change: use graph.replace({name}=...)")
+
+    def __repr__(self) -> str:
+        return f"<Graph of {len(self.nodes)} nodes, {len(self.functions)} functions>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from .graphdef import dumps
+
+        assigned = {node.name: node.assigned_device for node in self if node.assigned_device is not None}
+        return _restore, (dumps(self), assigned)
+
+
+_SETTERS = tuple(getattr(Graph, slot).__set__ for slot in ("nodes", "functions", "versions", "form"))
+_Named = TypeVar("_Named", Node, Function)
+
+
+def _fill(
+    graph: Graph, nodes: dict[str, Node], functions: dict[str, Function], versions: Versions, form: FileForm
+) -> None:
+    values = (MappingProxyType(nodes), MappingProxyType(functions), versions, form)
+    for setter, value in zip(_SETTERS, values, strict=True):
+        setter(graph, value)
+
+
+def _restore(raw: bytes, assigned: dict[str, str]) -> Graph:
+    from .graphdef import read
+
+    graph = read(memoryview(raw))
+    return graph.replace(nodes=[graph[n].replace(assigned_device=d) for n, d in assigned.items()])
+
+
+def functions_by_name(functions: Iterable[Function]) -> dict[str, Function]:
+    """Functions by name. Raises InvalidArgument when two have one name, or one has none."""
+    found: dict[str, Function] = {}
+    for function in functions:
+        if function.name in found or not function.name:
+            raise InvalidArgument(f"two functions are called '{function.name}'" if function.name
+                                  else "a function has no name")
+        found[function.name] = function
+    return found
+
+
+def _edited(
+    old: Mapping[str, _Named], new: Iterable[_Named] | Mapping[str, _Named], without: Iterable[str],
+    index: Callable[[Iterable[_Named]], dict[str, _Named]],
+) -> dict[str, _Named]:
+    items = dict(old)
+    for name in without:
+        if items.pop(name, None) is None:
+            raise NotFound(f"nothing is called '{name}'", hint=did_you_mean(name, old))
+    if isinstance(new, Mapping):
+        for key, item in new.items():
+            if key != item.name:
+                raise InvalidArgument(f"'{item.name}' is given under the name '{key}'")
+        new = new.values()
+    return items | index(new)

@@ -1,0 +1,92 @@
+"""Who comes before whom: orders and consumers of the nodes of a graph or of a function's body."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from ..errors import InvalidArgument
+from .node import Node
+
+if TYPE_CHECKING:
+    from .graph import Graph
+
+BACK_EDGES = frozenset(("NextIteration", "RefNextIteration"))  # what they give is for the iteration after
+
+
+def consumers(nodes: Mapping[str, Node]) -> dict[str, list[Node]]:
+    """For each node's name the nodes that take a tensor of it or run after it, in order, each once."""
+    found: dict[str, list[Node]] = {name: [] for name in nodes}
+    for node in nodes.values():
+        for name in dict.fromkeys((*(i.node for i in node.inputs), *node.controls)):
+            if name in found:
+                found[name].append(node)
+    return found
+
+
+def ancestors(nodes: Mapping[str, Node], names: Iterable[str]) -> set[str]:
+    """These nodes and all that they depend on, data and control; names that no node has are passed over."""
+    stack = list(names)
+    seen: set[str] = set()
+    while stack:
+        name = stack.pop()
+        if name not in seen and name in nodes:
+            seen.add(name)
+            stack += [i.node for i in nodes[name].inputs]
+            stack += nodes[name].controls
+    return seen
+
+
+def topological_order(graph: Graph | Mapping[str, Node]) -> list[Node]:
+    """The nodes, each after those it takes from; nodes already in such an order keep it.
+
+    Edges out of NextIteration are loops' back edges and do not count; names that no node has are passed over
+    (in functions they are arguments). Raises InvalidArgument that names the nodes on any other cycle.
+    """
+    nodes = graph if isinstance(graph, Mapping) else graph.nodes
+    if _is_ordered(nodes):
+        return [*nodes.values()]
+    order: list[Node] = []
+    done: set[str] = set()
+    for root in nodes:
+        if root in done:
+            continue
+        path = {root: _sources(nodes, root)}  # the names from the root to where we are, and what each awaits
+        while path:
+            name = next(reversed(path))
+            source = next((s for s in path[name] if s not in done), None)
+            if source is None:
+                path.popitem()
+                done.add(name)
+                order.append(nodes[name])
+            elif source in path:
+                raise _cycle([*path], source)
+            else:
+                path[source] = _sources(nodes, source)
+    return order
+
+
+def _is_ordered(nodes: Mapping[str, Node]) -> bool:
+    """Whether each node comes after all that it takes from; not, where a name that no node has might be one."""
+    seen: set[str] = set()
+    for name, node in nodes.items():
+        for source in node.inputs:
+            if source.node not in seen:
+                return False
+        if not seen.issuperset(node.controls):
+            return False
+        seen.add(name)
+    return True
+
+
+def _sources(nodes: Mapping[str, Node], name: str) -> Iterator[str]:
+    node = nodes[name]
+    for source in (*(i.node for i in node.inputs), *node.controls):
+        if source in nodes and nodes[source].op not in BACK_EDGES:
+            yield source
+
+
+def _cycle(path: list[str], back: str) -> InvalidArgument:
+    names = path[path.index(back) :]
+    shown = names if len(names) <= 10 else [*names[:5], "...", *names[-4:]]
+    return InvalidArgument(f"a cycle: {' <- '.join((*shown, back))}", node=back)

@@ -1,0 +1,61 @@
+"""Bound calls that are kept for the next run, within a bound on their bytes. The oldest are forgotten first.
+
+The bytes are estimates: CALL_BYTES of Python objects a call, and the `nbytes` of its bound kernel.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import deque
+from typing import Any, Protocol
+
+from ..support.fork_safety import inherited
+
+MOST_BYTES = 32 << 20
+CALL_BYTES = 4 << 10
+
+
+class Owner(Protocol):
+    """A call that is bound once for each combination of shapes."""
+
+    def forget(self, key: Any) -> None:
+        """Drop the call that is bound for this combination, if it is kept. Called from any thread."""
+
+
+class BoundCalls:
+    """The calls of one host that were bound while they ran. Safe to use from several threads."""
+
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self._most = most
+        self._lock = threading.RLock()
+        self._kept: deque[tuple[weakref.ref[Owner], Any, int]] = deque()
+        self.nbytes = 0
+        inherited.add(self)
+
+    def keep(self, owner: Owner, key: Any, nbytes: int) -> None:
+        """Note a call that `owner` keeps under `key`; have the oldest forgotten if there are too many."""
+        with self._lock:
+            self._kept.append((weakref.ref(owner), key, nbytes))
+            self.nbytes += nbytes
+            if self.nbytes > self._most:
+                self._forget()
+
+    def forked(self) -> None:
+        self._lock = threading.RLock()
+
+    def _forget(self) -> None:
+        """Drop the calls whose owners are gone, then the oldest, and an eighth more: the next calls have room."""
+        self._kept = deque(each for each in self._kept if each[0]() is not None)
+        self.nbytes = sum(nbytes for _, _, nbytes in self._kept)
+        while self.nbytes > self._most * 7 // 8 and len(self._kept) > 1:
+            ref, key, nbytes = self._kept.popleft()
+            self.nbytes -= nbytes
+            owner = ref()
+            if owner is not None:
+                owner.forget(key)
+
+
+def bytes_of_call(bound: Any) -> int:
+    """Bytes of a bound call, about."""
+    return CALL_BYTES + int(getattr(bound, "nbytes", 0))

@@ -1,0 +1,55 @@
+"""Everything that plugins have registered, by kind: what placement, linking and the host context ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..contract.device import DeviceTypeRegistry
+from ..contract.graph_pass import GraphPass
+from ..contract.host_kernel import OWN, HostKernelRegistry, HostPack
+from ..contract.kernel import KernelRegistry
+from ..contract.op import OpRegistry
+from ..errors import PluginError
+from . import allocators, work_queues
+
+if TYPE_CHECKING:
+    from ..contract.hookspecs import Contribution
+
+
+class Registries:
+    """Filled while plugins are loaded, one whole Contribution at a time; read after that."""
+
+    def __init__(self, kernel_override: Mapping[str, str] | None = None) -> None:
+        self.ops = OpRegistry()
+        self.device_types = DeviceTypeRegistry()
+        self.kernels = KernelRegistry(self.device_types, kernel_override, self.ops)
+        self.host_kernels = HostKernelRegistry()
+        self.host_kernels.add_pack(HostPack("weft.host_kernels:register", OWN))
+        self.allocators: dict[str, str | Callable[..., Any]] = dict(allocators.GIVEN)
+        self.work_queues: dict[str, str | Callable[..., Any]] = dict(work_queues.GIVEN)
+        self.passes: dict[str, GraphPass] = {}
+        self.missing_plugins: dict[str, str] = {}  # plugins that are not in use, and why: what they bring is not here
+
+    def add(self, brought: Contribution) -> None:
+        """Take in what a plugin brings, all of it or, when something does not fit, nothing (the error says what)."""
+        for kind, mine, theirs in (
+            ("allocator", self.allocators, brought.allocators),
+            ("work queue", self.work_queues, brought.work_queues),
+            ("pass", self.passes, {p.name: p for p in brought.passes}),
+        ):
+            for name in mine.keys() & theirs.keys():
+                raise PluginError(f"{kind} '{name}' is registered by another plugin already")
+        for op in brought.ops:
+            self.ops.check(op)
+        for op in brought.ops:
+            self.ops.add(op, brought.plugin)
+        for announced in brought.device_types:
+            self.device_types.add(announced)
+        for pack in brought.packs:
+            self.kernels.add_pack(pack)
+        for host_pack in brought.host_packs:
+            self.host_kernels.add_pack(host_pack)
+        self.allocators |= brought.allocators
+        self.work_queues |= brought.work_queues
+        self.passes |= {p.name: p for p in brought.passes}

@@ -1,0 +1,34 @@
+"""Chains, which order what has effects, and printing, which has."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from ..contract.host_kernel import HostKernels
+from ..contract.host_type import F32, F64, I1, I32, I64, Chain
+
+N = TypeVar("N")
+PRINTED = {"i1": (I1, "int1 = %d"), "i32": (I32, "int32 = %d"), "i64": (I64, "int64 = %d"), "f32": (F32, "f32 = %f"),
+           "f64": (F64, "f64 = %f")}
+
+
+def register(kernels: HostKernels) -> None:
+    kernels.kernel("tfrt.new.chain")(new_chain)
+    kernels.kernel("tfrt.merge.chains")(merge_chains)
+    for name, (kind, form) in PRINTED.items():
+        kernels.kernel(f"tfrt.print.{name}", N=kind)(printing(form))
+
+
+def new_chain() -> Chain:
+    """A chain that is ready."""
+
+
+def merge_chains(*values: Any) -> Chain:
+    """A chain that is ready when all of them are."""
+
+
+def printing(form: str) -> Any:
+    def kernel(value: N, chain: Chain) -> Chain:  # noqa: ARG001 - it orders
+        print(form % value, flush=True)
+
+    return kernel

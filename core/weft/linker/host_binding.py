@@ -1,0 +1,113 @@
+"""A host kernel meets its call: the call is checked against the declaration, and its attributes are filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from ..contract.host_kernel import Callee, HostKernel
+from ..contract.host_type import NAMED, TENSOR, HostType
+from ..errors import Internal, InvalidArgument
+from ..executor.host_array import given
+from ..program.host_program import Call, Function, RegisterType
+from ..values.async_value import AsyncValue, unwrapped
+from ..values.tensor import TensorMetadata
+
+
+def check_call(kernel: HostKernel, call: Call, function: Function) -> None:
+    """Raises InvalidArgument, with the declaration and the call's location, for a call that does not fit it."""
+    types = function.register_types
+    wanted = [argument.type for argument in kernel.arguments]
+    if len(call.args) < len(wanted) or (kernel.variadic is None and len(call.args) > len(wanted)):
+        raise _unfit(kernel, call, f"has {len(call.args)} arguments")
+    if kernel.variadic is not None:
+        wanted += [kernel.variadic.type] * (len(call.args) - len(wanted))
+    for i, (register, kind) in enumerate(zip(call.args, wanted, strict=True)):
+        if not _fits(types[register], kind):
+            raise _unfit(kernel, call, f"has {types[register]} as argument {i}, which is {kind}")
+    if kernel.results is not None:
+        if len(call.results) != len(kernel.results):
+            raise _unfit(kernel, call, f"has {len(call.results)} results")
+        for i, (register, kind) in enumerate(zip(call.results, kernel.results, strict=True)):
+            if not _fits(types[register], kind):
+                raise _unfit(kernel, call, f"has {types[register]} as result {i}, which is {kind}")
+    _check_attributes(kernel, call)
+
+
+def _check_attributes(kernel: HostKernel, call: Call) -> None:
+    given = {name for name in call.attrs if not name.startswith("_")}  # the others are marks of the program's maker
+    for name in sorted(given - kernel.attributes.keys()):
+        raise _unfit(kernel, call, f"has an attribute '{name}'")
+    for name, attribute in kernel.attributes.items():
+        if name not in given:
+            if attribute.is_required:
+                raise _unfit(kernel, call, f"lacks the attribute '{name}'")
+        elif attribute.type is not None and not attribute.type.accepts(call.attrs[name]):
+            raise _unfit(kernel, call, f"has {call.attrs[name]!r} as attribute '{name}', which is {attribute.type}")
+    count = len(call.functions)
+    if not kernel.takes_more_callees and count != len(kernel.callees):
+        raise _unfit(kernel, call, f"names {count} functions")
+
+
+def bind_host_kernel(
+    kernel: HostKernel, call: Call, types: Sequence[RegisterType], functions: Sequence[Callee], check_types: bool
+) -> Callable[..., list[Any]]:
+    """The kernel as a function of its arguments alone, after the step where it asks for it, that gives a list: of its
+    results, payloads or AsyncValues, for registers of these types."""
+    keywords: dict[str, Any] = {name: value for name, value in call.attrs.items() if not name.startswith("_")}
+    if kernel.takes_more_callees:
+        keywords[kernel.callees[0]] = tuple(functions)
+    else:
+        keywords |= dict(zip(kernel.callees, functions, strict=True))
+    run = partial(kernel.function, **keywords) if keywords else kernel.function
+    tensors = [(i, kind) for i, kind in enumerate(types) if isinstance(kind, TensorMetadata)]
+    if len(types) == 1 and kernel.results is not None and not tensors and not check_types:
+        return lambda *arguments: [unwrapped(run(*arguments))]
+
+    def call_it(*arguments: Any) -> list[Any]:
+        results = [unwrapped(result) for result in _listed(run(*arguments), kernel, len(types))]
+        for i, meta in tensors:
+            results[i] = given(results[i], meta, kernel.code)
+        if check_types:
+            _check_results(results, kernel)
+        return results
+
+    return call_it
+
+
+def _listed(result: Any, kernel: HostKernel, count: int) -> Sequence[Any]:
+    """The results one by one. Raises Internal for too many or too few."""
+    if count == 1 and kernel.results is not None:
+        return (result,)
+    if result is None and count == 0:
+        return ()
+    if isinstance(result, tuple | list) and len(result) == count:
+        return result
+    got = f"{len(result)} values" if isinstance(result, tuple | list) else type(result).__name__
+    raise Internal(f"host kernel {kernel.code} returned {got}, expected {count} values", op=kernel.code)
+
+
+def _check_results(results: Sequence[Any], kernel: HostKernel) -> None:
+    """Raises Internal where a result is not of the declared type."""
+    for i, (value, kind) in enumerate(zip(results, kernel.results or (), strict=False)):
+        if kind is not None and not isinstance(value, AsyncValue) and not kind.accepts(value):
+            raise Internal(f"host kernel {kernel.code} gave {value!r} as result {i}", op=kernel.code,
+                           hint=f"it is declared as {kernel}")
+
+
+def check_argument(value: Any, kind: RegisterType, name: str) -> None:
+    """Raises InvalidArgument when what a user passes to a function of host types is not of the argument's type."""
+    if isinstance(kind, str) and kind in NAMED and not isinstance(value, AsyncValue) and not NAMED[kind].accepts(value):
+        raise InvalidArgument(f"argument '{name}' is {value!r}, the program's is {kind}")
+
+
+def _fits(given: RegisterType, wanted: HostType | None) -> bool:
+    if isinstance(given, TensorMetadata):
+        return wanted is None or wanted == TENSOR
+    return wanted is None or given == wanted.name
+
+
+def _unfit(kernel: HostKernel, call: Call, what: str) -> InvalidArgument:
+    return InvalidArgument(f"the call of {call.code} {what}", op=call.code, location=call.location,
+                           hint=f"it is declared as {kernel}")

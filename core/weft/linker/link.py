@@ -1,0 +1,526 @@
+"""Link: a host program is bound to the kernels of this host, for given metadata of its arguments.
+
+Everything static happens here, once: shapes are inferred, what is known before the run is folded, kernels are bound,
+memory is planned. What has no static shape is bound when it is first seen (see LazyKernel).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..compiler.infer import infer_registers
+from ..contract.device import STREAM
+from ..contract.kernel import Bind, Declined, FusionDef, KernelDef, PatternDef
+from ..errors import ResourceExhausted, Unimplemented, WeftError
+from ..executor.bound_call import BoundCall
+from ..executor.executable import Executable
+from ..executor.host_array import stand_in
+from ..host.device_memory import Owned
+from ..host.host_memory import HostMemory, LaidOut
+from ..host.kernel_context import KernelContext
+from ..host.resources import Resources
+from ..program.host_program import CONSTANT, COPY, EVENT, HOST, OWN, Call, Function, ProgramDef
+from ..support.aligned_array import is_solid
+from ..support.mapped_file import check_unchanged
+from ..values.tensor import MadeInfo, TensorMetadata, ValueInfo, constant_info
+from .binder import Binder, LazyKernel, bind
+from .folding import folded, is_worth_folding, laid_out
+from .fusion import Group, fused_call, fused_ops, groups
+from .host_binding import bind_host_kernel
+from .patterns import found
+
+if TYPE_CHECKING:
+    from ..executor.step import Step
+    from ..host.host import Host
+
+Refusal = tuple[str, str, str, str]  # node, device, pack, reason
+HUGE = 1 << 28  # bytes of a tensor from which its kernel is bound in the run, not in the link
+
+
+def nothing() -> None:
+    """The check of a link that nothing ends."""
+
+
+class NodesDeclined(Unimplemented):
+    """No kernel on the assigned device took these nodes."""
+
+    def __init__(self, refusals: list[Refusal]) -> None:
+        node, device, pack, reason = refusals[0]
+        super().__init__(f"no kernel takes this node: {pack}: {reason}", node=node, device=device,
+                         hint="place it on another device")
+        self.refusals = refusals
+
+
+class Shared:
+    """What the links of one program share: what kernels prepared, constants folded and uploaded (by register).
+    `resources` are what kernels keep for nodes, for the programs of one session together.
+
+    `buffers` are those on devices, with what frees them; they live as long as the program may be linked or run.
+    """
+
+    def __init__(self, functions: dict[str, LinkedFunction], resources: Resources) -> None:
+        self.prepared: dict[Any, Any] = {}
+        self.folded: dict[tuple[int, ...], list[Any]] = {}
+        self.uploaded: dict[int, Any] = {}
+        self.laid_out: dict[int, LaidOut] = {}
+        self.buffers: list[Owned] = []
+        self.functions = functions
+        self.resources = resources
+
+    def renumbered(self) -> Shared:
+        """This for a program that was lowered anew: its registers mean other values."""
+        anew = Shared({}, self.resources)
+        anew.prepared, anew.buffers = self.prepared, self.buffers
+        return anew
+
+
+class LinkedFunction:
+    """A function of a program, linked when it is first called."""
+
+    def __init__(
+        self, program: ProgramDef, name: str, host: Host, functions: dict[str, LinkedFunction],
+        resources: Resources,
+    ) -> None:
+        self.name = name
+        self._program = program
+        self._host = host
+        self._functions = functions
+        self._resources = resources
+        self._executable: Executable | None = None
+
+    @property
+    def executable(self) -> Executable:
+        if self._executable is None:  # two threads may link it at once: either link will do
+            shared = Shared(self._functions, self._resources)
+            self._executable = link(self._program, self._host, function=self.name, shared=shared)
+        return self._executable
+
+
+def link(
+    program: ProgramDef, host: Host, arguments: Sequence[TensorMetadata] | None = None,
+    *, function: str = "main", shared: Shared | None = None, waits: bool = False, fuses: bool = True,
+    check: Callable[[], object] = nothing,
+) -> Executable:
+    """Bind a function of the program for arguments of this metadata (default: as far as the program knows them).
+
+    Pass the same `shared` to the links of one program. `waits`: it will only be run by those who wait for the devices
+    in the end, so that what is copied out for them alone need not be waited for by itself. `fuses`: packs are asked for
+    kernels that do several calls at once. `check` is called with each call of the program: it raises where the link is
+    to end.
+    Raises NodesDeclined, InvalidArgument when metadata contradicts an op, FailedPrecondition when a mapped file that
+    constants are views of has changed.
+    """
+    check_unchanged(program.constants)
+    chosen = program.functions[function]
+    infos = [ValueInfo(meta) for meta in arguments or chosen.arg_metas]
+    linker = Linker(program, chosen, host, Shared({}, Resources()) if shared is None else shared, waits, fuses,
+                    check)
+    linked: Executable = KernelContext().run(linker.link, infos)  # packs may start their threads
+    return linked
+
+
+class Linker:
+    """The state of one link."""
+
+    def __init__(
+        self, program: ProgramDef, function: Function, host: Host, shared: Shared, waits: bool, fuses: bool,
+        check: Callable[[], object],
+    ) -> None:
+        self._check = check
+        self._waits = waits
+        self._fuses = fuses
+        self._program = program
+        self._function = function
+        self._host = host
+        self._shared = shared
+        self._devices = [host.open(name) for name in program.requires]  # by stream
+        self._binders: dict[int, Binder] = {}
+        self._declined: dict[str, list[tuple[str, str]]] = {}
+        self._frozen: set[int] = set()  # registers that are the same in every link of this program
+        self._calls: list[Call] = list(function.kernels)
+        self._taken: set[int] = set()  # registers that somebody takes
+
+    def link(self, arguments: Sequence[ValueInfo]) -> Executable:
+        function = self._function
+        for call in function.kernels:
+            if call.code == CONSTANT or (call.args and not call.is_host_kernel and self._frozen.issuperset(call.args)):
+                self._frozen.update(call.results)
+        known = infer_registers(function, arguments, self._program.constants, self._host.registries.ops, self._fold)
+        open_registers = set(range(len(function.arg_names))) | self._after_others()
+        values = {r: info for r, info in enumerate(known) if info.is_known and r not in open_registers}
+        self._calls = self._without_other_names(known)
+        bound_calls: list[BoundCall] = []
+        refusals: list[Refusal] = []
+        for each in self._fuse(self._needed(values), known):
+            self._check()
+            refused: list[Refusal] = []
+            bound = each if isinstance(each, BoundCall) else self._bind(each, known, refused)
+            if bound is not None:
+                bound_calls.append(bound)
+            refusals = refused + refusals
+        if refusals:
+            raise NodesDeclined(refusals)
+        bound_calls.reverse()
+        metas = [info.meta for info in known]
+        bound_calls = self._keep_feeds(bound_calls, metas)
+        memory = self._memory()
+        read = {r for bound in bound_calls for r in bound.read}
+        taken = read.union(function.results) & values.keys()
+        as_they_are = {r for r in taken - read if memory[r] == HOST}  # copied at the door
+        presets = {r: self._made(r, values[r]) for r in as_they_are}
+        presets |= {r: self._preset(r, self._made(r, values[r]), memory[r]) for r in taken - as_they_are}
+        unread = {r for bound in bound_calls for r in bound.call.args} & values.keys() - presets.keys()
+        presets |= {r: stand_in(metas[r]) for r in unread}
+        devices = dict(zip(self._program.requires, self._devices, strict=True))
+        return Executable(function, metas, bound_calls, presets, devices, self._host, self._declined)
+
+    def _fuse(self, calls: list[Call], known: Sequence[ValueInfo]) -> Iterator[Call | BoundCall]:
+        """The calls, from the last of an order in which they may run to the first; in place of several that a kernel
+        does at once, that kernel's, bound. (Networks have their largest weights in the end: where kernels lay these
+        anew in threads, those have most to do while the rest is bound.)"""
+        if not self._fuses:
+            yield from reversed(calls)
+            return
+        metas = [info.meta for info in known]
+        kept = {*self._function.results, *self._function.targets}
+        calls, done = self._recognise(calls, known, metas, kept)
+        fusible = any(self._fusions(call) for call in calls)
+        groups_found = groups(calls, metas, kept, partial(self._able, metas=metas)) if fusible else {}
+        inner = {id(call) for group in groups_found.values() for call in group.everything}
+        for call in reversed(calls):
+            if id(call) not in inner:
+                yield done.get(id(call), call)
+            elif id(call) in groups_found:
+                yield from self._fuse_group(groups_found[id(call)], known, metas)
+
+    def _recognise(
+        self, calls: list[Call], known: Sequence[ValueInfo], metas: Sequence[TensorMetadata], kept: set[int]
+    ) -> tuple[list[Call], dict[int, BoundCall]]:
+        """The calls, with one in place of those that a pattern does, and these bound, by their ids."""
+        if not any(self._patterns(call) for call in calls):
+            return calls, {}
+        done: dict[int, BoundCall] = {}
+        gone: dict[int, Call | None] = {}  # by the id of a call: what is in its place
+        for pattern, members in found(calls, known, kept, partial(self._findable, metas=metas)):
+            bound = self._bind_at_once(pattern, members, known, metas)
+            if bound is not None:
+                gone |= {id(member): None for member in members} | {id(members[-1]): bound.call}
+                done[id(bound.call)] = bound
+        return [left for call in calls if (left := gone.get(id(call), call)) is not None], done
+
+    def _fuse_group(
+        self, group: Group, known: Sequence[ValueInfo], metas: Sequence[TensorMetadata]
+    ) -> Iterator[Call | BoundCall]:
+        """The group, the last first, in as few calls as its pack's kernels can do it in."""
+        for fusion, calls in group.attempts():
+            bound = self._bind_at_once(fusion, calls, known, metas)
+            if bound is not None:
+                place = group.everything.index(calls[-1])
+                yield from group.everything[:place:-1]
+                yield bound
+                yield from (member for member in group.everything[place::-1] if member not in calls)
+                return
+        yield from reversed(group.everything)
+
+    def _bind_at_once(
+        self, what: FusionDef | PatternDef, calls: list[Call], known: Sequence[ValueInfo],
+        metas: Sequence[TensorMetadata],
+    ) -> BoundCall | None:
+        """One call in place of these, if the kernel takes it."""
+        args, ops = fused_ops(calls, metas)
+        call = fused_call(what.kernel, calls, args)
+        device, name = self._devices[call.stream], self._program.requires[call.stream]
+        inputs, outputs = tuple(known[r] for r in args), (metas[call.results[0]],)
+        bound = bind(what.kernel, Bind(call.node, call.op, call.attrs, inputs, outputs, device, STREAM,
+                                       self._shared.prepared, ops, self._shared.resources.get, self._function.name,
+                                       ask=self._host.memory.ask),
+                     name)
+        if isinstance(bound, Declined):
+            return None
+        return BoundCall(call, device, HOST if self._visible(call) else call.stream, what.kernel, bound)
+
+    def _fusions(self, call: Call) -> Sequence[FusionDef]:
+        """What the pack of this call can do at once with others."""
+        if call.stream == HOST or call.code in OWN:
+            return ()
+        return self._host.registries.kernels.fusions(self._devices[call.stream].type, call.pack)
+
+    def _patterns(self, call: Call) -> Sequence[PatternDef]:
+        """What the pack of this call finds by itself."""
+        if call.stream == HOST or call.code in OWN:
+            return ()
+        return self._host.registries.kernels.patterns(self._devices[call.stream].type, call.pack)
+
+    def _findable(self, call: Call, metas: Sequence[TensorMetadata]) -> Sequence[PatternDef]:
+        """Its pack's patterns, if they may have this call."""
+        patterns = self._patterns(call)
+        return patterns if patterns and self._is_plain(call, metas) else ()
+
+    def _able(self, call: Call, metas: Sequence[TensorMetadata]) -> list[FusionDef]:
+        """Those of its pack's fusions that may take this call: all is known of it, and its kernel is a plain one."""
+        able = [f for f in self._fusions(call) if call.op in f.ops or call.op in f.heads or call.op in f.leads]
+        return able if able and self._is_plain(call, metas) else []
+
+    def _is_plain(self, call: Call, metas: Sequence[TensorMetadata]) -> bool:
+        """Whether all is known of a call, and its kernel does nothing but compute."""
+        if not all(metas[r].is_static and metas[r].dtype.itemsize for r in (*call.args, *call.results)):
+            return False
+        binder = self._binder(call)
+        kernel = binder.candidates[0]
+        return not (kernel.host or kernel.retains or kernel.returns or kernel.step or binder.op.stateful)
+
+    def _keep_feeds(self, bound_calls: Sequence[BoundCall], metas: list[TensorMetadata]) -> list[BoundCall]:
+        """The calls, with a copy, in a new register, of what a kernel would retain of a feed: after the run that is the
+        user's again."""
+        feeds = set(range(len(self._function.arg_names)))
+        kept: list[BoundCall] = []
+        for bound in bound_calls:
+            args = list(bound.call.args)
+            feeds.update(bound.call.results[o] for o, i in bound.alias.items() if args[i] in feeds)
+            for i in sorted(i for i in bound.retained if args[i] in feeds):
+                copy = Call(COPY, (args[i],), (len(metas),), {"to": "host"}, bound.call.stream, bound.call.node)
+                kept.append(BoundCall(copy, bound.device, HOST, lazy=partial(_copied, self._host.memory)))
+                metas.append(metas[args[i]])
+                args[i] = copy.results[0]
+            kept.append(bound._replace(call=bound.call._replace(args=tuple(args))) if bound.retained else bound)
+        return kept
+
+    def _after_others(self) -> set[int]:
+        """The results of calls that control edges order after others, and what is made of these: though they be known
+        before the run, what comes before them has to happen."""
+        found: set[int] = set()
+        for call in self._function.kernels:
+            if call.after or not found.isdisjoint(call.args):
+                found.update(call.results)
+        return found
+
+    def _memory(self) -> dict[int, int]:
+        """The stream whose memory each register lives in; HOST where it is the host's."""
+        memory: dict[int, int] = dict.fromkeys(range(len(self._function.register_types)), HOST)
+        for call in self._function.kernels:
+            if call.code == COPY:
+                memory[call.results[0]] = call.stream if call.attrs["to"] == "device" else HOST
+            elif call.code not in OWN and not call.is_host_kernel and not self._visible(call):
+                memory |= dict.fromkeys(call.results, call.stream)
+        return memory
+
+    def _preset(self, register: int, value: Any, memory: int) -> Any:
+        """A value that is known before the run, in the memory that its register lives in; uploaded once if it is the
+        same in every link."""
+        if memory == HOST:
+            return value if is_solid(value) else self._laid_out(register, value)
+        if register in self._frozen and register in self._shared.uploaded:
+            return self._shared.uploaded[register]
+        device = self._devices[memory]
+        try:
+            laid_out = value if is_solid(value) else self._laid_out(register, value).array()
+            buffer = self._host.device_memory.upload(device, laid_out)
+        except WeftError as error:
+            self._host.failed(device, error)
+            raise error.at(device=self._program.requires[memory])  # noqa: B904 - the same error, with its place filled in
+        self._shared.buffers.append((device.free, buffer))
+        if register in self._frozen:
+            self._shared.uploaded[register] = buffer
+        return buffer
+
+    def _made(self, register: int, known: ValueInfo) -> Any:
+        """The elements of a known value. Raises ResourceExhausted where they take memory and there is none."""
+        if not isinstance(known, MadeInfo):
+            return known.value
+        node = self._node_of(register)
+        try:
+            return self._host.memory.lend(laid_out(known.meta), f"constant '{node}' {known.meta}", lambda: known.value)
+        except ResourceExhausted as error:
+            raise error.at(node=node)  # noqa: B904 - the same error, with its place filled in
+
+    def _node_of(self, register: int) -> str:
+        return next((call.node for call in self._function.kernels if register in call.results), "")
+
+    def _laid_out(self, register: int, value: Any) -> LaidOut:
+        """The value for calls, one for all links where it is the same in every link."""
+        made = LaidOut(value, self._host.memory, self._node_of(register))
+        return self._shared.laid_out.setdefault(register, made) if register in self._frozen else made
+
+    def _visible(self, call: Call) -> bool:
+        return bool(self._devices[call.stream].attributes.get("host_visible"))
+
+    def _without_other_names(self, known: Sequence[ValueInfo]) -> list[Call]:
+        """The function's calls, each with the values themselves where an argument is another name of one in host memory
+        and nothing more: who uses one output of an IdentityN uses no other."""
+        calls = []
+        source: dict[int, int] = {}
+        for call in self._function.kernels:
+            if not source.keys().isdisjoint(call.args):
+                call = call._replace(args=tuple(source.get(a, a) for a in call.args))
+            calls.append(call)
+            if call.is_host_kernel or call.code in OWN or call.after or not self._visible(call):
+                continue
+            binder = self._binder(call)
+            if not all(known[call.args[i]].is_known for i in binder.value_inputs()):
+                continue
+            for result, argument in binder.candidates[0].aliases(call.attrs).items():
+                meta = known[call.results[result]].meta
+                if meta.is_static and meta == known[call.args[argument]].meta:
+                    source[call.results[result]] = call.args[argument]
+        return calls
+
+    def _needed(self, values: Mapping[int, Any]) -> list[Call]:
+        """The calls whose results are not known already and which somebody uses, or which act on the outside."""
+        wanted = self._taken = {*self._function.results, *self._function.targets}
+        needed = []
+        for call in reversed(self._calls):
+            acts = call.is_host_kernel or (call.code not in OWN and self._binder(call).op.stateful)
+            if acts or any(r in wanted and r not in values for r in call.gives):
+                needed.append(call)
+                wanted.update(call.needs)
+        return needed[::-1]
+
+    def _binder(self, call: Call) -> Binder:
+        key = id(call)
+        if key not in self._binders:
+            op = self._host.registries.ops.get(call.op)
+            device, name = self._devices[call.stream], self._program.requires[call.stream]
+            candidates = [k for k in self._host.registries.kernels.candidates(call.op, device.type)
+                          if k.refuses(call.attrs) is None]
+            named = next((k for k in candidates if k.pack == call.pack), None)
+            if named is None:
+                raise Unimplemented(f"no kernel {call.code} on {name}", node=call.node, op=call.op, device=name,
+                                    hint="weft plugins tells which packs are there")
+            same = tuple(k for k in candidates[candidates.index(named):]
+                         if k.host == named.host)
+            rule = self._host.registries.ops.metadata(op)
+            self._binders[key] = Binder(call, op, rule, same, device, name, self._shared.prepared,
+                                        self._host.memory, self._shared.resources.get, self._function.name,
+                                        self._host.debug.poison)
+        return self._binders[key]
+
+    def _fold(
+        self, call: Call, inputs: list[ValueInfo], outputs: tuple[ValueInfo, ...]
+    ) -> tuple[ValueInfo, ...]:
+        """Outputs with their values, where all inputs are known and running the kernel now is no waste."""
+        self._check()
+        frozen = self._frozen.issuperset(call.args)
+        if not is_worth_folding(inputs, outputs):
+            return outputs
+        if frozen and call.results in self._shared.folded:
+            return tuple(map(constant_info, self._shared.folded[call.results]))
+        of_shapes = all(info.dtype.kind in "iub" and info.rank in (0, 1) for info in (*inputs, *outputs))
+        binder = self._folder(call) if frozen or of_shapes or self._visible(call) else None
+        if binder is None or binder.op.stateful:
+            return outputs
+        values = folded(binder, inputs, outputs)
+        if values is None:
+            return outputs
+        if frozen:
+            self._shared.folded[call.results] = values
+        return tuple(map(constant_info, values))
+
+    def _folder(self, call: Call) -> Binder | None:
+        """Who can tell the results of a call now: its own kernels, if they work on host memory, or those of a device
+        that does."""
+        binder = self._binder(call)
+        if self._visible(call):
+            return binder
+        name = self._host.host_device()
+        if name is None:
+            return None
+        device = self._host.open(name)
+        kernels = self._host.registries.kernels.candidates(call.op, device.type)
+        able = tuple(k for k in kernels if k.refuses(call.attrs) is None)
+        return binder._replace(candidates=able, device=device, device_name=name)
+
+    def _bind_host(self, call: Call) -> BoundCall:
+        kernel = self._host.registries.host_kernels.get(call.code)
+        functions, resources = self._shared.functions, self._shared.resources
+        for name in call.functions:
+            functions.setdefault(name, LinkedFunction(self._program, name, self._host, functions, resources))
+        types = [self._function.register_types[r] for r in call.results]
+        callees = [functions[name] for name in call.functions]
+        run = bind_host_kernel(kernel, call, types, callees, self._host.debug.check_types)
+        flags = KernelDef(call.code, "", kernel.plugin, bind_host_kernel, asynchronous=kernel.asynchronous,
+                          nonstrict=kernel.nonstrict or call.nonstrict, step=kernel.step)
+        return BoundCall(call, None, HOST, flags, run)
+
+    def _transfer(self, call: Call, known: Sequence[ValueInfo]) -> BoundCall | None:
+        if not _has_size(known[call.args[0]].meta):
+            return None  # the node on the device, whether it takes the value or gives it, is refused
+        if call.attrs["to"] == "device":
+            device = self._devices[call.stream]
+            # Who does not wait for the devices may write a feed while they still read it.
+            wraps = self._waits and call.args[0] < len(self._function.arg_names) and hasattr(device, "wrap")
+            return BoundCall(call, device, call.stream, wraps=wraps)
+        awaited = not self._waits or any(call.results[0] in other.args for other in self._function.kernels)
+        return BoundCall(call, self._devices[call.stream], HOST, awaited=awaited)
+
+    def _bind(
+        self, call: Call, known: Sequence[ValueInfo], refusals: list[Refusal]
+    ) -> BoundCall | None:
+        """The call with its kernel, or None where none takes it: then `refusals` say so."""
+        if call.is_host_kernel:
+            return self._bind_host(call)
+        if call.code == COPY:
+            return self._transfer(call, known)
+        if call.code == EVENT:
+            return BoundCall(call, self._devices[call.stream], HOST, awaited=True)
+        binder = self._binder(call)
+        inputs = [known[a] for a in call.args]
+        outputs = [known[r].meta for r in call.results]
+        needed = [number for number, register in enumerate(call.results) if register in self._taken]
+        visible = self._visible(call)
+        memory = HOST if visible else call.stream
+        if not visible and (why := _unknown(binder, inputs, outputs)):
+            packs = {k.pack for k in self._host.registries.kernels.candidates(call.op, binder.device.type)}
+            refusals += [(call.node, binder.device_name, pack, why) for pack in sorted(packs)]
+            return None
+        returns = binder.candidates[0].returns
+        ready = all(i.meta.is_static for i in inputs) and (returns or all(o.is_static for o in outputs))
+        if visible and ready and _are_huge(inputs, outputs):
+            ready = False  # some kernels compute tables of that size when they are bound
+        if not ready or not all(inputs[i].is_known for i in binder.value_inputs()):
+            may_alias = {o: i for kernel in binder.candidates for o, i in kernel.aliases(call.attrs).items()}
+            lazy = LazyKernel(binder, inputs, needed)
+            return BoundCall(call, binder.device, memory, binder.candidates[0], lazy=lazy, alias=may_alias,
+                             retained=binder.retained(binder.candidates), stateful=binder.op.stateful)
+        kernel, bound, declined = binder.bind(inputs, outputs, needed)
+        if kernel is None:
+            refusals += [(call.node, binder.device_name, pack, reason) for pack, reason in declined]
+            return None
+        if declined:
+            self._declined[call.node] = declined
+            call = call._replace(code=f"{kernel.pack}.{call.op}")  # which traces tell
+        alias = kernel.aliases(call.attrs) if bound is None else {}
+        return BoundCall(call, binder.device, memory, kernel, bound, alias=alias, retained=binder.retained([kernel]),
+                         stateful=binder.op.stateful)
+
+
+def _are_huge(inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata]) -> bool:
+    """True where outputs, or known inputs as a kernel reads them, take more memory than a link may."""
+    metas = [*outputs, *(each.meta for each in inputs if each.is_known)]
+    return any(meta.is_static and laid_out(meta) > HUGE for meta in metas)
+
+
+def _has_size(meta: TensorMetadata) -> bool:
+    return meta.is_static and meta.dtype.itemsize > 0
+
+
+def _unknown(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata]) -> str | None:
+    """What a kernel on a device outside host memory would have to know of this call and cannot, or None."""
+    args = [tensor.arg for tensor in binder.op.expand_inputs(binder.call.attrs)]
+    host = binder.candidates[0].host
+    there = [i.meta for i, arg in zip(inputs, args, strict=True) if arg not in host] + [*outputs]
+    sizeless = next((meta.dtype.name for meta in there if not meta.dtype.itemsize), None)
+    if sizeless is not None:
+        return f"{sizeless} values have no fixed size"
+    if not all(meta.is_static for meta in (*there, *(i.meta for i in inputs))):
+        return "shapes known only while it runs" if binder.rule else "no metadata function tells its shapes"
+    open_value = next((args[i] for i in sorted(binder.value_inputs()) if not inputs[i].is_known), None)
+    return f"elements of '{open_value}' known only while it runs" if open_value is not None else None
+
+
+def _copied(memory: HostMemory, _: Step, arrays: list[Any]) -> list[Any]:
+    copies = [memory.maker(array.shape, array.dtype, "the copy of a feed")() for array in arrays]
+    for copy, array in zip(copies, arrays, strict=True):
+        copy[...] = array
+    return copies

@@ -1,0 +1,49 @@
+"""The verifier of host programs: what can be said against one without knowing its kernels."""
+
+from __future__ import annotations
+
+from ..errors import InvalidArgument, closest
+from .host_program import Call, Function, ProgramDef
+
+
+def verify(program: ProgramDef) -> None:
+    """Raises InvalidArgument, with function, kernel and location, for a program that is not well formed: registers
+    that are not there, are used before they are defined or defined twice, and functions that are not there."""
+    for name, function in program.functions.items():
+        if function.name != name:
+            raise InvalidArgument(f"the function '{function.name}' is listed as '{name}'", location=function.location)
+        _verify(function, program)
+
+
+def _verify(function: Function, program: ProgramDef) -> None:
+    where = f"function '{function.name}'"
+    count = len(function.register_types)
+    if len(function.arg_names) > count:
+        raise InvalidArgument(f"{where} has {len(function.arg_names)} arguments and types for {count} registers",
+                              location=function.location)
+    defined = set(range(len(function.arg_names)))
+    for call in function.kernels:
+        for register in call.needs:
+            if register not in defined:
+                raise _wrong(where, call, f"uses register {register} before it is defined")
+        for register in call.gives:
+            if register in defined:
+                raise _wrong(where, call, f"defines register {register}, which is defined already")
+            if not 0 <= register < count:
+                raise _wrong(where, call, f"defines register {register}, for which there is no type")
+            defined.add(register)
+        for name in call.functions:
+            if name not in program.functions:
+                near = closest(name, program.functions)
+                raise _wrong(where, call, f"names the function '{name}', which is not there",
+                             f"did you mean '{near[0]}'?" if near else None)
+        if not -1 <= call.stream < len(program.requires):
+            raise _wrong(where, call, f"is on stream {call.stream}, and the program's devices are {program.requires}")
+    for register in (*function.results, *function.targets):
+        if register not in defined:
+            raise InvalidArgument(f"{where} returns register {register}, which nothing defines",
+                                  location=function.location)
+
+
+def _wrong(where: str, call: Call, what: str, hint: str | None = None) -> InvalidArgument:
+    return InvalidArgument(f"{where}: {call.code} {what}", node=call.node or None, location=call.location, hint=hint)

@@ -1,1 +1,0 @@
-"""From program to results: a program is linked to the kernels of a host, and run."""

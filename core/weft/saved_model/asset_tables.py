@@ -1,0 +1,70 @@
+"""Tables of a SavedModel that its initializer fills from asset files: what is in the files becomes constants.
+
+So that nothing opens a file when the graph runs. Nodes that would read other files stay, and no kernel runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..compiler.resolve import attributes
+from ..contract.op import OpRegistry
+from ..errors import InvalidArgument
+from ..graph import graphdef
+from ..graph.graph import Graph, Input, Node, TensorValue
+from ..graph.rewriting import constant
+from ..support import mapped_file
+from ..values.dtypes import DType
+from . import vocabulary
+
+READS = "InitializeTableFromTextFileV2"
+
+
+def with_constants(graph: Graph, needed: Iterable[str], paths: Mapping[str, str], ops: OpRegistry) -> Graph:
+    """The graph with what the needed nodes would read from assets as constants; `paths` are the files by the nodes that
+    stand for them. Raises InvalidArgument for a file that does not have what is to be read, NotFound where it is gone.
+    """
+    return graph.replace(nodes=[new for name in needed if graph[name].op == READS
+                                for new in _filling(graph, graph[name], paths, ops)])
+
+
+def _filling(graph: Graph, node: Node, paths: Mapping[str, str], ops: OpRegistry) -> Iterator[Node]:
+    attrs = attributes(ops.get(node.op), node)
+    if len(node.inputs) != 2:
+        raise InvalidArgument(f"op takes 2 inputs, a table and a file, given {len(node.inputs)}", node=node.name,
+                              op=node.op)
+    table, file = (_source(graph, source) for source in node.inputs)
+    key, value = (table.attrs.get(attribute) for attribute in ("key_dtype", "value_dtype"))
+    if file.name not in paths or not isinstance(key, DType) or not isinstance(value, DType):
+        return
+    pairs = _read(Path(paths[file.name]), node, attrs, key, value)
+    keys, values = (constant(f"{node.name}/{side}", TensorValue(array), node.device)
+                    for side, array in zip(("keys", "values"), pairs, strict=True))
+    yield from (keys, values)
+    yield Node(node.name, "InitializeTableV2", (node.inputs[0], keys.name, values.name), controls=node.controls,
+               device=node.device, attrs={"Tkey": key, "Tval": value})
+
+
+def _read(path: Path, node: Node, attrs: Mapping[str, Any], key: DType, value: DType) -> tuple[Any, Any]:
+    with graphdef.reading(path):
+        text = mapped_file.read(path)
+    try:
+        return vocabulary.read(text, attrs, key, value)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"asset '{path}': {error.message}", node=node.name, op=node.op) from None
+
+
+def _source(graph: Graph, tensor: Input) -> Node:
+    """The node that a tensor comes from as it is, also by way of a variable that is assigned once."""
+    node, seen = graph[tensor.node], set()
+    while node.name not in seen and node.inputs and node.op in ("Identity", "ReadVariableOp"):
+        seen.add(node.name)
+        before = node.inputs[0]
+        if node.op == "ReadVariableOp":
+            assigned = [n.inputs[1] for n in graph if n.op == "AssignVariableOp" and len(n.inputs) == 2
+                        and n.inputs[0] == before]
+            before = assigned[0] if len(assigned) == 1 else before
+        node = graph[before.node]
+    return node

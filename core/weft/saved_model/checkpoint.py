@@ -1,0 +1,261 @@
+"""Checkpoints in TensorFlow's tensor-bundle form: an index, which is a table, and shards of the tensors' bytes.
+
+Under the key of a tensor's name the index has its type and shape, and where its bytes are. A tensor that was written
+in slices has no bytes: each slice has an entry of its own, whose key is the name and the slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from ..errors import DataLoss, InvalidArgument, Location, NotFound, Unimplemented, WeftError
+from ..graph.verifier import did_you_mean
+from ..protobuf import wire
+from ..protobuf.descriptor_pool import parse_message
+from ..protobuf.wire import Buffer
+from ..support.mapped_file import check_unchanged, kept
+from ..values import dtypes
+from ..values.dtypes import DType
+from ..values.tensor import shape_text
+from .crc32c import masked_crc32c
+from .sstable import entries
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+_VERSION = 1  # of the format, the only one there is
+_MOST_DIMS = 64  # of NumPy's arrays
+_MOST_ELEMENTS = 2**58  # of NumPy's arrays of any type, zeros among the dimensions left out
+_SHORT = 2**32  # lengths of strings below it are summed as four bytes
+
+Slice = tuple[tuple[int, int | None], ...]  # start and length of each dimension; None for all of it
+
+
+class Entry(NamedTuple):
+    """What the index says of a tensor, or of a slice of one."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    shard: int
+    offset: int
+    size: int
+    crc: int
+    slices: tuple[Slice, ...]
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}{shape_text(self.shape)}"
+
+
+class Checkpoint:
+    """Tensors by name, read when they are asked for; large ones of numbers are views of their shard.
+
+    `open_shard(n, count)` returns the bytes of one of `count` shards; errors name its file, which begins with `prefix`.
+    A tensor is read once. Raises DataLoss for an index that is none.
+    """
+
+    def __init__(self, index: Buffer, open_shard: Callable[[int, int], Buffer], prefix: str = "checkpoint") -> None:
+        self._entries = dict(entries(index))
+        header: Any = parse_message("BundleHeaderProto", self._entries.pop(b"", b""))
+        if header.num_shards < 1:
+            raise DataLoss("this table is no checkpoint's index: it says nothing of shards")
+        if header.version.min_consumer > _VERSION:
+            raise Unimplemented(f"this checkpoint is of version {header.version.min_consumer}, weft reads {_VERSION}")
+        self._count = header.num_shards
+        self._order: Literal["<", ">"] = ">" if header.endianness else "<"
+        self._open_shard = open_shard
+        self._prefix = prefix
+        self._shards: dict[int, Buffer] = {}
+        self._spare: dict[int, int] = {}  # by shard, its bytes less those of the entries read so far
+        self._found: set[bytes] = set()  # keys of the entries read so far
+        self._arrays: dict[str, Array] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """All tensors, sorted."""
+        return [str(key, "utf-8", "replace") for key in self._entries if not key.startswith(b"\0")]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and wire.utf8(name) in self._entries
+
+    def entry(self, name: str) -> Entry:
+        """Raises NotFound with the names nearest to it, DataLoss for an entry that cannot be."""
+        return self._entry(wire.utf8(name), name)
+
+    def read(self, name: str, wanted: str = "") -> Array:
+        """The tensor called `name`, read-only: all of it, or what `wanted` says ("4 3 0,2:-": shape and slice).
+
+        Raises NotFound, DataLoss for bytes that are not there or not those that were written, InvalidArgument for
+        a slice that the tensor does not have, Unimplemented for types without host arrays.
+        """
+        entry = self.entry(name)
+        if name not in self._arrays:
+            array = self._joined(name, entry) if entry.slices else self._array(name, wire.utf8(name), entry)
+            array.flags.writeable = False
+            self._arrays[name] = array
+        array = self._arrays[name]
+        return array[_wanted(wanted, name, entry)] if wanted else array
+
+    def _entry(self, key: bytes, name: str) -> Entry:
+        raw = self._entries.get(key)
+        if raw is None:
+            raise NotFound(f"the checkpoint has no tensor '{name}'", hint=did_you_mean(name, self.names))
+        found: Any = parse_message("BundleEntryProto", raw)
+        shape = tuple(dim.size for dim in found.shape.dim)
+        cannot_be = (found.shape.unknown_rank or min((*shape, found.offset, found.size)) < 0 or len(shape) > _MOST_DIMS
+                     or prod(dim or 1 for dim in shape) >= _MOST_ELEMENTS)
+        if cannot_be:
+            raise DataLoss(f"the entry of tensor '{name}' has a shape or a place that cannot be")
+        slices = tuple(tuple((e.start, e.length if e.HasField("length") else None) for e in s.extent)
+                       for s in found.slices)
+        dtype = dtypes.numbered(found.dtype)
+        return Entry(dtype, shape, found.shard_id, found.offset, found.size, found.crc32c, slices)
+
+    def _array(self, name: str, key: bytes, entry: Entry) -> Array:
+        try:
+            return _array(self._bytes(name, key, entry), name, entry, self._order)
+        except WeftError as error:
+            file = f"{self._prefix}.{shard_name(entry.shard, self._count)}"
+            raise error.at(location=Location(file)) from error.__cause__
+
+    def _bytes(self, name: str, key: bytes, entry: Entry) -> Buffer:
+        if not 0 <= entry.shard < self._count:
+            raise DataLoss(f"tensor '{name}' is in shard {entry.shard} of {self._count}")
+        if entry.shard not in self._shards:
+            shard = self._open_shard(entry.shard, self._count)
+            self._shards[entry.shard], self._spare[entry.shard] = shard, len(shard)
+        shard = self._shards[entry.shard]
+        check_unchanged((shard,))
+        end = entry.offset + entry.size
+        if end > len(shard):
+            raise DataLoss(f"tensor '{name}' ends at byte {end} of its shard, which has {len(shard)}")
+        if key not in self._found:
+            if entry.size > self._spare[entry.shard]:  # a few bytes could stand for ever more tensors
+                raise DataLoss(f"tensor '{name}' shares its bytes with other tensors: together they are larger than "
+                               "their shard")
+            self._found.add(key)
+            self._spare[entry.shard] -= entry.size
+        return kept(shard, entry.offset, end)
+
+    def _joined(self, name: str, entry: Entry) -> Array:
+        """A tensor of its slices, which fill it and do not overlap. Memory is asked for when their sizes are right."""
+        import numpy as np
+
+        parts = []
+        for place in entry.slices:
+            indices, key = _indices(place, name, entry), _slice_key(name, place)
+            part = self._array(name, key, self._entry(key, name))
+            if part.shape != tuple(i.stop - i.start for i in indices) or part.dtype != entry.dtype.numpy:
+                raise DataLoss(f"a slice of tensor '{name}' is not what the index says")
+            parts.append((indices, part))
+        if (size := sum(part.size for _, part in parts)) != prod(entry.shape):
+            raise DataLoss(f"the slices of tensor '{name}' have {size} elements, {entry} has {prod(entry.shape)}")
+        whole, filled = np.zeros(entry.shape, entry.dtype.numpy), np.zeros(entry.shape, np.bool_)
+        for indices, part in parts:
+            if filled[indices].any():
+                raise DataLoss(f"the slices of tensor '{name}' overlap")
+            whole[indices], filled[indices] = part, True
+        return whole
+
+
+def shard_name(number: int, count: int) -> str:
+    """The end of the name of a shard's file."""
+    return f"data-{number:05}-of-{count:05}"
+
+
+def _array(data: Buffer, name: str, entry: Entry, order: Literal["<", ">"]) -> Array:
+    import numpy as np
+
+    dtype = entry.dtype.numpy
+    if entry.dtype is dtypes.string:
+        return _strings(data, name, entry)
+    if not entry.dtype.itemsize:
+        raise DataLoss(f"tensor '{name}' is {entry}, whose elements no checkpoint has")
+    if len(data) != prod(entry.shape) * entry.dtype.itemsize:
+        raise DataLoss(f"tensor '{name}' is {entry}, which {len(data)} bytes are not")
+    if masked_crc32c(data) != entry.crc:
+        raise _changed(name)
+    if entry.dtype is dtypes.bool_:
+        flags: Array = np.frombuffer(data, np.uint8) != 0
+        return flags.reshape(entry.shape)
+    array = np.frombuffer(data, dtype.newbyteorder(order)).reshape(entry.shape)
+    return array if order == "<" else array.astype(dtype)
+
+
+def _changed(name: str) -> DataLoss:
+    return DataLoss(f"tensor '{name}' does not have the checksum that was written with it")
+
+
+def _strings(data: Buffer, name: str, entry: Entry) -> Array:
+    """Strings: the lengths of all as varints, a checksum of the lengths, the bytes of all."""
+    import numpy as np
+
+    size = prod(entry.shape)
+    if size > len(data):
+        raise DataLoss(f"tensor '{name}' is {entry}, which {len(data)} bytes are not")
+    lengths, at = [], 0
+    for _ in range(size):
+        length, at = wire.varint(data, at, len(data))
+        lengths.append(length)
+    if at + 4 + sum(lengths) != len(data):
+        raise DataLoss(f"the strings of tensor '{name}' do not fill its {len(data)} bytes")
+    summed = b"".join(n.to_bytes(4 if n < _SHORT else 8, "little") for n in lengths)
+    if masked_crc32c(summed) != int.from_bytes(data[at : at + 4], "little"):
+        raise _changed(name)
+    if masked_crc32c(summed + bytes(data[at:])) != entry.crc:
+        raise _changed(name)
+    array = np.empty(size, object)
+    array[:] = list(_cut(data, at + 4, lengths))
+    return array.reshape(entry.shape)
+
+
+def _cut(data: Buffer, at: int, lengths: Sequence[int]) -> Iterator[bytes]:
+    for length in lengths:
+        yield bytes(data[at : at + length])
+        at += length
+
+
+def _indices(place: Slice, name: str, entry: Entry) -> tuple[slice, ...]:
+    if len(place) != len(entry.shape):
+        raise DataLoss(f"a slice of tensor '{name}' has {len(place)} dimensions, the tensor has {len(entry.shape)}")
+    ends = [(start, dim if length is None else start + length)
+            for (start, length), dim in zip(place, entry.shape, strict=True)]
+    if any(not 0 <= start <= end <= dim for (start, end), dim in zip(ends, entry.shape, strict=True)):
+        raise DataLoss(f"a slice of tensor '{name}' is beyond {entry}")
+    return tuple(slice(start, end) for start, end in ends)
+
+
+def _wanted(text: str, name: str, entry: Entry) -> tuple[slice, ...]:
+    """The slice in "4 3 0,2:-", behind the shape of the whole tensor."""
+    *shape, places = text.split(" ")
+    try:
+        parts = [(0, None) if part == "-" else tuple(map(int, part.split(","))) for part in places.split(":")]
+        dims = tuple(map(int, shape))
+        if dims != entry.shape or any(len(part) != 2 for part in parts):
+            raise ValueError(f"{dims} is not {entry.shape}")
+        return _indices(tuple(parts), name, entry)  # type: ignore[arg-type]
+    except ValueError:
+        raise InvalidArgument(f"tensor '{name}' is {entry}, '{text}' is no slice of it") from None
+
+
+def _slice_key(name: str, place: Slice) -> bytes:
+    """The key of a slice's entry, in leveldb's code whose order is that of the numbers."""
+    escaped = wire.utf8(name).replace(b"\0", b"\0\xff")
+    numbers = (n for start, length in place for n in ((0, -1) if length is None else (start, length)))
+    return b"".join((b"\0", escaped, b"\0\1", _unsigned(len(place)), *map(_signed, numbers)))
+
+
+def _unsigned(value: int) -> bytes:
+    """How many bytes, and the bytes."""
+    raw = value.to_bytes((value.bit_length() + 7) // 8, "big")
+    return bytes((len(raw), *raw))
+
+
+def _signed(value: int) -> bytes:
+    """As many ones in front as bytes, xor the number with its sign extended to all of them."""
+    size = (value if value >= 0 else ~value).bit_length() // 7 + 1
+    raw = value % (1 << 8 * size)
+    return (raw ^ (((1 << size) - 1) << 7 * size)).to_bytes(size, "big")

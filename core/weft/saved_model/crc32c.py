@@ -1,0 +1,92 @@
+"""CRC-32C (Castagnoli's polynomial), by NumPy in many lanes at once.
+
+The register is linear in what it has read: it is kept for lanes of equal length, and that of two neighbours is the
+first one's after as many zero bytes, xor the second one's. Zeros in front of the first byte change nothing, and the
+value that the register starts with is the same as being xored into the first four bytes.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from ..protobuf.wire import Buffer
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+_POLYNOMIAL = 0x82F63B78  # bits reversed
+_ONES = 0xFFFFFFFF
+_CHUNK = 1 << 22  # bytes whose lanes fit into a cache
+_FEW = 64  # bytes that are done sooner one by one
+
+
+def masked_crc32c(data: Buffer) -> int:
+    """The checksum as leveldb and TensorFlow write it, which is not itself a checksum of what contains it."""
+    crc = crc32c(data)
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & _ONES
+
+
+def crc32c(data: Buffer) -> int:
+    state = _ONES
+    for at in range(0, len(data), _CHUNK):
+        chunk = data[at : at + _CHUNK]
+        state = _one_by_one(state, chunk) if len(chunk) < _FEW else _in_lanes(state, chunk)
+    return state ^ _ONES
+
+
+def _one_by_one(state: int, data: Buffer) -> int:
+    table = _table(8).tolist()
+    for byte in data:
+        state = table[(state ^ byte) & 0xFF] ^ state >> 8
+    return state
+
+
+def _in_lanes(state: int, data: Buffer) -> int:
+    import numpy as np
+
+    length = 64 if len(data) <= 1 << 16 else 1024
+    lanes = 1 << ((len(data) - 1) // length).bit_length()
+    padded = np.zeros(lanes * length, np.uint8)
+    begin = padded.size - len(data)
+    padded[begin:] = np.frombuffer(data, np.uint8)
+    padded[begin : begin + 4] ^= np.frombuffer(state.to_bytes(4, "little"), np.uint8)
+    table, states = _table(16), np.zeros(lanes, np.uint32)
+    for words in padded.view("<u2").reshape(lanes, -1).T:
+        states = table[(states ^ words) & 0xFFFF] ^ states >> 16
+    while len(states) > 1:
+        states = _after_zeros(states[::2], length) ^ states[1::2]
+        length *= 2
+    return int(states[0])
+
+
+@cache
+def _table(bits: int) -> Array:
+    """What becomes of a register that holds no more than `bits` bits when as many zeros are read."""
+    import numpy as np
+
+    states: Array = np.arange(1 << bits, dtype=np.uint32)
+    for _ in range(bits):
+        states = states >> 1 ^ (states & 1) * np.uint32(_POLYNOMIAL)
+    return states
+
+
+def _after_zeros(states: Array, count: int) -> Array:
+    """Registers after `count` zero bytes, a power of two from 2 on."""
+    if count == 2:
+        after: Array = _table(16)[states & 0xFFFF] ^ states >> 16
+    else:
+        low, second, third, high = _zeros(count)
+        after = low[states & 0xFF] ^ second[states >> 8 & 0xFF] ^ third[states >> 16 & 0xFF] ^ high[states >> 24]
+    return after
+
+
+@cache
+def _zeros(count: int) -> Array:
+    """For each byte of a register what it adds to the one after `count` zero bytes."""
+    import numpy as np
+
+    states = np.arange(256, dtype=np.uint32) << np.array([[0], [8], [16], [24]], np.uint32)
+    return _after_zeros(_after_zeros(states, count // 2), count // 2)

@@ -1,0 +1,305 @@
+"""SavedModels, read: which graph is in a folder, what its signatures are, where its variables have their values.
+
+A SavedModel of TensorFlow 2 has a graph of objects. A function says which objects it is bound to, in the order of its
+last inputs; the checkpoint has a graph of objects too, which calls edges by the same names, and says under which key
+it has the value of which. (What the restore op assigns is not enough: Keras 3 saves each variable twice.) A SavedModel
+of TensorFlow 1 has no objects: there the restore op says which key is assigned to which variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DataLoss, InvalidArgument, NotFound
+from ..graph import graphdef, graphdef_text
+from ..graph.attr_value import Func
+from ..graph.graph import Graph, Node, TensorValue
+from ..graph.node import parse_input
+from ..graph.traversal import ancestors
+from ..protobuf import wire
+from ..protobuf.descriptor_pool import parse_message
+from ..protobuf.wire import Buffer
+from ..support import mapped_file
+from ..values import dtypes
+from ..values.tensor import TensorMetadata
+from ..values.tensor_proto import read_shape
+from .checkpoint import Checkpoint, shard_name
+from .signature import Place, Signature
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+FILES = ("saved_model.pb", "saved_model.pbtxt")
+SERVE = frozenset({"serve"})
+_META_GRAPH = 2  # field of SavedModel
+_META_INFO, _GRAPH = 1, 2  # fields of MetaGraphDef
+_TAG = 4  # field of MetaInfoDef
+_OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"  # the key of the checkpoint's graph of objects
+_VALUE = "VARIABLE_VALUE"
+_TABLE = "table"  # what a table's attribute is called there; its keys and values are two tensors
+_INIT = "__saved_model_init_op"  # the signature of TensorFlow 2 that fills tables
+_INIT_COLLECTIONS = ("saved_model_main_op", "legacy_init_op")  # those of TensorFlow 1
+_ASSETS = "saved_model_assets"  # its collection of assets
+_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+_ASSIGNS = frozenset({"Assign", "AssignVariableOp"})
+
+
+class SavedModel:
+    """One graph of a SavedModel: `graph`, verified, and `signatures` by name.
+
+    Nothing is opened that is outside the folder. Variables are read from the checkpoint when they are asked for.
+    """
+
+    def __init__(self, folder: Path, graph: Graph, about: Any, mmap: bool = True) -> None:
+        """`about` is the MetaGraphDef without its graph; `mmap`: whether large files of variables are mapped."""
+        self.folder = folder
+        self._mmap = mmap
+        self.graph = graph
+        self._about = about
+        self.signatures = {name: _signature(about.signature_def[name]) for name in sorted(about.signature_def)
+                           if not name.startswith("__saved_model_")}
+
+    def signature(self, name: str) -> Signature:
+        """Raises NotFound with the signatures that there are."""
+        if name not in self.signatures:
+            raise NotFound(f"the SavedModel has no signature '{name}'",
+                           hint=f"it has {', '.join(self.signatures) or 'none'}")
+        return self.signatures[name]
+
+    def variables(self, nodes: Collection[str]) -> dict[str, Array]:
+        """The values of those of these nodes that are variables with a value in the checkpoint.
+
+        Raises NotFound, DataLoss for a checkpoint that lacks one or cannot be read.
+        """
+        keys = {node: key for node, key in self._keys.items() if node in nodes}
+        return {node: self.checkpoint.read(*key) for node, key in keys.items()}
+
+    def tables(self, nodes: Collection[str]) -> dict[str, tuple[Array, Array]]:
+        """The keys and values of those of these nodes that are tables with content in the checkpoint.
+
+        Raises NotFound, DataLoss for a checkpoint that cannot be read.
+        """
+        bound = [(node, number) for node, number in self._bound("resource") if node in nodes]
+        keys = self._keys_of(_TABLE) if bound else {}
+        return {node: (self.checkpoint.read(f"{keys[number]}-keys"), self.checkpoint.read(f"{keys[number]}-values"))
+                for node, number in bound if number in keys}
+
+    @property
+    def initializer(self) -> str | None:
+        """The node that fills the graph's tables, or None."""
+        signatures, collections = self._about.signature_def, self._about.collection_def
+        named = [place.name for place in signatures[_INIT].outputs.values()] if _INIT in signatures else []
+        named += [name for key in _INIT_COLLECTIONS if key in collections for name in collections[key].node_list.value]
+        return parse_input(named[0]).node if named else None
+
+    def assets(self) -> dict[str, str]:
+        """The paths of asset files by the nodes that stand for them. Raises InvalidArgument for those outside."""
+        files = self._about.asset_file_def or self._assets_of_tensorflow_1()
+        named = {file.tensor_info.name.partition(":")[0]: file.filename for file in files}
+        for node, number in self._bound("asset"):
+            index = self._about.object_graph_def.nodes[number].asset.asset_file_def_index
+            if not 0 <= index < len(files):
+                raise DataLoss(f"the SavedModel has {len(files)} assets, not one of index {index}", node=node)
+            named[node] = files[index].filename
+        return {node: str(contained(self.folder, "assets", name)) for node, name in named.items()}
+
+    def _assets_of_tensorflow_1(self) -> list[Any]:
+        collections = self._about.collection_def
+        found = collections[_ASSETS].any_list.value if _ASSETS in collections else ()
+        return [parse_message("AssetFileDef", packed.value) for packed in found]
+
+    @cached_property
+    def checkpoint(self) -> Checkpoint:
+        """Raises NotFound where the folder has none, DataLoss."""
+        index = self._contents("variables.index")
+        with graphdef.reading(self._variables.with_suffix(".index")):
+            return Checkpoint(index, self._shard, str(self._variables))
+
+    @property
+    def _variables(self) -> Path:
+        """What the paths of the checkpoint's files begin with."""
+        return self.folder / "variables" / "variables"
+
+    def _shard(self, number: int, count: int) -> Buffer:
+        return self._contents(f"variables.{shard_name(number, count)}")
+
+    def _contents(self, name: str) -> Buffer:
+        file = contained(self.folder, "variables", name)
+        with graphdef.reading(file):
+            if file.is_file() and not file.stat().st_size:
+                return b""  # a shard of tensors without elements
+            graphdef.check_file(file)
+            return mapped_file.contents(file, mapped=self._mmap)
+
+    @cached_property
+    def _keys(self) -> dict[str, tuple[str, str]]:
+        """Variables' nodes, their keys in the checkpoint, and which slice of the tensor there they are."""
+        if not self._about.object_graph_def.nodes:
+            return restored(self.graph, self._about.saver_def.restore_op_name)
+        bound = list(self._bound("variable"))
+        keys = self._keys_of(_VALUE) if bound else {}
+        return {node: (keys[number], "") for node, number in bound if number in keys}
+
+    def _keys_of(self, attribute: str) -> dict[int, str]:
+        """The checkpoint's keys of the objects with this attribute."""
+        saved = self.checkpoint.read(_OBJECTS).reshape(-1)
+        if saved.dtype != object:  # bytes(n) of a number would be n zeros
+            raise DataLoss(f"tensor '{_OBJECTS}' of the checkpoint is {saved.dtype}, expected string")
+        written: Any = parse_message("TrackableObjectGraph", saved[0] if len(saved) else b"")
+        return _keys_of_objects(self._about.object_graph_def.nodes, written.nodes, attribute)
+
+    def _bound(self, kind: str) -> Iterator[tuple[str, int]]:
+        """Nodes that calls of functions take, and the numbers of the objects of this kind that they stand for."""
+        objects = self._about.object_graph_def
+        for node in self.graph:
+            function = node.attrs.get("f") if node.op in _CALLS else None
+            if not isinstance(function, Func) or function.name not in objects.concrete_functions:
+                continue
+            numbers = objects.concrete_functions[function.name].bound_inputs
+            if len(numbers) > len(node.inputs) or any(not 0 <= n < len(objects.nodes) for n in numbers):
+                raise DataLoss(f"function '{function.name}' is bound to objects that are not there", node=node.name)
+            for source, number in zip(node.inputs[len(node.inputs) - len(numbers) :], numbers, strict=True):
+                if objects.nodes[number].WhichOneof("kind") == kind:
+                    yield source.node, number
+
+
+def read(folder: Path, tags: Collection[str] = SERVE, *, mmap: bool = True) -> SavedModel:
+    """The graph with exactly these tags in a SavedModel. `mmap=False` reads all files instead of mapping large ones.
+
+    Raises NotFound where there is none, DataLoss for what is no SavedModel, InvalidArgument for graphs that are not
+    well formed and for files that lead out of the folder.
+    """
+    file = next((found for name in FILES if (found := folder / name).exists()), None)
+    if file is None:
+        raise NotFound(f"'{folder}' is no SavedModel: it has no {FILES[0]}")
+    with graphdef.reading(contained(folder, file.name)):
+        graphdef.check_file(file)
+        if file.suffix == ".pbtxt":
+            view = memoryview(graphdef_text.parse(mapped_file.read(file), str(file), "SavedModel"))
+        else:
+            view = mapped_file.contents(file, mapped=mmap)
+        graph, about = _meta_graph(view, frozenset(tags))
+    return SavedModel(folder, graph, about, mmap)
+
+
+def contained(folder: Path, *parts: str) -> Path:
+    """A path in the folder. Raises InvalidArgument for one that leads out of it, by its name or by a link."""
+    file = folder.joinpath(*parts)
+    try:
+        inside = file.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError, ValueError):  # links in a circle, zeros in names
+        inside = False
+    if not inside:
+        raise InvalidArgument(f"'{'/'.join(parts)}' leads out of the SavedModel '{folder}', and is not opened")
+    return file
+
+
+def _meta_graph(view: memoryview, tags: frozenset[str]) -> tuple[Graph, Any]:
+    found = {}
+    for number, kind, at, end in wire.fields(view, 0, len(view)):
+        if number == _META_GRAPH:
+            wire.expect(kind, wire.BYTES, at, "a graph of a SavedModel")
+            found[_tags(view, at, end)] = at, end
+    if tags not in found:
+        sets = " or ".join(f"{{{', '.join(sorted(known))}}}" for known in found)
+        raise NotFound(f"the SavedModel has no graph with the tags {{{', '.join(sorted(tags))}}}",
+                       hint=f"it has {sets or 'no graph'}")
+    graphs, rest, begin = [], [], found[tags][0]
+    for number, _, at, end in wire.fields(view, *found[tags]):
+        if number == _GRAPH:
+            graphs.append(view[at:end])
+        elif number != _META_INFO:
+            rest.append(view[begin:end])
+        begin = end
+    graph = graphdef.loads(graphs[0] if len(graphs) == 1 else b"".join(graphs))
+    return graph, parse_message("MetaGraphDef", b"".join(rest))
+
+
+def _tags(view: memoryview, start: int, stop: int) -> frozenset[str]:
+    """The tags of a MetaGraphDef, without the definitions of ops that stand beside them."""
+    infos = [(at, end) for number, kind, at, end in wire.fields(view, start, stop)
+             if number == _META_INFO and kind == wire.BYTES]
+    return frozenset(wire.text(view, at, end) for info in infos for number, kind, at, end in wire.fields(view, *info)
+                     if number == _TAG and kind == wire.BYTES)
+
+
+def _signature(definition: Any) -> Signature:
+    inputs, outputs = ({name: place for key in sorted(side) for name, place in _places(key, side[key])}
+                       for side in (definition.inputs, definition.outputs))
+    return Signature(definition.method_name, inputs, outputs)
+
+
+def _places(name: str, info: Any) -> Iterator[tuple[str, Place]]:
+    """The tensors of a TensorInfo: one, those of a sparse tensor, or the components of another kind."""
+    encoding = info.WhichOneof("encoding")
+    if encoding == "coo_sparse":
+        sparse, known = info.coo_sparse, dtypes.numbered(info.dtype)
+        yield f"{name}/values", Place(sparse.values_tensor_name, TensorMetadata(known, (None,)))
+        yield f"{name}/indices", Place(sparse.indices_tensor_name, TensorMetadata(dtypes.int64, (None, None)))
+        yield f"{name}/dense_shape", Place(sparse.dense_shape_tensor_name, TensorMetadata(dtypes.int64, (None,)))
+    elif encoding == "composite_tensor":
+        for index, component in enumerate(info.composite_tensor.components):
+            yield from _places(f"{name}/{index}", component)
+    else:
+        raw = info.tensor_shape.SerializeToString()
+        shape = read_shape(raw, 0, len(raw)) if info.HasField("tensor_shape") else None
+        yield name, Place(info.name, TensorMetadata(dtypes.numbered(info.dtype), shape))
+
+
+def _keys_of_objects(saved: Any, written: Any, attribute: str) -> dict[int, str]:
+    """The checkpoint's keys of an attribute of the saved objects, found by walking both graphs side by side."""
+    keys: dict[int, str] = {}
+    seen = {0}
+    stack = [(0, 0)] if len(saved) and len(written) else []
+    while stack:
+        here, there = stack.pop()
+        keys.update((here, a.checkpoint_key) for a in written[there].attributes if a.name == attribute)
+        edges = {edge.local_name: edge.node_id for edge in (*saved[here].children, *saved[here].dependencies)}
+        for edge in written[there].children:
+            number = edges.get(edge.local_name)
+            if number is None or number in seen:
+                continue
+            if not (0 <= number < len(saved) and 0 <= edge.node_id < len(written)):
+                raise DataLoss(f"an object '{edge.local_name}' of the SavedModel is not there")
+            seen.add(number)
+            stack.append((number, edge.node_id))
+    return keys
+
+
+def restored(graph: Graph, restore: str) -> dict[str, tuple[str, str]]:
+    """The variables that a restore op assigns, with their keys in the checkpoint and the slices that they are."""
+    found = {}
+    for name in ancestors(graph.nodes, [restore]):
+        node = graph[name]
+        if node.op in _ASSIGNS and len(node.inputs) == 2:
+            key = _restored_key(graph, node)
+            if key is not None:
+                found[node.inputs[0].node] = key
+    return found
+
+
+def _restored_key(graph: Graph, assign: Node) -> tuple[str, str] | None:
+    source = assign.inputs[1]
+    while graph[source.node].op == "Identity" and graph[source.node].inputs:
+        source = graph[source.node].inputs[0]
+    restore = graph[source.node]
+    if restore.op != "RestoreV2" or len(restore.inputs) != 3:
+        return None
+    names, slices = (_string(graph[i.node], source.index) for i in restore.inputs[1:])
+    if names is None or slices is None:
+        raise DataLoss(f"'{restore.name}' does not say what its output {source.index} is, which is assigned",
+                       node=assign.name, op=assign.op)
+    return names, slices
+
+
+def _string(node: Node, index: int) -> str | None:
+    """An element of a constant vector of strings."""
+    value = node.attrs.get("value")
+    if not isinstance(value, TensorValue) or value.dtype is not dtypes.string or len(value.shape) != 1:
+        return None
+    return str(value.array()[index], "utf-8", "replace") if index < value.size else None

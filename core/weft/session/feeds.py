@@ -1,0 +1,131 @@
+"""What users feed: anything NumPy understands, converted to a tensor's element type by one rule.
+
+Python numbers and lists take the tensor's type if every value survives. Arrays are cast where that is safe, from
+float64 to any float (as TensorFlow does), and between integers when all values fit. All else is an error that says
+which cast to write.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..errors import InvalidArgument, WeftError, callers_code
+from ..host.host_memory import HostMemory
+from ..values import dtypes
+from ..values.dtypes import DType
+from ..values.tensor import MOST_DIMS, TensorMetadata, fits, shape_text
+
+POINTER = 8  # bytes of an element that is a Python object
+
+
+def convert(value: Any, meta: TensorMetadata, name: str, memory: HostMemory | None = None) -> Any:
+    """A C-contiguous, aligned array of the tensor's type, sharing memory with `value` where it can.
+
+    Raises InvalidArgument when neither type nor shape fit, ResourceExhausted where `memory` has no room for a copy;
+    `name` is how the user calls the tensor.
+    """
+    with callers_code(f"feed '{name}' is no tensor of {meta.dtype.name}"):
+        if memory is None or (isinstance(value, np.ndarray) and value.dtype == meta.dtype.numpy
+                              and value.flags.c_contiguous and value.flags.aligned):
+            return _converted(value, meta, name)
+        nbytes = _count(value) * (meta.dtype.itemsize or POINTER)
+        asker = f"feed '{name}', converted to {meta.dtype.name},"
+        return memory.lend(nbytes, asker, partial(_converted, value, meta, name))
+
+
+def _count(value: Any) -> int:
+    """Elements of an array, or of nested lists as their first ones tell."""
+    if isinstance(value, np.ndarray):
+        return value.size
+    count = 1
+    for _ in range(MOST_DIMS):  # a list may hold itself
+        if not isinstance(value, list | tuple):
+            return count
+        count *= len(value)
+        value = value[0] if value else None
+    return 0  # the conversion refuses it
+
+
+def _converted(value: Any, meta: TensorMetadata, name: str) -> Any:
+    array = _array(value, meta.dtype, name)
+    if not fits(array.shape, meta):
+        raise InvalidArgument(f"feed '{name}' has shape {shape_text(array.shape)}, "
+                              f"the tensor's is {shape_text(meta.shape)}")
+    return np.require(array, requirements=("C", "A"))
+
+
+def _array(value: Any, dtype: DType, name: str) -> Any:
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise InvalidArgument(f"feed '{name}' is a masked array with elements that are masked",
+                              hint="say what they are: x.filled(0)")
+    if isinstance(value, np.ndarray | np.generic):
+        return _cast(np.asarray(value), dtype, name)
+    if dtype is dtypes.string:
+        return _strings(value, name)
+    given = np.asarray(value)
+    if given.dtype == object or given.dtype.kind in "SU":
+        raise InvalidArgument(f"feed '{name}' is {type(value).__name__} of {given.dtype}, the tensor is {dtype.name}")
+    if given.size == 0:
+        return given.astype(dtype.numpy)
+    return _survives(given, dtype, name) if not hasattr(value, "dtype") else _cast(given, dtype, name)
+
+
+def _cast(given: Any, dtype: DType, name: str) -> Any:
+    """An array as the tensor's type, where the rule allows it."""
+    if dtype is dtypes.string:
+        return _strings(given, name)
+    wanted = dtype.numpy
+    if given.dtype == wanted:
+        return given if given.dtype.isnative else given.astype(wanted)
+    try:
+        kind = dtypes.of_numpy(given.dtype.newbyteorder("=")).kind
+    except WeftError:
+        kind = "o"
+    if kind != "o" and np.can_cast(given.dtype, wanted, "safe"):
+        return given.astype(wanted)
+    if given.dtype == np.float64 and dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            return given.astype(wanted)
+    if kind in "iu" and dtype.kind in "iu":
+        cast = given.astype(wanted)
+        if np.array_equal(cast, given):
+            return cast
+    raise InvalidArgument(f"feed '{name}' is {given.dtype}, the tensor is {dtype.name}, and the cast may lose values",
+                          hint=f"write it: x.astype('{dtype.name}')")
+
+
+def _survives(given: Any, dtype: DType, name: str) -> Any:
+    """Python numbers as the tensor's type: integers exactly, floats rounded but never to infinity."""
+    kinds = given.dtype.kind, dtype.kind
+    kept = (kinds[0] == "b") == (kinds[1] == "b") and (kinds[0] != "c" or kinds[1] == "c")
+    if kept:
+        with np.errstate(all="ignore"):
+            cast = given.astype(dtype.numpy)
+        if kinds[1] in "fc":
+            kept = np.array_equal(np.isfinite(cast.astype(complex)), np.isfinite(given.astype(complex)))
+        else:
+            kept = np.array_equal(cast, given)
+    if not kept:
+        lost = given.reshape(-1)[0] if given.size == 1 else given.tolist()
+        raise InvalidArgument(f"feed '{name}' is {str(lost)[:60]}, which {dtype.name} cannot hold")
+    return cast
+
+
+def _strings(value: Any, name: str) -> Any:
+    """An object array of bytes; text is encoded as UTF-8."""
+    given = np.asarray(value, dtype=object) if not isinstance(value, np.ndarray) else value.astype(object)
+    flat = [_bytes(item, name) for item in given.reshape(-1)]
+    result = np.empty(given.shape, object)
+    result.reshape(-1)[:] = flat
+    return result
+
+
+def _bytes(item: Any, name: str) -> bytes:
+    if isinstance(item, str):
+        return item.encode("utf-8")
+    if isinstance(item, bytes):
+        return bytes(item)
+    raise InvalidArgument(f"feed '{name}' has an element of type {type(item).__name__}; strings are bytes or str")

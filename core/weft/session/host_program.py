@@ -1,0 +1,95 @@
+"""HostProgram as users have it: a program that can be run."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InvalidArgument, NotFound, boundary
+from ..host.host import Host
+from ..host.host_memory import HostMemory
+from ..host.resources import Resources
+from ..linker.host_binding import check_argument, check_call
+from ..linker.link import LinkedFunction
+from ..program.host_program import Function, ProgramDef, RegisterType
+from ..program.verifier import verify
+from ..values.async_value import AsyncValue
+from .feeds import convert
+from .request import RequestContext
+from .runtime import runtime
+
+
+@dataclass(frozen=True)
+class HostProgram:
+    """Functions of kernel calls over registers, by name; constants; the devices it needs, one for each stream.
+
+    Raises InvalidArgument, with kernel and location, when it is not well formed.
+    """
+
+    functions: Mapping[str, Function]
+    constants: tuple[Any, ...] = ()
+    requires: tuple[str, ...] = ()
+
+    @boundary
+    def __post_init__(self) -> None:
+        verify(ProgramDef(self.functions, self.constants, self.requires))
+
+    @boundary
+    def run(self, function: str, *arguments: Any, request: RequestContext | None = None) -> list[AsyncValue]:
+        """Run a function: its results, which may come later; wait for them with `host.await_values`. Arrays that are
+        given must not be changed before all results are there.
+
+        A kernel that fails makes errors of its results and of those that depend on it; independent work goes on.
+        Without a request, the program runs in one of its own, on the process's own host. Raises NotFound for a function
+        or kernel that is not there, InvalidArgument for arguments and calls that do not fit.
+        """
+        chosen = self.functions.get(function)
+        if chosen is None:
+            have = ", ".join(self.functions) or "none"
+            raise NotFound(f"the program has no function '{function}'", hint=f"its functions: {have}")
+        if len(arguments) != len(chosen.arg_names):
+            raise InvalidArgument(f"function '{function}' takes {len(chosen.arg_names)} arguments, "
+                                  f"{len(arguments)} given", location=chosen.location)
+        request = RequestContext(runtime().host) if request is None else request
+        linked = self._linked(request.host)[function]
+        given = zip(arguments, chosen.arg_types, chosen.arg_names, strict=True)
+        return request.execute(linked.executable, [_argument(*each, request.host.memory) for each in given])
+
+    def _linked(self, host: Host) -> dict[str, LinkedFunction]:
+        """The functions, linked when they are called, once for each host. Every call is checked first.
+
+        The host holds them, and they hold its kernels: a program that outlives a host keeps nothing of it.
+        """
+        key = id(self)
+        if key not in host.linked:
+            for function in self.functions.values():
+                for call in function.kernels:
+                    if call.is_host_kernel:
+                        try:
+                            kernel = host.registries.host_kernels.get(call.code)
+                        except NotFound as error:
+                            raise error.at(location=call.location)  # noqa: B904 - the same error, with its place
+                        check_call(kernel, call, function)
+            linked: dict[str, LinkedFunction] = {}
+            resources = Resources()
+            data = ProgramDef(self.functions, self.constants, self.requires)  # `self` would live as long as its links
+            for name in self.functions:
+                linked[name] = LinkedFunction(data, name, host, linked, resources)
+            host.linked[key] = linked
+            weakref.finalize(self, _forget, weakref.ref(host), key).atexit = False
+        return host.linked[key]  # type: ignore[no-any-return]
+
+
+def _forget(of: weakref.ref[Host], key: int) -> None:
+    host = of()
+    if host is not None:
+        host.linked.pop(key, None)
+
+
+def _argument(value: Any, kind: RegisterType, name: str, memory: HostMemory) -> Any:
+    if isinstance(value, AsyncValue) or isinstance(kind, str):
+        check_argument(value, kind, name)
+        return value
+    return convert(value, kind, name, memory)

@@ -1,0 +1,172 @@
+"""A prepared step: one combination of feeds, fetches and targets, lowered once, linked for each shape it is fed.
+
+After MOST_VARIANTS shapes one dynamic variant serves all further ones: it binds where the shapes are seen.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from numpy import ndarray
+
+from ..errors import Cancelled
+from ..executor.executable import Executable
+from ..executor.step import RunOptions, Step
+from ..host.host import Host
+from ..linker.link import NodesDeclined, Shared, link
+from ..program.host_program import ProgramDef
+from ..support.fork_safety import inherited
+from ..support.gc_pause import gc_paused
+from ..values.tensor import TensorMetadata, fits
+from .feeds import convert
+
+MOST_VARIANTS = 8
+PREPARED_BYTES = 64 << 10  # of the graph, the program and what passes made, about
+SHAPE = attrgetter("shape")
+
+
+class Linked(NamedTuple):
+    """A link, the program that was linked in the end, why that is without what passes made, if it is, and what its
+    further links may share."""
+
+    program: ProgramDef
+    left_out: str
+    executable: Executable
+    shared: Shared
+
+
+Linking = Callable[[ProgramDef, Sequence[TensorMetadata], Shared, Step], Linked]
+NewStep = Callable[[RunOptions], Step]
+
+
+class PreparedStep:
+    """Runs one step for arrays in the order of its feeds. Safe to call from several threads at once.
+
+    `linking(program, metas, shared, step)` links the program, or one lowered anew when kernels decline it. `left_out`:
+    the passes without which the program is made, since what they give cannot be run, and why; empty where there are
+    none. `session` is the step of all runs that need none of their own; `new_step` makes one of a run's own.
+    """
+
+    def __init__(
+        self, names: Sequence[str], metas: Sequence[TensorMetadata], program: ProgramDef, left_out: str,
+        linking: Linking, host: Host, session: Step, new_step: NewStep,
+    ) -> None:
+        self.left_out = left_out
+        self._host = host
+        self._step = session
+        self._new_step = new_step
+        self._names = names
+        self._metas = metas
+        self._count = len(names)
+        # What needs no conversion; an object array may hold anything, so strings always do.
+        self._dtypes = [(i, meta.dtype.numpy if meta.dtype.itemsize else None) for i, meta in enumerate(metas)]
+        self._linking = linking
+        shared = Shared({}, session.resources)
+        weakref.finalize(self, host.device_memory.dropped.extend, shared.buffers)
+        self._latest = program, shared  # one object: registers of the one are numbers in the other
+        self._variants: dict[tuple[tuple[int, ...], ...], Executable] = {}
+        self._dynamic: Executable | None = None
+        self._may_be_dynamic = True
+        self._lock = threading.Lock()
+        inherited.add(self)
+
+    def held(self) -> tuple[int, int]:
+        """Bytes of its bound calls, about, and of the arrays that kernels prepared and idle frames keep."""
+        linked = [*self._variants.values(), *filter(None, [self._dynamic])]
+        prepared = list(self._latest[1].prepared.values())
+        arrays = sum(getattr(each, "nbytes", 0) for each in prepared) + sum(each.frame_bytes for each in linked)
+        return PREPARED_BYTES + sum(each.nbytes for each in linked), arrays
+
+    @property
+    def program(self) -> ProgramDef:
+        """The program, as it was lowered last."""
+        return self._latest[0]
+
+    def __call__(self, arrays: Sequence[Any], step: Step | None = None) -> list[Any]:
+        """Results for these feeds, in a `step` of this run alone if it has one.
+
+        Raises InvalidArgument when a feed does not fit its tensor, Cancelled or DeadlineExceeded when the step has
+        ended, though that be after the last kernel.
+        """
+        feeds = arrays
+        for i, dtype in self._dtypes:
+            x = feeds[i]
+            if type(x) is not ndarray or x.dtype is not dtype or not x.flags.carray:
+                feeds = list(map(convert, arrays, self._metas, self._names, repeat(self._host.memory)))
+                break
+        if self._count == 1:  # a map costs as much as a small kernel
+            shapes: tuple[tuple[int, ...], ...] = (feeds[0].shape,)
+        elif self._count == 2:
+            first, second = feeds
+            shapes = first.shape, second.shape
+        else:
+            shapes = tuple(map(SHAPE, feeds))
+        executable = self._variants.get(shapes)
+        if executable is None:
+            executable = self._variant(shapes, feeds, self._step if step is None else step)
+        if step is not None:
+            return _run_alone(executable, feeds, step)
+        if not executable.is_asynchronous:
+            return executable.run(feeds, self._step)
+        step = self._new_step(RunOptions())
+        try:
+            return _run_alone(executable, feeds, step)
+        finally:
+            step.close()
+
+    def executable(
+        self, shapes: tuple[tuple[int, ...], ...] | None = None, step: Step | None = None
+    ) -> Executable:
+        """The program linked for feeds of these shapes; without shapes: for what is known of them now. Raises the error
+        of a step that ends meanwhile."""
+        metas = self._metas
+        if shapes is not None:
+            metas = [TensorMetadata(m.dtype, s) for m, s in zip(metas, shapes, strict=True)]
+        program, shared = self._latest
+        linked = self._linking(program, metas, shared, self._step if step is None else step)
+        self._latest, self.left_out = (linked.program, linked.shared), linked.left_out
+        return linked.executable
+
+    def forked(self) -> None:
+        self._lock = threading.Lock()  # what was being linked is not among the variants yet
+
+    @gc_paused()
+    def _variant(self, shapes: tuple[tuple[int, ...], ...], feeds: Sequence[Any], step: Step) -> Executable:
+        for feed, meta, name in zip(feeds, self._metas, self._names, strict=True):
+            if not fits(feed.shape, meta):
+                convert(feed, meta, name)  # says what is wrong
+        with step.holding(self._lock):
+            if shapes not in self._variants and len(self._variants) >= MOST_VARIANTS:
+                if self._may_be_dynamic and self._dynamic is None:
+                    self._dynamic = self._link_dynamic(step)
+                if self._dynamic is not None:
+                    return self._dynamic
+                self._variants.pop(next(iter(self._variants)))
+            if shapes not in self._variants:
+                self._variants[shapes] = self.executable(shapes, step)
+            return self._variants[shapes]
+
+    def _link_dynamic(self, step: Step) -> Executable | None:
+        """The dynamic variant; None where a device needs static shapes: then the oldest variant makes room."""
+        program, shared = self._latest
+        try:
+            return link(program, self._host, self._metas, shared=shared, waits=True, fuses=False, check=step.check)
+        except NodesDeclined:
+            self._may_be_dynamic = False
+            return None
+
+
+def _run_alone(executable: Executable, feeds: Sequence[Any], step: Step) -> list[Any]:
+    """A run in a step of its own, which must not have ended when the last kernel has."""
+    try:
+        results = executable.run(feeds, step)
+        step.check()
+    except BaseException:
+        step.cancel(Cancelled("the run has ended"))  # kernels that have started learn of a Ctrl-C, too
+        raise
+    return results

@@ -1,0 +1,123 @@
+"""The runtime of a process: its config, the plugins that were loaded, the host context that programs run in."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ..config.config import Config, load_config
+from ..contract.allocator import HostAllocator
+from ..contract.work_queue import ConcurrentWorkQueue, WorkQueueConfig
+from ..discovery.discovery import PluginRecord, Plugins, load_plugins
+from ..errors import InvalidArgument, WeftError, boundary
+from ..host.host import DeviceRecord, Host
+from ..support.fork_safety import inherited
+
+
+class HostContext(Host):
+    """A host of one's own, over the plugins that `config` allows: `work_queue` and `allocator`, each by name or one
+    that was made already, take the place of what config says."""
+
+    @boundary
+    def __init__(
+        self, *, work_queue: str | WorkQueueConfig | ConcurrentWorkQueue | None = None,
+        allocator: str | HostAllocator | None = None, diagnostics: Callable[[WeftError], Any] | None = None,
+        config: Any = None,
+    ) -> None:
+        settings = load_config(config)
+        _check_has("work_queue", work_queue, "add_task")
+        _check_has("allocator", allocator, "allocate")
+        if work_queue is None or isinstance(work_queue, str):
+            work_queue = replace(settings.work_queue, name=work_queue or settings.work_queue.name)
+        super().__init__(_load(settings).registries, settings.placement.order,
+                         settings.allocator.name if allocator is None else allocator,
+                         settings.allocator.limit, work_queue, settings.debug, diagnostics,
+                         memory=settings.limits.memory)
+
+
+def _check_has(argument: str, given: object, method: str) -> None:
+    """Raise InvalidArgument for an object that is neither a name nor of the protocol with this method."""
+    if not isinstance(given, str | WorkQueueConfig | None) and not hasattr(given, method):
+        raise InvalidArgument(f"{argument} is a {type(given).__name__}, which has no method '{method}'",
+                              hint="give a name, or an object of that protocol")
+
+
+class Runtime:
+    """Plugins loaded under one config, and a host context over them."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.plugins: Plugins = _load(config)
+        self.host = Host(self.plugins.registries, config.placement.order, config.allocator.name,
+                                             config.allocator.limit, config.work_queue, config.debug,
+                                             memory=config.limits.memory)
+
+
+class _Making:
+    """One thread at a time makes runtimes, or registers plugins."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        inherited.add(self)
+
+    def forked(self) -> None:
+        self.lock = threading.RLock()  # the lists below have what is ready
+
+
+_making = _Making()
+_default: list[Runtime] = []
+_registered: list[Any] = []
+
+
+def _load(config: Config) -> Plugins:
+    """What is installed, what config names, and what the process has registered."""
+    plugins = load_plugins(config)
+    for module in _registered:
+        plugins.register(module)
+    return plugins
+
+
+def runtime(config: Any = None) -> Runtime:
+    """The process's own runtime, made when first asked for; with `config` a new one under that config."""
+    with _making.lock:
+        if config is None and _default:
+            return _default[0]
+        made = Runtime(load_config(config))
+        if config is None:
+            _default.append(made)
+        return made
+
+
+def default_host() -> Host:
+    """The host context of sessions that have no config of their own: its devices, and what plugins registered."""
+    return runtime().host
+
+
+@boundary
+def register(module_or_path: Any) -> PluginRecord:
+    """Load a plugin without installing it: a module, its dotted name, or the path of a one-file plugin.
+
+    It counts for sessions made from now on. Raises PluginError when it cannot be used, InvalidArgument for anything
+    else than a module or text.
+    """
+    if not isinstance(module_or_path, ModuleType | Path | str) or module_or_path == "":
+        raise InvalidArgument(f"a {type(module_or_path).__name__} is no plugin",
+                              hint="give a module, its dotted name, or the path of a one-file plugin")
+    with _making.lock:
+        record = runtime().plugins.register(module_or_path)
+        _registered.append(module_or_path)
+        return record
+
+
+def plugins() -> list[PluginRecord]:
+    """Every plugin that was found, with its status and reason."""
+    return runtime().plugins.listing()
+
+
+def devices() -> list[DeviceRecord]:
+    """Every device of every type, scanned now, with its status and reason."""
+    return runtime().host.records()

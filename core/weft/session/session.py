@@ -1,0 +1,311 @@
+"""Session: a graph, placed once, from which steps are run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+from ..compiler.lower import lower
+from ..compiler.names import flatten, listed, mapped, target, tensor
+from ..compiler.pass_manager import is_of, placed_alike
+from ..compiler.place import Placement, Placer
+from ..compiler.prune import Tensor
+from ..compiler.resolve import Resolved, check_versions, resolve
+from ..contract.graph_pass import FUSION, in_order
+from ..errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, boundary, unexpected
+from ..executor.executable import Executable
+from ..executor.step import RunOptions, Step, lasting_step
+from ..executor.trace import RunMetadata, Trace
+from ..graph.graph import Graph, verify
+from ..host.cancellation import CancelToken
+from ..host.resources import Resources
+from ..linker.link import NodesDeclined, Shared, link
+from ..program.host_program import ProgramDef
+from ..support.fork_safety import inherited
+from ..support.gc_pause import gc_paused
+from ..values.tensor import TensorMetadata
+from .prepared_step import Linked, PreparedStep
+from .runtime import Runtime, runtime
+from .step_graph import Nodes, PlannedGraph, StepGraph, StepSignature
+
+MOST_PREPARED_BYTES = 32 << 20  # of combinations of feeds, fetches and targets that are kept, without their arrays
+ARRAY_SHARE = 8  # these may take this part of the memory limit
+LEGACY_SCALARS = 21  # up to this GraphDef version a placeholder of shape [] may be of any shape
+
+
+class Session:
+    """Runs steps of a graph. Several threads may share one.
+
+    `config` is a dict, a path or a Config, for this session alone; `device` ("CPU:0") is where nodes go that ask for
+    none; `initializers` are nodes that are run once, in order, before the first step. Raises InvalidArgument for a
+    graph that no step could run; what is wrong with single nodes is raised by the steps that need them.
+    """
+
+    @boundary
+    def __init__(
+        self, graph: Graph, config: Any = None, *, device: str | None = None, initializers: Sequence[str] = (),
+    ) -> None:
+        if not isinstance(graph, Graph):
+            raise InvalidArgument(f"Session takes a Graph, not {type(graph).__name__}",
+                                  hint="weft.Session(weft.graphdef.load(path))")
+        if device is not None and not isinstance(device, str):
+            raise InvalidArgument(f"device is a {type(device).__name__}; give a name", hint="device='CPU:0'")
+        device = None if device is None else str.__str__(device)
+        self._lock = threading.RLock()
+        self._prepared: dict[Any, PreparedStep] = {}
+        self._closed = False
+        self._initializers = listed(initializers, "initializer")  # those that have not been run
+        self._graph = graph
+        verify(graph)  # graphs from files are; those made by hand or by passes may not be
+        check_versions(graph)
+        self._runtime: Runtime = runtime(config)
+        host, settings = self._runtime.host, self._runtime.config
+        self._step = lasting_step(host, Resources())
+        self._closing = CancelToken()
+        self._passes = in_order([p for name, p in host.registries.passes.items()
+                                 if name not in settings.passes.disable], "graph")
+        self.nodes = resolve(graph, host.registries.ops)
+        self._placer = Placer(host, host.registries.kernels, settings.placement, device)
+        # of what passes make, which is used only where it goes where it should: nobody is told of what is refused
+        self._trial = Placer(host, host.registries.kernels, replace(settings.placement, fallback="allow"), device)
+        self._placement = self._place(graph, self.nodes, self._placer)
+        inherited.add(self)
+
+    @property
+    def graph(self) -> Graph:
+        return self._graph
+
+    @boundary
+    def run(
+        self, fetches: Any, feeds: Mapping[str, Any] | None = None, *, targets: Sequence[str] = (),
+        options: RunOptions | None = None, metadata: RunMetadata | None = None,
+    ) -> Any:
+        """The fetched tensors: a name gives an array, a list a list, a dict a dict. Arrays are the caller's own.
+
+        `feeds` maps tensor names to anything array-like; `targets` are nodes to run for their effect. Raises
+        InvalidArgument, NotFound for names and feeds that do not fit, the error of the first kernel that fails,
+        DeadlineExceeded and Cancelled as `options` say. `metadata` is filled with what the options ask for.
+        """
+        names, rebuild = flatten(fetches)
+        feeds = {} if feeds is None else mapped(feeds, "feeds")
+        names_fed, acting = listed(tuple(feeds), "feed"), listed(targets, "target")
+        if options is None:
+            return rebuild(self._ready(names, names_fed, acting, self._step)(tuple(feeds.values())))
+        step = self._new_step(options)
+        try:
+            prepared = self._ready(names, names_fed, acting, step)
+            if metadata is not None:
+                metadata.trace = step.trace
+            return rebuild(prepared(tuple(feeds.values()), step))
+        finally:
+            step.close()
+
+    @boundary
+    def make_callable(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> Callable[..., Any]:
+        """A function of the arrays to feed, in the order of `feeds`: the fastest way to run a step."""
+        names, rebuild = flatten(fetches)
+        names_fed = listed(feeds, "feed")
+        prepared = self._ready(names, names_fed, listed(targets, "target"), self._step)
+        count = len(names_fed)
+        single = isinstance(fetches, str)
+
+        def step(*arrays: Any) -> Any:
+            if len(arrays) != count:
+                wanted = ", ".join(names_fed) or "none"
+                raise InvalidArgument(f"this callable takes {count} arrays ({wanted}), {len(arrays)} given")
+            if self._closed:
+                raise _closed()
+            try:
+                results = prepared(arrays)
+            except WeftError:
+                raise
+            except Exception as error:  # the boundary, without the cost of the decorator's call
+                raise unexpected(error) from error
+            return results[0] if single else rebuild(results)
+
+        return step
+
+    def placement(self) -> Placement:
+        """Where each node runs and why, with what was refused."""
+        return self._placement
+
+    @boundary
+    def prepare(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> PreparedStep:
+        """The step for these names without running it, for those who look inside."""
+        return self._prepare(flatten(fetches)[0], listed(feeds, "feed"), listed(targets, "target"), self._step)
+
+    @boundary
+    def optimized(
+        self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()
+    ) -> Iterator[tuple[str, Graph]]:
+        """What a step for these names needs of the graph, under "", and then that after each pass, under its name."""
+        signature = self._signature(flatten(fetches)[0], listed(feeds, "feed"), listed(targets, "target"))
+        return self._step_graph(signature).stages(self._step.check)
+
+    def close(self) -> None:
+        """End the session: what runs is cancelled, later runs raise FailedPrecondition. Closing twice is no error."""
+        self._closed = True
+        self._closing.cancel()
+        self._step.cancel(Cancelled("the session was closed while this ran"))
+        self._prepared.clear()
+        self._runtime.host.device_memory.free_dropped()
+
+    def forked(self) -> None:
+        self._lock = threading.RLock()  # what was being prepared is not in the dict yet
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _new_step(self, options: RunOptions) -> Step:
+        """A step of one run alone. Raises InvalidArgument for options that cannot be met."""
+        if not isinstance(options, RunOptions):
+            raise InvalidArgument(f"options= is {type(options).__name__}", hint="pass weft.RunOptions(timeout=2.0)")
+        options.check()
+        host = self._runtime.host
+        given = () if options.cancel is None else (options.cancel,)
+        trace = Trace() if options.trace else None
+        return Step(host, options.timeout, (self._closing, host.cancellation, *given), trace, self._step.resources)
+
+    def _ready(
+        self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...], step: Step
+    ) -> PreparedStep:
+        """The prepared step for these names, all initializers run."""
+        prepared = self._prepare(fetches, feeds, targets, step)
+        if self._initializers:
+            self._initialize(step)
+        return prepared
+
+    def _prepare(
+        self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...], step: Step
+    ) -> PreparedStep:
+        """The prepared step for these names, made now if there is none. Raises the error of `step` if that ends."""
+        key = (fetches, feeds, targets)
+        found = self._prepared.get(key)
+        if found is not None:
+            return found
+        if self._closed:
+            raise _closed()
+        with step.holding(self._lock):
+            if key not in self._prepared:
+                made = self._make(*key, step)
+                self._make_room()
+                self._prepared[key] = made
+            return self._prepared[key]
+
+    def _make_room(self) -> None:
+        """Forget the oldest combinations while all together take too many bytes."""
+        limit = self._runtime.host.memory.limit
+        most = MOST_PREPARED_BYTES, inf if limit is None else limit // ARRAY_SHARE
+        held = {key: prepared.held() for key, prepared in self._prepared.items()}
+        calls, arrays = (sum(each[i] for each in held.values()) for i in (0, 1))
+        for key, (its_calls, its_arrays) in held.items():
+            if calls <= most[0] and arrays <= most[1]:
+                return
+            self._prepared.pop(key, None)
+            calls, arrays = calls - its_calls, arrays - its_arrays
+
+    def _initialize(self, step: Step) -> None:
+        """Run the initializers that are left; one that fails stays for the next run. Raises the error of `step` if that
+        ends."""
+        with step.holding(self._lock):
+            while self._initializers:
+                step.check()
+                self._prepare((), (), self._initializers[:1], step)(())
+                self._initializers = self._initializers[1:]
+
+    @gc_paused()
+    def _make(
+        self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...], step: Step
+    ) -> PreparedStep:
+        host = self._runtime.host
+        signature = self._signature(fetches, feeds, targets)
+        step_graph = self._step_graph(signature)
+
+        def lowered(step: Step) -> ProgramDef:
+            placement = step_graph.placed(self._place_anew, step.check)
+            visible = frozenset(r.name for r in host.opened() if r.attributes.get("host_visible"))
+            return lower(step_graph.made.order, placement, [*signature.fed.items()], signature.wanted,
+                         signature.acting, visible, host.registries.ops)
+
+        def linked(program: ProgramDef, given: Sequence[TensorMetadata], shared: Shared, step: Step) -> Linked:
+            while True:
+                try:
+                    executable = link(program, host, given, shared=shared, waits=True, check=step.check,
+                                      fuses=FUSION not in self._runtime.config.passes.disable)
+                except NodesDeclined as declined:
+                    self._decline(declined.refusals, step_graph.made.graph)
+                    program, shared = lowered(step), shared.renumbered()
+                    continue
+                self._note(executable)
+                return Linked(program, step_graph.left_out_text, executable, shared)
+
+        program = lowered(step)
+        return PreparedStep(feeds, [*signature.fed.values()], program, step_graph.left_out_text, linked, host,
+                            self._step, self._new_step)
+
+    def _signature(self, fetches: Sequence[str], feeds: Sequence[str], targets: Sequence[str]) -> StepSignature:
+        fed: dict[Tensor, TensorMetadata] = {}
+        for name in feeds:
+            given = tensor(name, self.nodes, "feed")
+            if given in fed:
+                raise InvalidArgument(f"tensor '{given[0]}:{given[1]}' is fed more than once", node=given[0])
+            fed[given] = self._feed_meta(given)
+        wanted = [tensor(name, self.nodes, "fetch") for name in fetches]
+        return StepSignature(fed, wanted, [target(name, self.nodes) for name in targets])
+
+    def _feed_meta(self, fed: Tensor) -> TensorMetadata:
+        entry = self.nodes[fed[0]]
+        assert isinstance(entry, Resolved)
+        dtype = entry.output_tensors[fed[1]].dtype
+        if not entry.op.name.startswith("Placeholder"):
+            return TensorMetadata(dtype, None)
+        shape = entry.attrs.get("shape")
+        legacy = shape == () and self._graph.versions.producer <= LEGACY_SCALARS
+        return TensorMetadata(dtype, None if shape is None or legacy else tuple(shape))
+
+    def _step_graph(self, signature: StepSignature) -> StepGraph:
+        return StepGraph(self._graph, self.nodes, signature, self._passes, self._runtime.host)
+
+    def _place_anew(self, made: PlannedGraph) -> Placement | str:
+        """Where nodes go that passes gave; the reason, where they go somewhere else than those that they stand for."""
+        if all(is_of(self._graph, entry.node) for entry in made.order):
+            return self._placement
+        anew = self._place(made.graph, made.nodes, self._trial)
+        return placed_alike(self._graph, self._placement, made.order, anew)
+
+    def _decline(self, refusals: Iterable[tuple[str, str, str, str]], made: Graph) -> None:
+        """Place the graph anew, and whatever passes make of it, `made` among that, but for these kernels of these."""
+        for refusal in refusals:
+            self._trial.decline(*refusal)
+            node = made.nodes.get(refusal[0])
+            if node is None or is_of(self._graph, node):
+                self._placer.decline(*refusal)
+        self._placement = self._place(self._graph, self.nodes, self._placer)
+
+    def _place(self, graph: Graph, nodes: Nodes, placer: Placer) -> Placement:
+        return placer.place(nodes, {name: (node.op, node.device) for name, node in graph.nodes.items()})
+
+    def _note(self, executable: Executable) -> None:
+        """Keep in the placement which kernels declined at bind, which serve instead, and which do several nodes."""
+        for bound in executable.layout.calls:
+            fused = bound.call.fused
+            for member in filter(None, map(self._placement.get, fused)):  # a node that a pass has made has none
+                member.fused = bound.call.code, bound.call.node
+            row = self._placement.get(bound.call.node)
+            if row is None or row.op != bound.call.op or bound.kernel is None or fused:
+                continue  # a pass may have put another op in a node's place
+            row.fused = None
+            if row.kernel is not bound.kernel:
+                row.refused += [(f"{row.device} {pack}.{row.op}", why)
+                                for pack, why in executable.declined.get(row.node, ())]
+                row.kernel = bound.kernel
+
+
+def _closed() -> FailedPrecondition:
+    return FailedPrecondition("the session has been closed", hint="open a new one")

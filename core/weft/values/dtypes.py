@@ -1,0 +1,133 @@
+"""Element types, one DType object each.
+
+`number` is the value of TensorFlow's DataType enum, `tf_name` the name that attributes of ops use, `name` NumPy's.
+NumPy (and ml_dtypes, for the types NumPy lacks) is imported when `DType.numpy` is first asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InvalidArgument, Unimplemented
+
+if TYPE_CHECKING:
+    import numpy as np
+
+REF = 100  # a reference type's number is its value type's plus 100
+
+
+class DType:
+    """An element type. Compared by identity: there is one object per type."""
+
+    __slots__ = ("_numpy", "itemsize", "kind", "name", "number", "tf_name")
+
+    def __init__(self, number: int, tf_name: str, name: str, kind: str, itemsize: int) -> None:
+        self.number = number
+        self.tf_name = tf_name
+        self.name = name
+        self.kind = kind  # f float, i int, u unsigned, b bool, c complex, q quantised, o anything else
+        self.itemsize = itemsize  # bytes; 0 where an element has no fixed size
+        self._numpy: np.dtype[Any] | None = None
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """The NumPy dtype of arrays that hold this type: object arrays of bytes for strings, of the things themselves
+        for resources and variants, which are mostly scalars.
+
+        Raises Unimplemented for types that have no host arrays.
+        """
+        if self._numpy is None:
+            self._numpy = _numpy_dtype(self)
+        return self._numpy
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return named, (self.name,)
+
+
+_ROWS = (
+    (1, "float", "float32", "f", 4), (2, "double", "float64", "f", 8), (3, "int32", "int32", "i", 4),
+    (4, "uint8", "uint8", "u", 1), (5, "int16", "int16", "i", 2), (6, "int8", "int8", "i", 1),
+    (7, "string", "string", "o", 0), (8, "complex64", "complex64", "c", 8), (9, "int64", "int64", "i", 8),
+    (10, "bool", "bool", "b", 1), (11, "qint8", "qint8", "q", 1), (12, "quint8", "quint8", "q", 1),
+    (13, "qint32", "qint32", "q", 4), (14, "bfloat16", "bfloat16", "f", 2), (15, "qint16", "qint16", "q", 2),
+    (16, "quint16", "quint16", "q", 2), (17, "uint16", "uint16", "u", 2), (18, "complex128", "complex128", "c", 16),
+    (19, "half", "float16", "f", 2), (20, "resource", "resource", "o", 0), (21, "variant", "variant", "o", 0),
+    (22, "uint32", "uint32", "u", 4), (23, "uint64", "uint64", "u", 8), (24, "float8_e5m2", "float8_e5m2", "f", 1),
+    (25, "float8_e4m3fn", "float8_e4m3fn", "f", 1), (26, "float8_e4m3fnuz", "float8_e4m3fnuz", "f", 1),
+    (27, "float8_e4m3b11fnuz", "float8_e4m3b11fnuz", "f", 1), (28, "float8_e5m2fnuz", "float8_e5m2fnuz", "f", 1),
+    (29, "int4", "int4", "i", 1), (30, "uint4", "uint4", "u", 1), (31, "int2", "int2", "i", 1),
+    (32, "uint2", "uint2", "u", 1), (33, "float4_e2m1fn", "float4_e2m1fn", "f", 1),
+)
+
+ALL = tuple(DType(*row) for row in _ROWS)
+_BY_NUMBER = {d.number: d for d in ALL}
+_BY_NAME = {d.name: d for d in ALL} | {d.tf_name: d for d in ALL}
+
+float16, float32, float64 = _BY_NAME["float16"], _BY_NAME["float32"], _BY_NAME["float64"]
+bfloat16 = _BY_NAME["bfloat16"]
+int8, int16, int32, int64 = (_BY_NAME[f"int{n}"] for n in (8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (_BY_NAME[f"uint{n}"] for n in (8, 16, 32, 64))
+bool_, string = _BY_NAME["bool"], _BY_NAME["string"]
+complex64, complex128 = _BY_NAME["complex64"], _BY_NAME["complex128"]
+resource, variant = _BY_NAME["resource"], _BY_NAME["variant"]
+
+_NUMPY_ITSELF = frozenset("fiubc")
+_BY_NUMPY: dict[Any, DType] = {}
+
+
+def numbered(number: int) -> DType:
+    """The type with this DataType number; a reference type gives its value type. Raises InvalidArgument."""
+    found = _BY_NUMBER.get(number - REF if number > REF else number)
+    if found is None:
+        raise InvalidArgument(f"{number} is not the number of a data type")
+    return found
+
+
+def named(name: str) -> DType:
+    """The type called `name`, by NumPy's or TensorFlow's name. Raises InvalidArgument."""
+    found = _BY_NAME.get(name)
+    if found is None:
+        raise InvalidArgument(f"'{name}' is not a data type", hint=f"known: {', '.join(d.name for d in ALL)}")
+    return found
+
+
+def of_numpy(dtype: np.dtype[Any]) -> DType:
+    """The type of an array with this NumPy dtype; text and object arrays are strings. Raises InvalidArgument."""
+    found = _BY_NUMPY.get(dtype)
+    if found is None:
+        found = string if dtype.kind in "OSU" else _BY_NAME.get(dtype.name)
+        if found is None or found.kind not in _NUMPY_ITSELF | {"o"}:
+            raise InvalidArgument(f"arrays of NumPy dtype {dtype} have no data type here")
+        _BY_NUMPY[dtype] = found
+    return found
+
+
+def _numpy_dtype(dtype: DType) -> np.dtype[Any]:
+    import numpy as np
+
+    if dtype.kind == "o":
+        return np.dtype(object)
+    if dtype.kind in _NUMPY_ITSELF:
+        try:
+            return np.dtype(dtype.name)
+        except TypeError:
+            return _extended(dtype)
+    raise Unimplemented(f"no host arrays of type {dtype.name}")
+
+
+def _extended(dtype: DType) -> np.dtype[Any]:
+    import numpy as np
+
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise Unimplemented(f"arrays of type {dtype.name} need the package ml_dtypes",
+                            hint="pip install ml_dtypes") from None
+    kind = getattr(ml_dtypes, dtype.name, None)
+    if kind is None:
+        raise Unimplemented(f"this version of ml_dtypes has no {dtype.name}", hint="pip install -U ml_dtypes")
+    found: np.dtype[Any] = np.dtype(kind)
+    return found

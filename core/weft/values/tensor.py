@@ -1,0 +1,195 @@
+"""What is known of a tensor without its elements: TensorMetadata, and ValueInfo, which may know more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InvalidArgument
+from .dtypes import DType, of_numpy
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .tensor_proto import TensorValue
+
+MOST_DIMS = 254  # of a tensor, as in TensorFlow
+MOST_ELEMENTS = 2**63 - 1  # of a tensor, as in TensorFlow
+Shape = tuple[int | None, ...] | None  # None: the rank is unknown; a None dimension: its length is unknown
+
+
+class TensorMetadata:
+    """Element type and shape. Equal by value; the hash is computed once."""
+
+    __slots__ = ("_hash", "dtype", "shape")
+
+    def __init__(self, dtype: DType, shape: Shape) -> None:
+        self.dtype = dtype
+        self.shape = shape
+        self._hash = hash((dtype.number, shape))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TensorMetadata):
+            return NotImplemented
+        return self is other or (self.dtype is other.dtype and self.shape == other.shape)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"{self.dtype.name}{shape_text(self.shape)}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TensorMetadata, (self.dtype, self.shape)
+
+    @property
+    def rank(self) -> int | None:
+        return None if self.shape is None else len(self.shape)
+
+    @property
+    def is_static(self) -> bool:
+        """True when rank and every dimension are known."""
+        return self.shape is not None and None not in self.shape
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The shape of a static tensor."""
+        assert self.is_static
+        return self.shape  # type: ignore[return-value]
+
+    @property
+    def size(self) -> int:
+        """Number of elements of a static tensor."""
+        return prod(self.dims)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a static tensor of a fixed-size type, rows packed."""
+        return self.size * self.dtype.itemsize
+
+
+def shape_text(shape: Shape) -> str:
+    """A shape as people write it: `[?,224,224,3]`, `[]` for a scalar, `<unknown rank>`."""
+    if shape is None:
+        return "<unknown rank>"
+    return f"[{','.join('?' if d is None else str(d) for d in shape)}]"
+
+
+def merge_shapes(a: Shape, b: Shape) -> Shape:
+    """The most that `a` and `b` say together about one tensor. Raises ValueError where they contradict."""
+    if a is None or b is None:
+        return b if a is None else a
+    if len(a) != len(b) or any(x is not None and y is not None and x != y for x, y in zip(a, b, strict=True)):
+        raise ValueError(f"{shape_text(a)} and {shape_text(b)} differ")
+    return tuple(y if x is None else x for x, y in zip(a, b, strict=True))
+
+
+@dataclass(slots=True)
+class ValueInfo:
+    """What metadata functions and bind know of a value.
+
+    `value`: its elements, where they are known before the run (read only). `dims`: a partly known integer vector,
+    such as a shape being built: one entry an element, None where unknown. `handle`: metadata of what a resource
+    or variant holds.
+    """
+
+    meta: TensorMetadata
+    value: np.ndarray[Any, Any] | None = None
+    dims: tuple[int | None, ...] | None = None
+    handle: tuple[TensorMetadata, ...] | None = None
+
+    @property
+    def dtype(self) -> DType:
+        return self.meta.dtype
+
+    @property
+    def shape(self) -> Shape:
+        return self.meta.shape
+
+    @property
+    def rank(self) -> int | None:
+        return self.meta.rank
+
+    @property
+    def size(self) -> int:
+        return self.meta.size
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a `value`, which may have to be multiplied when it is asked for."""
+        return self.value is not None
+
+    def parts(self) -> tuple[Any, Any]:
+        """A known value as an array, and factors of its type that it is to be multiplied by, or None: for those who lay
+        the elements out anew."""
+        return self.value, None
+
+    def distinct(self) -> np.ndarray[Any, Any] | None:
+        """A known value without the repetitions of a splat: axes of stride 0 have length 1. None where it is unknown.
+
+        A check of all elements needs no others. A few bytes of a file may stand for 2**48 equal elements.
+        """
+        value = self.value
+        if value is None or 0 not in value.strides or not value.size:
+            return value
+        return value[tuple(slice(None) if stride else slice(1) for stride in value.strides)]
+
+    def vector(self, most: int = MOST_DIMS) -> tuple[int | None, ...] | None:
+        """The elements of an integer vector or scalar as far as they are known, else None.
+
+        Raises InvalidArgument for more than `most` elements. The default is the length of the longest shape.
+        """
+        value = self.value
+        if value is None:
+            return self.dims
+        if value.size > most:
+            raise InvalidArgument(f"{value.size} elements are given where at most {most} are expected: a tensor has "
+                                  f"at most {MOST_DIMS} dimensions")
+        return tuple(int(element) for element in value.flat)
+
+
+def info(dtype: DType, shape: Shape) -> ValueInfo:
+    return ValueInfo(TensorMetadata(dtype, shape))
+
+
+def fits(shape: tuple[int, ...], meta: TensorMetadata) -> bool:
+    """Whether an array of this shape may stand for the tensor."""
+    if meta.shape is None:
+        return True
+    return len(shape) == len(meta.shape) and all(b is None or a == b for a, b in zip(shape, meta.shape, strict=True))
+
+
+class MadeInfo(ValueInfo):
+    """Of a TensorValue whose elements are made when they are asked for."""
+
+    __slots__ = ("_constant",)
+
+    def __init__(self, constant: TensorValue) -> None:
+        self.meta = TensorMetadata(constant.dtype, constant.shape)
+        self.dims = self.handle = None
+        self._constant = constant
+
+    @property
+    def value(self) -> np.ndarray[Any, Any]:  # type: ignore[override]
+        return self._constant.array()
+
+    @property
+    def is_known(self) -> bool:
+        return True
+
+    def parts(self) -> tuple[Any, Any]:
+        if self._constant.scaling is None:
+            return self._constant.array(), None
+        value, factors = self._constant.scaling
+        return value.array(), factors
+
+    @property
+    def held(self) -> int:
+        """Bytes that the value takes while its elements are not made: next to none of one that is filled up."""
+        return 0 if self._constant.is_filled else self.meta.nbytes
+
+
+def constant_info(value: np.ndarray[Any, Any]) -> ValueInfo:
+    """The ValueInfo of an array whose elements are known."""
+    return ValueInfo(TensorMetadata(of_numpy(value.dtype), value.shape), value=value)
