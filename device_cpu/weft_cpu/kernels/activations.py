@@ -18,8 +18,7 @@ Function = Callable[..., object]  # of x and out, which may be x
 
 
 def elu(x: Array, out: Array) -> None:
-    negative = np.minimum(x, 0)
-    np.expm1(negative, negative)
+    negative = np.expm1(np.minimum(x, 0))  # not in place: of a scalar NumPy gives no array
     np.maximum(x, 0, out=out)
     np.add(out, negative, out)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import prod
-from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,11 +56,14 @@ class Sliding(NamedTuple):
         return buffer.reshape(*shape[:-1], shape[-1] * repeat), lambda: np.copyto(inner, x[..., None])
 
     def windows(self, padded: Any) -> Any:
-        """A view of every window: image, places (row, column), taps (row, column), channel."""
+        """A view of every window: image, places (row, column), taps (row, column), channel. A dimension of one place
+        or tap has stride 0: the graph may give any number there, also one beyond an address."""
         n, *spatial, c = padded.strides
-        steps, gaps = (tuple(map(mul, spatial, each)) for each in (self.strides, self.dilations))
-        shape = (self.shape[0], *self.sizes, *self.taps, padded.shape[-1])
-        return as_strided(padded, shape, (n, *steps, *gaps, c), writeable=False)
+        counts = (*self.sizes, *self.taps)
+        factors = (*self.strides, *self.dilations)
+        steps = [width * factor if count > 1 else 0
+                 for width, factor, count in zip((*spatial, *spatial), factors, counts, strict=True)]
+        return as_strided(padded, (self.shape[0], *counts, padded.shape[-1]), (n, *steps, c), writeable=False)
 
     def under(self, tap: Sequence[int], rows: slice) -> tuple[slice, ...]:
         """Along the spatial dimensions of the padded input: what this place of the window finds for output `rows`."""
