@@ -1,15 +1,24 @@
-"""The verifier of host programs: what can be said against one without knowing its kernels."""
+"""The verifier of host programs. It knows no kernels: calls are checked against kernels when a program is linked."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from ..errors import InvalidArgument, closest
 from .host_program import Call, Function, ProgramDef
 
 
 def verify(program: ProgramDef) -> None:
-    """Raises InvalidArgument, with function, kernel and location, for a program that is not well formed: registers
-    that are not there, are used before they are defined or defined twice, and functions that are not there."""
+    """Check that every register has a type, is defined once and before its uses, and that every function exists.
+
+    Raises InvalidArgument with function, kernel and location.
+    """
+    if not isinstance(program.functions, Mapping):
+        raise InvalidArgument(f"a program's functions are a {type(program.functions).__name__}",
+                              hint="give a mapping from names to Functions")
     for name, function in program.functions.items():
+        if not isinstance(function, Function):
+            raise InvalidArgument(f"the program has a {type(function).__name__} under '{name}', not a Function")
         if function.name != name:
             raise InvalidArgument(f"the function '{function.name}' is listed as '{name}'", location=function.location)
         _verify(function, program)

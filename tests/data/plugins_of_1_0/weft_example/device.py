@@ -1,0 +1,53 @@
+"""The device: what the runtime asks of it, said in the driver's terms. Nothing here blocks but `synchronize`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .driver import Buffer, Driver, Event
+
+if TYPE_CHECKING:
+    from .plugin import Config
+
+Array = np.ndarray[Any, Any]
+
+
+def scan(config: Config) -> Iterator[Example]:
+    for index in range(config.devices):
+        yield Example(index, config.memory)
+
+
+class Example:
+    type = "EXAMPLE"
+
+    def __init__(self, index: int, memory: int) -> None:
+        self.uid = f"example{index}"
+        self.attributes = {"memory": memory, "model": "make-believe"}
+        self._memory = memory
+
+    def open(self) -> None:
+        self.native = Driver(self._memory)
+
+    def close(self) -> None:
+        del self.native
+
+    def allocate(self, nbytes: int) -> Buffer | None:
+        return self.native.allocate(nbytes)
+
+    def free(self, buffer: Buffer) -> None:
+        self.native.free(buffer)
+
+    def copy_in(self, host: Array, buffer: Buffer, stream: int) -> None:
+        self.native.write(stream, host, buffer)
+
+    def copy_out(self, buffer: Buffer, host: Array, stream: int) -> None:
+        self.native.read(stream, buffer, host)
+
+    def record(self, stream: int) -> Event:
+        return self.native.record(stream)
+
+    def synchronize(self, event: Event) -> None:
+        self.native.wait(event)

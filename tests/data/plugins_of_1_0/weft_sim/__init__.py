@@ -1,0 +1,1 @@
+"""Simulated accelerators: to test runtimes and plugins without hardware."""

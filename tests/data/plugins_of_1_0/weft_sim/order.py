@@ -1,0 +1,92 @@
+"""Happens-before: who knows of whose work, and accesses to memory that nothing orders.
+
+A clock says, for each stream, how many of its operations are known to be over. An operation knows what its stream
+knew, what the host knew when it enqueued it, and what the events tell that its stream waited for. Two operations race
+when neither knows the other and one of them writes, whenever they happen to run. That two streams share an engine, or
+that one was slow, orders nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Actor = tuple[str, Hashable]  # device and stream
+Clock = Mapping[Actor, int]
+
+
+class Access(NamedTuple):
+    """An operation that used some memory: the `tick`-th of its stream."""
+
+    actor: Actor
+    tick: int
+    what: str
+
+    def is_known(self, clock: Clock) -> bool:
+        return clock.get(self.actor, 0) >= self.tick
+
+
+def joined(clock: Clock, other: Clock) -> dict[Actor, int]:
+    return dict(clock) | {actor: tick for actor, tick in other.items() if tick > clock.get(actor, 0)}
+
+
+class History:
+    """Who wrote a buffer last, and who has read it since."""
+
+    __slots__ = ("_read", "_written")
+
+    def __init__(self) -> None:
+        self._written: Access | None = None
+        self._read: dict[Actor, Access] = {}
+
+    def unordered(self, clock: Clock, *, writes: bool) -> Access | None:
+        """An access that whoever has this clock does not know, and that its own may not overtake."""
+        earlier: Iterable[Access] = [] if self._written is None else [self._written]
+        return _first_unknown([*earlier, *self._read.values()] if writes else earlier, clock)
+
+    def note(self, access: Access, *, writes: bool) -> None:
+        if writes:
+            self._written = access
+            self._read.clear()
+        else:
+            self._read[access.actor] = access
+
+
+class Span(NamedTuple):
+    """Host memory that an operation uses; the array, so that nobody else gets its memory meanwhile."""
+
+    start: int
+    end: int
+    writes: bool
+    access: Access
+    array: np.ndarray[Any, Any]
+
+
+class HostMemory:
+    """What the devices do with the host's memory, as long as the host does not know it to be over."""
+
+    def __init__(self) -> None:
+        self._spans: list[Span] = []
+
+    def unordered(self, array: np.ndarray[Any, Any], clock: Clock, *, writes: bool) -> Access | None:
+        start, end = _extent(array)
+        return _first_unknown((span.access for span in self._spans if span.start < end and start < span.end
+                               and (writes or span.writes)), clock)
+
+    def note(self, array: np.ndarray[Any, Any], access: Access, *, writes: bool) -> None:
+        self._spans.append(Span(*_extent(array), writes, access, array))
+
+    def forget(self, clock: Clock) -> None:
+        """What the host knows, everything that it enqueues from now on knows."""
+        self._spans = [span for span in self._spans if not span.access.is_known(clock)]
+
+
+def _first_unknown(accesses: Iterable[Access], clock: Clock) -> Access | None:
+    return next((access for access in accesses if not access.is_known(clock)), None)
+
+
+def _extent(array: np.ndarray[Any, Any]) -> tuple[int, int]:
+    start: int = array.__array_interface__["data"][0]
+    return start, start + array.nbytes
