@@ -35,7 +35,7 @@ called = []
 def note(frame, event, _):
     file = frame.f_code.co_filename
     if event == "call" and file.startswith(core):
-        called.append(file[len(core) + 1:-3].replace("/", ".") + "." + frame.f_code.co_qualname.replace("<locals>.", ""))
+        called.append(file[len(core) + 1:-3].replace("/", ".") + "." + frame.f_code.co_qualname)
 
 
 sys.setprofile(note)

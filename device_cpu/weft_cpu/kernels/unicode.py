@@ -25,7 +25,7 @@ def source(name: str) -> Callable[[bytes], str]:
     """The decoder that puts MALFORMED where input is. Raises InvalidArgument where there is no such encoding."""
     try:
         codec = codecs.lookup(name).name
-    except LookupError:
+    except (LookupError, ValueError):  # the latter: of a name with a zero
         raise errors.InvalidArgument(f"Could not create converter for input encoding: {name}") from None
     if not SOURCES.fullmatch(codec):
         raise errors.Unimplemented(f"input encoding {name} is not implemented")
