@@ -51,10 +51,10 @@ def unknown(x: Unheard) -> I32: ...  # noqa: F821
 
 
 @pytest.mark.parametrize(("function", "message"), [
-    (untyped, "does not say the type of 'x'"),
-    (silent, "does not say the type of its results"),
-    (python_typed, "'x' of host kernel my.kernel: <class 'int'> is no type of registers"),
-    (free, "'x' of host kernel my.kernel: ~N is no type of registers"),
+    (untyped, "declares no type for 'x'"),
+    (silent, "declares no type for its results"),
+    (python_typed, "'x' of host kernel my.kernel: <class 'int'> is not a type of registers"),
+    (free, "'x' of host kernel my.kernel: ~N is not a type of registers"),
     (keywords, "takes \\*\\*attributes"),
     (two_kinds, "takes functions and a tuple of functions"),
     (unknown, "name 'Unheard' is not defined"),
@@ -70,7 +70,7 @@ def test_a_kernel_without_parameters_takes_no_step():
 
 
 def test_a_code_has_a_dialect():
-    with pytest.raises(PluginError, match="'clamp' is no name for a host kernel"):
+    with pytest.raises(PluginError, match="'clamp' is not the name of a host kernel"):
         declared("clamp", clamp)
 
 

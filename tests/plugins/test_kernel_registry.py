@@ -163,9 +163,9 @@ def test_inputs_are_named_as_the_op_names_them_where_the_op_is_known(what: str) 
     assert order(kernels, "Reshape") == ["good"]
     assert order(kernels, "Neg") == []
     assert str(kernels.failures["TOY", "bad"]) == (
-        f"{what} of bad's kernel for Reshape names 'shpae', which is no input of it (op Reshape); "
-        "its inputs: tensor, shape")
-    assert str(kernels.failures["TOY", "worse"]).endswith("its inputs: none")
+        f"{what} of bad's kernel for Reshape names 'shpae', which is no input of the op (op Reshape); "
+        "the op's inputs: tensor, shape")
+    assert str(kernels.failures["TOY", "worse"]).endswith("the op's inputs: none")
 
 
 TWICE: list[tuple[Callable[[Contribution], Any], str]] = [

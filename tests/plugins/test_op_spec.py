@@ -67,8 +67,8 @@ def test_an_argument_expands_by_type_number_or_list() -> None:
         (OpSpec("A", attrs=["T"]), "cannot read the attribute 'T' of op A .*write it as 'T: {half, float}'"),
         (OpSpec("A", attrs=["n: number"]), "'number' is not a kind of attribute.*known: string, int"),
         (OpSpec("A", attrs=["T: {half, flaot}"]), "'flaot' is not a data type"),
-        (OpSpec("A", attrs=["n: int = twelve"]), "'twelve' is no default for a int attribute"),
-        (OpSpec("A", ["x: float"], values=["y"]), "values names 'y', which is no input of A"),
+        (OpSpec("A", attrs=["n: int = twelve"]), "'twelve' is not a default of type int"),
+        (OpSpec("A", ["x: float"], values=["y"]), "`values` names 'y', which is no input of A"),
     ],
 )
 def test_wrong_notation_is_refused_with_what_was_written(spec: OpSpec, message: str) -> None:

@@ -1,0 +1,17 @@
+"""Contract: the interfaces that plugins implement, and the hooks that register their implementations.
+
+Plugin authors import these names from `weft.api`, whose names are only ever added to. The room has protocols,
+declarations and registries. It opens no device, starts no thread, reads no configuration and imports no plugin. A
+registry imports a plugin's code when its device type, op or kernel is first asked for. Core names no vendor here and
+owns no device.
+
+`hookspecs`: The hooks of a plugin, and the registry that each hook receives.
+`device`: The protocol of a device, device names and requests, announced device types.
+`op`, `op_spec`: Signatures of ops and their metadata functions; the notation in which a plugin declares its own op.
+`kernel`: Kernels of ops: registration, bind and attach, fusions, patterns.
+`host_kernel`, `host_type`: Kernels of host programs, declared by their signature; the types of registers without
+    tensors.
+`allocator`, `work_queue`: The protocols of host memory and of task queues.
+`graph_pass`: Graph passes, their context and their order.
+`api_version`: The version of the contract (`WEFT_API` in a plugin's module).
+"""

@@ -1,8 +1,8 @@
-"""Host memory: the allocator protocol, and the plain allocator.
+"""Host memory: the protocol of allocators, and the plain allocator.
 
 A buffer is a one-dimensional uint8 array that starts at a multiple of 64 bytes, so that vector code reads whole lines.
-It goes back to its allocator once: when it is deallocated, or when the last array over it is gone. Results are arrays
-over buffers, and whoever has them deallocates nothing.
+A buffer returns to its allocator once: when it is deallocated, or when the last array over it is gone. Results are
+arrays over buffers; their owners deallocate nothing.
 """
 
 from __future__ import annotations
@@ -11,14 +11,18 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 ALIGNMENT = 64
-LARGE_PAGE = 1 << 21  # what starts at a multiple of it can be in large pages, which x86-64 and ARM have of this size
+LARGE_PAGE = 1 << 21  # bytes; memory that starts at a multiple can use the large pages of x86-64 and ARM
 
 
 class AllocatorStats(NamedTuple):
-    """What an allocator counts; None stands for what it does not.
+    """The figures of an allocator; None stands for a figure that the allocator does not count.
 
-    Bytes: `in_use` by buffers that are not back yet, `peak` of these so far, `idle` (kept for reuse), `limit` of
-    in_use. `buffers` that are not back yet, `allocations` so far.
+    `in_use`: Bytes of the buffers that have not returned yet.
+    `peak`: The largest `in_use` so far, in bytes.
+    `buffers`: The number of buffers that have not returned yet.
+    `allocations`: The number of allocations so far.
+    `idle`: Bytes that the allocator keeps for reuse.
+    `limit`: The largest `in_use` that the allocator permits, in bytes.
     """
 
     in_use: int | None = None
@@ -30,33 +34,35 @@ class AllocatorStats(NamedTuple):
 
 
 class HostAllocator(Protocol):
-    """Gives and takes back host buffers. May be called from any thread."""
+    """Allocates and takes back host buffers. Any thread may call any method."""
 
     def allocate(self, nbytes: int, alignment: int = ALIGNMENT) -> Any:
-        """A writable uint8 array of `nbytes`; `alignment` is a power of two. Raises ResourceExhausted."""
+        """Return a writable uint8 array of `nbytes` elements that starts at a multiple of `alignment`, a power of two.
+        Raises ResourceExhausted when there is no memory or a limit would be passed."""
 
     def deallocate(self, buffer: Any) -> None:
-        """Takes back what allocate returned: no array over it is read or written any more. Again, it does nothing."""
+        """Take back an array that `allocate` returned. The caller must not read or write any array over it afterwards.
+        A second call for one buffer does nothing."""
 
     def stats(self) -> AllocatorStats:
-        """What it counts, now."""
+        """The current figures."""
 
 
 class PlainAllocator:
-    """Memory of NumPy's own allocator, aligned; returned to it when the last array over it is gone."""
+    """Aligned memory of NumPy's own allocator. The memory is freed when the last array over it is gone."""
 
     def __init__(self) -> None:
         self._empty: Callable[[int, int], Any] | None = None
 
     def allocate(self, nbytes: int, alignment: int = ALIGNMENT) -> Any:
         if self._empty is None:
-            from ..support.aligned_array import empty  # whoever only lists allocators needs no NumPy
+            from ..support.aligned_array import empty  # imported late: listing allocators needs no NumPy
 
             self._empty = empty
         return self._empty(nbytes, alignment)
 
     def deallocate(self, buffer: Any) -> None:
-        del buffer  # arrays are counted: nothing to do
+        del buffer  # nothing to do: NumPy frees the memory with its last array
 
     def stats(self) -> AllocatorStats:
         return AllocatorStats()

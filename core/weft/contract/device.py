@@ -1,8 +1,9 @@
-"""Devices: their names, the protocol that plugins implement, and the device types that are announced.
+"""Devices: their names, the protocol that plugins implement, and the announced device types.
 
-Who calls what. `scan` is called once, when its type is first asked for. `open` and `close` are called once per
-Host, on the thread that asked. Everything else is called on threads that run steps, and must not block,
-except `synchronize`. The runtime keeps buffers and host arrays alive until the event recorded after their last use.
+Threads. The runtime calls `scan` once, when the device type is first asked for. It calls `open` and `close` once per
+Host, on the thread that asked. It calls every other method on threads that run steps; only `synchronize` may block.
+
+Lifetimes. The runtime keeps buffers and host arrays alive until the event recorded after their last use.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any, NamedTuple, Protocol
 
 from ..errors import InvalidArgument, PluginError
 
-STREAM = 0  # a device has one stream so far: this one
-Buffer = Any  # what a device's allocate returns: opaque to the runtime unless the device is host_visible
+STREAM = 0  # the one stream that a device has so far
+Buffer = Any  # the result of `allocate`: opaque to the runtime unless the device is host_visible
 Stream = Any
 Event = Any
 
@@ -23,52 +24,66 @@ Event = Any
 class Device(Protocol):
     """One device of a plugin. The runtime gives it its index and name.
 
-    attributes: `memory` (bytes), `model`, `driver`, with its version: only where it is named a probe that went well is
-    remembered for the next process; `accelerator`: False for a device that is the host's own processors by another name
-    or a simulator, which nobody gets who did not ask for it; `host_visible`: True when its buffers are host memory, in
-    which case allocate returns a one-dimensional, 64-byte aligned uint8 array and kernels get NumPy arrays.
+    `attributes` may have these keys; every other key is shown to users as it is.
+
+    `memory`: Size of the device's memory in bytes.
+    `model`: Name of the hardware.
+    `driver`: Name and version of the driver. A successful probe is remembered for later processes only with it.
+    `accelerator`: False for a device that is the host's own processors under another name, and for a simulator. Such a
+        device is used on explicit request, or as the last choice.
+    `host_visible`: True when the buffers are host memory. Then `allocate` returns a one-dimensional, 64-byte aligned
+        uint8 array, and kernels receive NumPy arrays.
     """
 
     type: str
     uid: str  # stable across processes: serial number, bus address, ...
     attributes: Mapping[str, Any]
-    native: Any  # set by open: what kernels drive it with, other people's too; a host device needs none
+    native: Any  # set by `open`: the driver's handle for all kernels; a host device needs none
 
     def open(self) -> None:
-        """Before the first use. Raises Unavailable(reason, hint=remedy)."""
+        """Prepare the device for use. Called before every other method. Raises Unavailable(reason, hint=remedy) when it
+        cannot be used."""
 
     def close(self) -> None:
-        """After every program and buffer is gone."""
+        """Release the device. Called after every program and buffer is gone."""
 
     def allocate(self, nbytes: int) -> Buffer | None:
-        """A buffer, or None when there is no memory."""
+        """Return a buffer of at least `nbytes` bytes, or None when there is no memory."""
 
     def free(self, buffer: Buffer) -> None:
-        """Stream-ordered: what is enqueued already may still use the buffer. Never called by a finalizer."""
+        """Take a buffer back, in stream order: work that is enqueued already may still use it. Never called by a
+        finalizer."""
 
     def copy_in(self, host: Any, buffer: Buffer, stream: Stream) -> None:
-        """Enqueue a copy from a C-contiguous host array."""
+        """Enqueue a copy of all bytes of a C-contiguous host array into the buffer."""
 
     def copy_out(self, buffer: Buffer, host: Any, stream: Stream) -> None:
-        """Enqueue a copy to a C-contiguous host array."""
+        """Enqueue a copy of the buffer into all bytes of a C-contiguous host array."""
 
     def record(self, stream: Stream) -> Event:
-        """An event after everything enqueued so far."""
+        """Return an event behind all work that is enqueued so far."""
 
     def synchronize(self, event: Event) -> None:
-        """Block until the event; raises the device's error. Unavailable, from here or any other method while a step
-        runs, says that the device is lost: its Host does not use it again."""
+        """Block until the event has happened. Raises the device's error.
 
-    # Optional methods are copy_peer, wait_event, and for a device that can read the host's memory as its own:
+        Unavailable, raised by this or any other method while a step runs, declares the device lost: its Host does not
+        use it again.
+        """
+
+    # Optional methods are `copy_peer` and `wait_event`, which the runtime does not call yet, and `wrap`, for a device
+    # that can read the host's memory as its own:
     #
     #     def wrap(self, host) -> Buffer | None:
-    #         """A buffer over a C-contiguous host array's memory, which it holds; None where that memory is unfit, for
-    #         its alignment perhaps. Kernels and copies only read it, and the array may be read-only. To be freed, as
-    #         others are: what is enqueued already may still use it."""
+    #         """Return a buffer over the memory of a C-contiguous host array, or None.
+    #
+    #         The buffer holds the array, which may be read-only. Kernels and copies only read the buffer. None says
+    #         that the memory is unfit, by its alignment for instance. The runtime frees the buffer like others: work
+    #         that is enqueued already may still use it.
+    #         """
 
 
 class DeviceName(NamedTuple):
-    """A device's name or, where parts are None, a request that several devices may meet.
+    """A device's name, or a request that several devices may meet: a part that is None fits every device.
 
     Written `/job:j/replica:0/task:0/device:CPU:0`, or short `CPU:0`.
     """
@@ -82,7 +97,8 @@ class DeviceName(NamedTuple):
     @classmethod
     @lru_cache(256)
     def parse(cls, text: str) -> DeviceName:
-        """Read full, partial and short names; `/cpu:0` is TensorFlow's old form. Raises InvalidArgument."""
+        """Read a full, partial or short name; `/cpu:0` is TensorFlow's old form. Raises InvalidArgument for any other
+        text."""
         short = _SHORT.fullmatch(text)
         if short is not None:
             return cls(type=short["type"].upper(), index=_index(short["index"]))
@@ -97,7 +113,7 @@ class DeviceName(NamedTuple):
 
     @property
     def short(self) -> str:
-        """`CPU:0`; `CPU:*` for any device of a type, `*` for any device."""
+        """The short form: `CPU:0`; `CPU:*` for any device of a type; `*` for any device."""
         if self.type is None:
             return "*"
         return f"{self.type}:{'*' if self.index is None else self.index}"
@@ -110,7 +126,7 @@ class DeviceName(NamedTuple):
 
     @property
     def is_local(self) -> bool:
-        """True when job, replica and task, as far as they are given, are those of this process."""
+        """True when each given part of job, replica and task is the one of this process."""
         return self.job in (None, "localhost") and self.replica in (None, 0) and self.task in (None, 0)
 
 
@@ -133,8 +149,8 @@ def _part(match: re.Match[str]) -> dict[str, Any]:
 
 
 class DeviceType(NamedTuple):
-    """A type that a plugin announced. `scan(config)` yields its devices in stable order; `kernels` registers the
-    plugin's own kernels for it. Either is a callable or "module:function", imported when first needed."""
+    """A device type that a plugin announced. `scan(config)` yields its devices in stable order. `kernels` registers the
+    plugin's own kernels for the type. Each is a callable or "module:function", which is imported when first needed."""
 
     type: str
     scan: str | Callable[..., Iterable[Device]]
@@ -145,7 +161,8 @@ class DeviceType(NamedTuple):
 
 
 class Conflict(NamedTuple):
-    """Two plugins claim one thing: `winner`'s is used, until config does what `remedy` says."""
+    """Two plugins claim one thing. The claim of `winner` is used until configuration changes that; `remedy` names the
+    setting."""
 
     what: str
     winner: str
@@ -154,13 +171,14 @@ class Conflict(NamedTuple):
 
 
 class DeviceTypeRegistry:
-    """Device types by name; the first of a type is used, others that claim it are kept as conflicts."""
+    """Device types by name. Of several announcements of one type the first is used: that of the highest priority, then
+    of the lowest plugin id. The others are conflicts."""
 
     def __init__(self) -> None:
         self._types: dict[str, list[DeviceType]] = {}
 
     def add(self, announced: DeviceType) -> None:
-        rivals = [*self._types.get(announced.type, ()), announced]  # who reads them sees all, or those before
+        rivals = [*self._types.get(announced.type, ()), announced]  # a new list: readers see the old or the new one
         self._types[announced.type] = sorted(rivals, key=lambda t: (-t.priority, t.plugin))
 
     def get(self, name: str) -> DeviceType | None:
@@ -168,11 +186,11 @@ class DeviceTypeRegistry:
         return rivals[0] if rivals else None
 
     def by_priority(self) -> list[DeviceType]:
-        """The types in use, those that placement prefers first."""
+        """The types in use, in placement's order of preference."""
         return sorted((rivals[0] for rivals in self._types.values()), key=lambda t: (-t.priority, t.plugin))
 
     def conflicts(self) -> list[Conflict]:
-        """Claims of several plugins to one device type."""
+        """The device types that several plugins announce."""
         return [
             Conflict(f"device type {name}", rivals[0].plugin, loser.plugin,
                      f"set [plugins] block = ['{loser.plugin}'] or ['{rivals[0].plugin}']")
@@ -181,7 +199,8 @@ class DeviceTypeRegistry:
 
 
 def load_callable(target: str | Callable[..., Any]) -> Callable[..., Any]:
-    """The callable itself, or what "module:function" names, imported now."""
+    """Return the callable itself, or the callable that "module:function" names, imported now. Raises PluginError when
+    the text names no callable."""
     if not isinstance(target, str):
         return target
     from importlib import import_module

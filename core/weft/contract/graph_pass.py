@@ -1,6 +1,6 @@
-"""Passes: functions from graph to graph that plugins bring under a name, each saying when it wants to run.
+"""Graph passes: functions from Graph to Graph that plugins register under a name, with their stage and order.
 
-What they make new nodes with is in `rewriting`.
+`weft.api` has the functions that make new nodes; they are in `graph/rewriting.py`.
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ from typing import Any, NamedTuple
 from ..errors import PluginError
 from ..values.tensor import ValueInfo
 
-FUSION = "fusion"  # no plugin's, but what the linker does: it can be switched off like a pass
-STAGES = ("graph",)  # after pruning, before shapes are inferred
+FUSION = "fusion"  # the linker's own fusion, no plugin's pass; `[passes] disable` switches it off like one
+STAGES = ("graph",)  # "graph": after pruning, before shapes are inferred
 
 
 class PassContext(NamedTuple):
-    """What a pass knows beside the graph.
+    """The facts that a pass receives besides the graph.
 
-    `kept`: the nodes that are fed, fetched or run; they stay, by name, and give what they gave. What a fed one gives is
-    not what its op would compute; one that is fed and not computed as well is a Placeholder in the graph.
-    `resolve(node)`: the node with its op and all attributes, as kernels see them; None where it does not fit its op.
-    `infer(graph)`: by node what is known of its outputs before the run, with the elements of what needs constants alone
-    and does not take much more memory than they; nodes that do not fit their op are left out.
+    `kept`: The names of the nodes that are fed, fetched or run. They must stay in the graph under their name and return
+        the same values. A fed node returns its feed, not the result of its op. A node that is fed and never computed is
+        a Placeholder in the graph.
+    `resolve(node)`: The node as a Resolved, with its op and all attributes as kernels see them. None where the node
+        does not fit its op.
+    `infer(graph)`: By node name, a ValueInfo for each output, as known before the run. Elements are known where they
+        depend on constants alone and take little more memory than these. Nodes that do not fit their op are left out.
     """
 
     kept: frozenset[str]
@@ -32,7 +34,8 @@ class PassContext(NamedTuple):
 
 
 class GraphPass(NamedTuple):
-    """`function(graph, context) -> graph`, or "module:function". `after`, `before`: names of passes."""
+    """A registered pass: `function(graph, context) -> graph`, or "module:function", imported at its first run. `after`
+    and `before` are names of passes."""
 
     name: str
     function: str | Callable[[Any, PassContext], Any]
@@ -43,7 +46,11 @@ class GraphPass(NamedTuple):
 
 
 def in_order(passes: Collection[GraphPass], stage: str) -> list[GraphPass]:
-    """The passes of a stage, each after those it names; otherwise by name, never by order of registration."""
+    """The passes of a stage, each after the passes that it names in `after` and before those in `before`. Passes that
+    are free in that order are sorted by name, never by registration.
+
+    Raises PluginError for a cycle.
+    """
     chosen = {p.name: p for p in sorted(passes, key=lambda p: p.name) if p.stage == stage}
     sorter: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(chosen, ()))
     for name, entry in chosen.items():
@@ -54,7 +61,8 @@ def in_order(passes: Collection[GraphPass], stage: str) -> list[GraphPass]:
     try:
         sorter.prepare()
     except CycleError as error:
-        raise PluginError(f"passes want to run before each other: {' -> '.join(error.args[1])}") from None
+        raise PluginError(f"the order of passes is a cycle: {' -> '.join(error.args[1])}",
+                          hint="change `after` or `before` of one of them") from None
     order: list[GraphPass] = []
     while sorter.is_active():
         ready = sorted(sorter.get_ready())

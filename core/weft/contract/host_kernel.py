@@ -1,17 +1,20 @@
-"""Host kernels: plain typed functions. The signature is the declaration, and there is no other.
+"""Host kernels: plain typed functions. The signature is the whole declaration.
 
     @kernels.kernel("my.clamp.i32")
     def clamp(x: I32, *, low: I32 = 0, high: I32) -> I32:
         return min(max(x, low), high)
 
-Parameters are the arguments (`*values` takes any number), keyword-only ones the attributes; those that are a Callee,
-or a tuple of them, are functions of the program, for `step.call`. The annotation of the return is the type of the
-result, a tuple of types or None of several or none; `list[...]` is as many as the call has. With `step=True` the first
-parameter is the running Step, whose `host` is the Host. What is annotated Any may be of any type.
+Parameters. Positional parameters are the arguments; `*values` takes any number of them. Keyword-only parameters are the
+attributes. A keyword-only Callee, or tuple of Callees, is a function of the program, for `step.call`. With `step=True`
+the first parameter is the running Step, whose `host` is the Host. `Any` permits every type.
 
-A kernel may give an AsyncValue in place of any of its results: one that comes later, or the error of this result alone.
-One that always does is declared `asynchronous`: what depends on it is then scheduled around it. What it raises is the
-error of all its results. A `nonstrict` one is called when one argument is there, with AsyncValues for all.
+Results. The return annotation is the type of the result. A tuple of types declares several results, None declares none,
+and `list[...]` as many as the call has.
+
+Futures. A kernel may return an AsyncValue in place of any result: a later result, or the error of this result alone. A
+kernel that always does is declared `asynchronous`; its consumers are then scheduled around it. An exception is the
+error of all results. A `nonstrict` kernel is called when one argument is available, and receives an AsyncValue for each
+argument.
 """
 
 from __future__ import annotations
@@ -27,24 +30,24 @@ from ..support.plugin_guard import plugin_guard
 from .device import Conflict, load_callable
 from .host_type import HostType
 
-OWN = "weft"  # whose the kernels are that come with weft
+OWN = "weft"  # the plugin name of the kernels that come with weft
 KernelFunction = Callable[..., Any]
 _REQUIRED: Any = inspect.Parameter.empty
 F = TypeVar("F", bound=KernelFunction)
 
 
 class Callee(Protocol):
-    """A function of the program, as kernels are given it: `step.call(callee, arguments)`."""
+    """A function of the program, as kernels receive it: `step.call(callee, arguments)`."""
 
     name: str
 
     @property
     def executable(self) -> Any:
-        """What the step runs."""
+        """The linked function, which the step runs."""
 
 
 class Parameter(NamedTuple):
-    """An argument or an attribute. `type` None is any; `default` as in inspect."""
+    """An argument or an attribute. A `type` of None permits every type; `default` is as in `inspect`."""
 
     name: str
     type: HostType | None
@@ -60,8 +63,11 @@ class Parameter(NamedTuple):
 
 
 class HostKernel(NamedTuple):
-    """A declared kernel. `variadic`: the type of further arguments, if there may be any; `results` None: as many as
-    the call has, of any type."""
+    """A declared host kernel.
+
+    `variadic`: The parameter of further arguments; None when there may be none.
+    `results`: The type of each result. None for as many results of any type as the call has.
+    """
 
     code: str
     function: KernelFunction
@@ -70,14 +76,14 @@ class HostKernel(NamedTuple):
     results: tuple[HostType | None, ...] | None
     attributes: Mapping[str, Parameter]
     callees: tuple[str, ...]
-    takes_more_callees: bool  # the one callee parameter is a tuple of them
+    takes_more_callees: bool  # the one callee parameter is a tuple of Callees
     step: bool
     asynchronous: bool
     nonstrict: bool
     plugin: str
 
     def __str__(self) -> str:
-        """The declaration as people read it: `my.clamp.i32(x: i32) {low: i32 = 0, high: i32} -> i32`."""
+        """The declaration in one line: `my.clamp.i32(x: i32) {low: i32 = 0, high: i32} -> i32`."""
         arguments = [str(a) for a in self.arguments] + ([f"*{self.variadic}"] if self.variadic is not None else [])
         functions = [f"@{name}..." if self.takes_more_callees else f"@{name}" for name in self.callees]
         braces = ", ".join([*map(str, self.attributes.values()), *functions])
@@ -91,14 +97,14 @@ class HostKernel(NamedTuple):
 
 
 class HostPack(NamedTuple):
-    """The host kernels of one plugin; `register` is imported when a program first asks for a host kernel."""
+    """The host kernels of one plugin. `register` is imported when a program first asks for a host kernel."""
 
     register: str | Callable[..., None]
     plugin: str
 
 
 class HostKernels:
-    """What a pack's register function is given: it adds the host kernels of one plugin."""
+    """The registry that a pack's register function receives. The function adds the host kernels of one plugin."""
 
     def __init__(self, plugin: str) -> None:
         self._plugin = plugin
@@ -107,8 +113,11 @@ class HostKernels:
     def kernel(
         self, code: str, *, step: bool = False, asynchronous: bool = False, nonstrict: bool = False, **types: Any
     ) -> Callable[[F], F]:
-        """Decorate a function: it is the kernel `code`. `types` says what TypeVars in its signature stand for, by
-        name, so that one generic function can be registered for several types."""
+        """Decorate a function: it becomes the host kernel `code`, written `dialect.name`. `types` replaces TypeVars of
+        the signature, by name, so that one generic function can be registered for several types.
+
+        Raises PluginError when the code is declared twice, and for a signature that `declared` refuses.
+        """
 
         def add(function: F) -> F:
             if code in self.added:
@@ -123,9 +132,10 @@ def declared(
     code: str, function: KernelFunction, types: Mapping[str, Any] | None = None, step: bool = False,
     asynchronous: bool = False, nonstrict: bool = False, plugin: str = "",
 ) -> HostKernel:
-    """A function's signature as a declaration. Raises PluginError where it says no types, or none that weft knows."""
+    """Read a function's signature as the declaration of a host kernel. Raises PluginError when a type is missing or is
+    not a type of registers."""
     if "." not in code.strip("."):
-        raise PluginError(f"'{code}' is no name for a host kernel", hint="write it as 'dialect.name'")
+        raise PluginError(f"'{code}' is not the name of a host kernel", hint="write it as 'dialect.name'")
     try:
         hints = get_type_hints(function, include_extras=True)
     except NameError as error:
@@ -134,7 +144,7 @@ def declared(
 
     def host_type(name: str) -> HostType | None:
         if name not in hints:
-            raise PluginError(f"host kernel {code} does not say the type of '{name}'", hint="Any is a type, too")
+            raise PluginError(f"host kernel {code} declares no type for '{name}'", hint="annotate it; Any is allowed")
         return _host_type(hints[name], types or {}, f"'{name}' of host kernel {code}")
 
     parameters = list(inspect.signature(function).parameters.values())
@@ -164,7 +174,7 @@ def declared(
 
 def _results(hints: Mapping[str, Any], types: Mapping[str, Any], code: str) -> tuple[HostType | None, ...] | None:
     if "return" not in hints:
-        raise PluginError(f"host kernel {code} does not say the type of its results", hint="write -> None for none")
+        raise PluginError(f"host kernel {code} declares no type for its results", hint="write -> None for none")
     hint, what = hints["return"], f"the results of host kernel {code}"
     if hint is type(None):
         return ()
@@ -184,15 +194,16 @@ def _host_type(hint: Any, types: Mapping[str, Any], what: str) -> HostType | Non
         for mark in hint.__metadata__:
             if isinstance(mark, HostType):
                 return mark
-    raise PluginError(f"{what}: {hint} is no type of registers",
-                      hint="use those of weft.api (I32, F32, Chain, ...), Annotated[..., HostType(name)], or Any")
+    raise PluginError(f"{what}: {hint} is not a type of registers",
+                      hint="use a type of weft.api (I32, F32, Chain, ...), Annotated[..., HostType(name)], or Any")
 
 
 class HostKernelRegistry:
-    """Host kernels by code. All packs are imported when the first program asks for one."""
+    """Host kernels by code. All packs are imported when the first program asks for a host kernel. Any thread may
+    call."""
 
     def __init__(self) -> None:
-        self.failures: dict[str, PluginError] = {}  # plugin -> why its host kernels are missing
+        self.failures: dict[str, PluginError] = {}  # plugin: why its host kernels are missing
         self._packs: list[HostPack] = []
         self._kernels: dict[str, HostKernel] = {}
         self._conflicts: list[Conflict] = []
@@ -204,24 +215,27 @@ class HostKernelRegistry:
             self._packs.append(pack)
 
     def get(self, code: str) -> HostKernel:
-        """Raises NotFound, with the codes nearest to this one."""
+        """The host kernel of this code. Raises NotFound, with the nearest codes, when there is none."""
         self.load()
         kernel = self._kernels.get(code)
         if kernel is None:
             near = closest(code, self._kernels)
             raise NotFound(f"there is no host kernel {code}", op=code,
-                           hint=f"did you mean {' or '.join(near)}?" if near else "weft plugins tells what is there")
+                           hint=f"did you mean {' or '.join(near)}?" if near else "weft plugins lists the plugins")
         return kernel
 
     def load(self) -> None:
-        """Import and register every pack; one that fails is left out whole, by name. Of two plugins with a kernel of
-        one code that with the lower id has it; weft's own are nobody else's."""
+        """Import and register every pack. A pack that fails is left out as a whole and named in `failures`.
+
+        Of two plugins that declare one code, the plugin with the lower id wins; weft's own kernels win over every
+        plugin.
+        """
         if not self._packs:
             return
         with self._lock:
             for pack in sorted(self._packs, key=lambda pack: _rank(pack.plugin)):
                 self._register(pack)
-                self._packs.remove(pack)  # not before: a forked child may have to do it again
+                self._packs.remove(pack)  # removed last: a forked child may have to register it again
 
     def conflicts(self) -> list[Conflict]:
         return list(self._conflicts)

@@ -1,9 +1,11 @@
-"""Types of registers that hold no tensors: names in a program, annotations in the declaration of a host kernel.
+"""Host types: the types of registers that hold no tensors.
+
+A program names them, and the declaration of a host kernel annotates its parameters with them.
 
     def div(a: I32, b: I32) -> tuple[I32, I32]: ...
 
-Such an annotation is a Python type for type checkers and a HostType for weft. A plugin makes its own:
-`Coordinate = Annotated[Point, HostType("!my.coordinate")]`.
+Such an annotation is a Python type for type checkers and a HostType for weft. A plugin declares its own: `Coordinate =
+Annotated[Point, HostType("!my.coordinate")]`.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ def _anything(_payload: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HostType:
-    """A type by its name in programs. `accepts` tells whether a payload is of it; asked in debug mode, and of what
-    users pass to a program."""
+    """A type by its name in programs. `accepts(payload)` tells if a payload is of this type. It is called in debug
+    mode, and for the arguments and attributes that users pass to a program."""
 
     name: str
     accepts: Callable[[Any], bool] = field(default=_anything, compare=False, repr=False)
@@ -46,7 +48,7 @@ F64 = Annotated[float, HostType("f64", _is(float))]
 String = Annotated[str, HostType("!tfrt.string", _is(str))]
 CHAIN = "!tfrt.chain"
 Chain = Annotated[None, HostType(CHAIN, lambda payload: payload is None)]
-TENSOR = HostType("tensor")  # stands for every register whose type is a TensorMetadata
+TENSOR = HostType("tensor")  # the type of every register that has a TensorMetadata
 Tensor = Annotated[Any, TENSOR]
 
 GIVEN: tuple[Any, ...] = (I1, I32, I64, F32, F64, String, Chain)

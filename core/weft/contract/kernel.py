@@ -1,12 +1,15 @@
-"""Kernels: how a plugin says which ops a device type can run, and how one is bound to a node.
+"""Kernels: the registration of a plugin's kernels for a device type, and the binding of a kernel to a node.
 
-A kernel has three phases. *bind*, once per link: sees op, attributes, what is known of each input, the device;
-chooses the algorithm, packs constant weights. It returns the run function, None for an alias, or an object with
-`run` and `attach`; or it declines, and the next candidate is asked. *attach*, once per frame: gets its buffers,
-returns a call without arguments; without one it is `partial(run, *inputs, *outputs)`. *run*: the call itself, in a
-thread where NumPy warns of nothing and denormals are 0 (`running/kernel_context.py`). It writes every element of its
-outputs, only reads its inputs, and returns no other array (`running/array_contract.py`). A bound kernel holds nothing
-that changes: several steps may run it at once.
+A kernel has three phases.
+- *bind* runs once per link. It sees the op, the attributes, the known facts of each input, and the device. It chooses
+    the algorithm and packs constant weights. It returns the run function, None for an alias, or an object with `run`
+    and `attach`. A bind function may decline; then the next candidate is asked.
+- *attach* runs once per frame. It receives the frame's buffers and returns a call without arguments. A bound kernel
+    without `attach` is attached as `partial(run, *inputs, *outputs)`.
+- *run* is that call. It runs in a thread where NumPy warns of nothing and denormals are 0 (`host/kernel_context.py`).
+
+A run writes every element of its outputs, only reads its inputs, and returns no other array
+(`executor/array_contract.py`). A bound kernel is immutable: several steps may run it at once.
 """
 
 from __future__ import annotations
@@ -30,46 +33,53 @@ T = TypeVar("T")
 
 
 class Declined(NamedTuple):
-    """What bind returns when its kernel cannot serve this node."""
+    """The result of a bind function whose kernel cannot serve the node. `reason` is shown by `weft explain`."""
 
     reason: str
 
 
 class Attachable(Protocol):
-    """A bound kernel that wants its buffers once per frame instead of with every call. It may have `inplace`, for this
-    node, as kernels declare it for all: outputs that may be written over inputs. Then `attach` has to look whether the
-    buffers are the same; `run` gets different ones."""
+    """A bound kernel that receives its buffers once per frame instead of with every call.
+
+    An Attachable may have an attribute `inplace`: {output index: input index}, as in KernelDef, but for this node
+    alone. The memory plan may then give such an output the buffer of its input. `attach` has to test whether the two
+    buffers are the same one; `run` always receives different ones.
+    """
 
     def run(self, *inputs_then_outputs: Any) -> Any: ...
 
     def attach(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Callable[[], Any]: ...
 
-    # Optional:
+    # Optional attributes:
     #
     #     how: str
-    #         """In which of several ways it does the work, in a few words, for `weft explain --all` and
-    #         `weft bench --nodes`."""
+    #         """The chosen algorithm in a few words, for `weft explain --all` and `weft bench --nodes`."""
     #
     #     nbytes: int
-    #         """Bytes that it holds besides Python objects, about: caches of bound kernels are bounded by bytes."""
+    #         """Bytes that the kernel holds besides Python objects, approximately. The cache of bound calls is bounded
+    #         by bytes."""
     #
-    # and on a device that works on host memory:
+    # Optional attributes on a device that works on host memory:
     #
     #     reads: Collection[int]
-    #         """The places of the inputs that its calls look at. A constant that nobody looks at, since bind has
-    #         prepared all that is needed of it, is not kept: an array of its shape, with any elements, stands there."""
+    #         """Indices of the inputs that the kernel's calls read. A constant that no call reads is not kept, because
+    #         bind has prepared all its content. The call receives an array of its shape with arbitrary elements."""
     #     fills_cores: bool
-    #         """Whether a call has threads of its own for all cores: running others beside it gains nothing."""
+    #         """True when a call has threads of its own for all cores. Other calls beside it gain nothing."""
 
 
 Bound = Callable[..., Any] | Attachable | None
-Alias = Mapping[int, int] | Callable[[Attrs], Mapping[int, int]]  # as a function where it depends on attributes
+Alias = Mapping[int, int] | Callable[[Attrs], Mapping[int, int]]  # a function where the alias depends on attributes
 BindFunction = Callable[..., "Bound | Declined"]
 
 
 class FusedOp(NamedTuple):
-    """One op of several that are done at once. `args` and `results` are values by number: the inputs of the whole come
-    first, then the results of its ops, in order; the first result of the last op is the output of the whole."""
+    """One op of a fusion, the group of ops that one kernel computes at once.
+
+    Values are numbered: the inputs of the fusion come first, then the results of its ops in their order. `args` and
+    `results` are such numbers; `outputs` has the static metadata of each result. The output of the fusion is the first
+    result of its last op.
+    """
 
     op: str
     attrs: Attrs
@@ -78,8 +88,8 @@ class FusedOp(NamedTuple):
     outputs: tuple[TensorMetadata, ...]
 
 
-Keep = Callable[[str, Callable[[], Any]], Any]  # what is kept under a name, made by whoever asks first
-Ask = Callable[[int, str], None]  # for bytes, and what they are for
+Keep = Callable[[str, Callable[[], Any]], Any]  # (name, make): the object of that name, made by the first call
+Ask = Callable[[int, str], None]  # (bytes, their purpose for the error message)
 
 
 def _keep_nothing(_: str, make: Callable[[], T]) -> T:
@@ -87,20 +97,24 @@ def _keep_nothing(_: str, make: Callable[[], T]) -> T:
 
 
 def _grant_all(nbytes: int, what: str) -> None:
-    """The budget of a kernel that is bound outside any host."""
+    """Grant every request: the budget of a kernel that is bound outside any host."""
 
 
 class Bind:
-    """What bind sees of its node.
+    """The node that a bind function binds its kernel to.
 
-    `inputs` are ValueInfos: metadata is static, `value` is the array where it is known before the run (a constant;
-    an input that the op's metadata function reads), else None. It may have to be made, so `is_known` is the way to ask
-    whether it is there. `outputs` are static metadata, except for kernels
-    that are declared `allocates`. `fused`: the ops that a fusion is to do; of one, `node` is the node of the last op,
-    `op` the fusion's name, and `attrs` are none of theirs. `function`: the function of the program that the node is in.
-    `needed`: the numbers of the outputs that somebody takes; what a kernel leaves in others does not matter.
-    `ask(nbytes, what)` raises ResourceExhausted where the host's memory budget has no room for so many bytes now. A run
-    function that makes its results calls it first, as soon as it knows their size.
+    `node`, `op`, `attrs`: The name, op and attributes of the node. For a fusion `node` is the node of its last op, `op`
+        the name of the fusion, and `attrs` belongs to none of its nodes.
+    `inputs`: A ValueInfo for each input, with static metadata. `value` is the array where the elements are known before
+        the run: for a constant, and for an input that the op's metadata function reads. Otherwise `value` is None.
+        Reading `value` may have to make the array; `is_known` tells at no cost whether there is one.
+    `outputs`: The TensorMetadata of each output. It is static, except for kernels that are declared `allocates`.
+    `needed`: The indices of the outputs that have consumers. The content of the other outputs does not matter.
+    `device`, `stream`: The device that runs the kernel, and the stream that it enqueues on.
+    `fused`: The ops that a fusion computes, in order; empty for a single node.
+    `function`: The name of the function of the program that contains the node.
+    `ask(nbytes, what)`: Raises ResourceExhausted when the host's memory budget has no room for `nbytes` bytes now. A
+        run function that makes its results calls `ask` first, as soon as their size is known.
     """
 
     __slots__ = ("_prepared", "ask", "attrs", "device", "function", "fused", "inputs", "keep", "needed", "node", "op",
@@ -127,27 +141,33 @@ class Bind:
         self._prepared = prepared
 
     def decline(self, reason: str) -> Declined:
-        """Leave this node to the next candidate; `weft explain` shows the reason."""
+        """Leave this node to the next candidate. The bind function returns the result; `weft explain` shows the
+        reason."""
         return Declined(reason)
 
     def prepared(self, key: str, make: Callable[[], T]) -> T:
-        """What was made from this node's constants under `key`, made once and shared by all links of a program."""
+        """The object made from this node's constants under `key`. `make()` runs once per node, device and key; all
+        links of a program share its result."""
         slot = (self.node, id(self.device), key)
         if slot not in self._prepared:
             self._prepared[slot] = make()
         return self._prepared[slot]  # type: ignore[no-any-return]
 
     def resource(self, kind: str, make: Callable[[], T]) -> T:
-        """What the session keeps from run to run for this node, or for all nodes with its attributes `container` and
-        `shared_name`: one of each kind, made once. Every kernel that is bound to such a node gets the same, and several
-        threads may use it at once."""
+        """The object that the session keeps for this node from run to run, one per `kind`. `make()` runs once.
+
+        Nodes whose attributes `container` and `shared_name` are equal share one object. A node without `shared_name`
+        has an object of its own. Every kernel bound to such a node receives the same object, and several threads may
+        use it at once.
+        """
         shared = self.attrs.get("shared_name")
         owner = f"{self.attrs.get('container')!r}/{shared!r}" if shared else f"{self.node} in {self.function}"
         return self.keep(f"{kind} of {owner}", make)  # type: ignore[no-any-return]
 
 
 class KernelDef(NamedTuple):
-    """A registered kernel. `dtypes`: by type attribute, the types it takes; an attribute not named may be any."""
+    """A registered kernel. `dtypes` maps a type attribute to the types that the kernel takes; None, or an attribute
+    that is missing in it, allows every type. The comment at each further field states its meaning."""
 
     op: str
     device_type: str
@@ -156,15 +176,16 @@ class KernelDef(NamedTuple):
     dtypes: Mapping[str, frozenset[DType] | None] = MappingProxyType({})
     when: Callable[[Attrs], bool] | None = None
     priority: int = 0
-    host: frozenset[str] = frozenset()  # inputs that it reads in host memory
-    alias: Alias = MappingProxyType({})  # output that is always the buffer of an input
-    inplace: Mapping[int, int] = MappingProxyType({})  # output that may be written over an input
-    retains: frozenset[str] = frozenset()  # inputs that it reads after it has returned: nobody else writes these arrays
-    allocates: bool = False  # returns its outputs: their shapes depend on data
-    # returns AsyncValues, or payloads where they are there already; of an op without outputs: that it is done, or None
+    host: frozenset[str] = frozenset()  # names of the inputs that the kernel reads in host memory
+    alias: Alias = MappingProxyType({})  # {output: input} whose buffer the output always is
+    inplace: Mapping[int, int] = MappingProxyType({})  # {output: input} that the output may be written over
+    retains: frozenset[str] = frozenset()  # inputs that are read after the run returned: no other call writes them
+    allocates: bool = False  # the run returns its outputs, whose shapes depend on data
+    # The run returns an AsyncValue for each output, or its payload where that is available already. For an op without
+    # outputs the run returns an AsyncValue that tells the end of the work, or None when the work is done.
     asynchronous: bool = False
-    nonstrict: bool = False  # called when one input is available, with every input as an AsyncValue; returns outputs
-    step: bool = False  # its first argument is the running Step
+    nonstrict: bool = False  # called when one input is available; takes all as AsyncValues, returns its outputs
+    step: bool = False  # the first argument of the run is the running Step
 
     @property
     def returns(self) -> bool:
@@ -172,11 +193,11 @@ class KernelDef(NamedTuple):
         return self.allocates or self.asynchronous or self.nonstrict
 
     def aliases(self, attrs: Attrs) -> Mapping[int, int]:
-        """Which outputs of a node with these attributes are the buffers of which inputs."""
+        """The aliases of a node with these attributes: {output index: index of the input whose buffer it is}."""
         return self.alias(attrs) if callable(self.alias) else self.alias
 
     def refuses(self, attrs: Attrs) -> str | None:
-        """Why this kernel is no candidate for a node with these attributes, or None."""
+        """The reason why this kernel is no candidate for a node with these attributes, or None when it is one."""
         for name, allowed in self.dtypes.items():
             given = attrs.get(name)
             types = given if isinstance(given, tuple | list) else (given,)
@@ -194,11 +215,14 @@ def dtype_names(allowed: Iterable[DType] | None) -> str:
 
 
 class FusionDef(NamedTuple):
-    """What one kernel of a pack can do at once: ops of its own kernels on one device, each of whose values only the
-    next ones need, and all of the shape of the last. `heads` may be the first of them, and one is at most. One of
-    `leads` may go before the head, whose first input it makes, of any shape: then it is the first of `Bind.fused`."""
+    """A fusion: a chain of ops that one kernel of a pack can compute at once.
 
-    kernel: KernelDef  # `op` is the fusion's name
+    Each op is one of `ops`, is served by the same pack on the same device, and has the shape of the last op. Only the
+    fusion's own ops consume the values between them. At most one op is of `heads`; it comes first. At most one op is of
+    `leads`: it makes the head's first input, may have any shape, and is then the first of `Bind.fused`.
+    """
+
+    kernel: KernelDef  # its `op` is the fusion's name
     ops: frozenset[str]
     heads: frozenset[str] = frozenset()
     leads: frozenset[str] = frozenset()
@@ -208,29 +232,38 @@ Find = Callable[[FusedOp, Mapping[int, FusedOp], Sequence[ValueInfo]], Collectio
 
 
 class PatternDef(NamedTuple):
-    """What one kernel of a pack can do at once where its own function finds it. `find(last, made, known)` is asked for
-    ops in `ends` that this pack's kernels serve. `made` has all ops that they serve, by the values that they make, in
-    order; `known` is what is known of values, by number. It gives those to be done at once, `last` with them, or none.
-    Their shapes may differ. They are left as they are where somebody else needs what goes between them."""
+    """A pattern: ops that one kernel of a pack can compute at once, found by a function of the pack.
 
-    kernel: KernelDef  # `op` is the pattern's name
+    `find(last, made, known)` is called for each op in `ends` that this pack's kernels serve.
+    `made`: Every op that the pack's kernels serve, in order, by the numbers of the values that it makes.
+    `known`: The ValueInfo of each value, by its number.
+
+    `find` returns the ops to compute at once, `last` among them, or none. Their shapes may differ. The ops are left as
+    they are when a value between them has another consumer.
+    """
+
+    kernel: KernelDef  # its `op` is the pattern's name
     ends: frozenset[str]
     find: Find
 
 
 class KernelPack(NamedTuple):
-    """Kernels of one plugin for one device type; `register` is imported when the type is first used."""
+    """The kernels of one plugin for one device type. `register` is imported when the type is first used."""
 
     device_type: str
     register: str | Callable[..., None]
     priority: int
     plugin: str
-    own: bool = False  # brought with the device type itself: void when another plugin's claim to the type wins
+    own: bool = False  # announced with the device type: void when another plugin wins that type
 
 
 class Kernels:
-    """What a pack's register function is given: it adds kernels of one plugin for one device type. The function raises
-    Unavailable where what the kernels need is not here: the other packs' kernels serve, and the record says why."""
+    """The registry that a pack's register function receives. The function adds the kernels of one plugin for one device
+    type.
+
+    The register function raises Unavailable when a requirement of its kernels is missing on this machine. Then the
+    kernels of other packs serve, and the plugin's record states the reason.
+    """
 
     def __init__(self, pack: KernelPack) -> None:
         self._pack = pack
@@ -240,8 +273,8 @@ class Kernels:
         self.families: list[tuple[Sequence[str], Callable[..., None]]] = []
 
     def later(self, ops: Sequence[str], register: Callable[..., None]) -> None:
-        """The kernels for these ops are a family of their own: `register` adds them, and imports what they need, when
-        one of the ops is first asked for."""
+        """Declare a family: the kernels for `ops`. `register` adds them, and imports their requirements, when one of
+        the ops is first asked for."""
         self.families.append((ops, register))
 
     def kernel(
@@ -250,7 +283,14 @@ class Kernels:
         alias: Alias | None = None, inplace: Mapping[int, int] | None = None, retains: Iterable[str] = (),
         allocates: bool = False, asynchronous: bool = False, nonstrict: bool = False, step: bool = False,
     ) -> Callable[[BindFunction], BindFunction]:
-        """Decorate a bind function: it serves `op` for these types and attributes. See KernelDef for the flags."""
+        """Decorate a bind function: it serves `op` for these types and attributes.
+
+        `dtypes`: By type attribute, the name of one type, several names, or ANY.
+        `when`: A condition on the attributes. The kernel is no candidate where `when(attrs)` is false or raises.
+        `priority`: Added to the priority of the pack. The candidate of the highest priority is asked first.
+
+        The other arguments are the fields of KernelDef.
+        """
 
         def add(bind: BindFunction) -> BindFunction:
             sets = {attr: None if types == ANY else frozenset(map(named, [types] if isinstance(types, str) else types))
@@ -267,9 +307,11 @@ class Kernels:
     def fusion(
         self, name: str, *, ops: Iterable[str], heads: Iterable[str] = (), leads: Iterable[str] = (), priority: int = 0
     ) -> Callable[[BindFunction], BindFunction]:
-        """Decorate a bind function that makes one kernel of several nodes, `Bind.fused`, or declines. It is asked where
-        nodes that this pack's kernels serve follow each other like that: see FusionDef. A fusion of higher priority is
-        asked first."""
+        """Decorate a bind function that makes one kernel of several nodes (`Bind.fused`), or declines.
+
+        The bind function is asked for nodes that this pack's kernels serve and that follow each other as FusionDef
+        says. A fusion of higher priority is asked first.
+        """
 
         def add(bind: BindFunction) -> BindFunction:
             kernel = KernelDef(name, self._pack.device_type, self._pack.plugin, bind, priority=priority)
@@ -279,8 +321,8 @@ class Kernels:
         return add
 
     def pattern(self, name: str, *, ends: Iterable[str], find: Find) -> Callable[[BindFunction], BindFunction]:
-        """Decorate a bind function that makes one kernel of the nodes that `find` finds, `Bind.fused`, or declines.
-        Patterns are looked for before any fusion is asked: see PatternDef."""
+        """Decorate a bind function that makes one kernel of the nodes that `find` returns (`Bind.fused`), or declines.
+        All patterns are looked for before the first fusion is asked. See PatternDef."""
 
         def add(bind: BindFunction) -> BindFunction:
             kernel = KernelDef(name, self._pack.device_type, self._pack.plugin, bind)
@@ -291,23 +333,27 @@ class Kernels:
 
 
 class KernelRegistry:
-    """Kernels by op and device type, best candidate first. Packs are imported when their type is first asked for."""
+    """Kernels by op and device type, the best candidate first.
+
+    Packs are imported when their device type is first asked for. Any thread may call: loading holds the registry's
+    lock.
+    """
 
     def __init__(
         self, device_types: DeviceTypeRegistry, override: Mapping[str, str] | None = None,
         ops: OpRegistry | None = None,
     ) -> None:
-        self.failures: dict[tuple[str, str], WeftError] = {}  # (device type, plugin) -> why its kernels are missing
+        self.failures: dict[tuple[str, str], WeftError] = {}  # (device type, plugin): why its kernels are missing
         self._device_types = device_types
         self._ops = OpRegistry() if ops is None else ops
-        self._override = dict(override or {})  # op -> the pack that config wants
+        self._override = dict(override or {})  # op -> the pack that config chooses
         self._waiting: list[KernelPack] = []
         self._loaded: list[KernelPack] = []
         self._kernels: dict[tuple[str, str], list[KernelDef]] = {}
         self._fusions: dict[tuple[str, str], list[FusionDef]] = {}  # (device type, pack)
         self._patterns: dict[tuple[str, str], list[PatternDef]] = {}
-        self._families: list[tuple[KernelPack, frozenset[str]]] = []  # with their ops, not registered yet
-        self._awaited: set[tuple[str, str]] = set()  # (op, device type) of these
+        self._families: list[tuple[KernelPack, frozenset[str]]] = []  # not registered yet, with their ops
+        self._awaited: set[tuple[str, str]] = set()  # (op, device type) of the families that are not registered yet
         self._ready: set[str] = set()  # device types whose packs are all registered
         self._lock = RLock()
         inherited.add(self)
@@ -321,7 +367,8 @@ class KernelRegistry:
         return [*self._loaded, *self._waiting]
 
     def load(self, device_type: str) -> None:
-        """Import and register every pack for a device type; one that fails is left out whole, by name."""
+        """Import and register every pack for a device type. A pack that fails is left out as a whole and named in
+        `failures`."""
         with self._lock:
             announced = self._device_types.get(device_type)
             owner = announced.plugin if announced is not None else None
@@ -333,7 +380,8 @@ class KernelRegistry:
             self._ready.add(device_type)
 
     def candidates(self, op: str, device_type: str) -> list[KernelDef]:
-        """The kernels that may serve `op` on this device type, best first."""
+        """The kernels that may serve `op` on this device type, best first. The pack that config chooses comes first,
+        then the highest priority, then the name of the pack."""
         if device_type not in self._ready:
             self.load(device_type)
         if (op, device_type) in self._awaited:
@@ -341,30 +389,31 @@ class KernelRegistry:
         return self._kernels.get((op, device_type), [])
 
     def fusions(self, device_type: str, pack: str) -> list[FusionDef]:
-        """What a pack can do at once on this device type, in the order in which it is to be asked."""
+        """The fusions of a pack on this device type, in the order in which they are asked."""
         if device_type not in self._ready:
             self.load(device_type)
         return self._fusions.get((device_type, pack), [])
 
     def patterns(self, device_type: str, pack: str) -> list[PatternDef]:
-        """What a pack can do at once on this device type where it finds it."""
+        """The patterns of a pack on this device type, in the order of their registration."""
         if device_type not in self._ready:
             self.load(device_type)
         return self._patterns.get((device_type, pack), [])
 
     def failure(self, device_type: str, plugin: str) -> Exception | None:
-        """Why a plugin's kernels for a device type could not be registered, or None."""
+        """The reason why a plugin's kernels for a device type could not be registered, or None."""
         self.load(device_type)
         return self.failures.get((device_type, plugin))
 
     def loaded(self) -> Iterable[KernelDef]:
-        """Every kernel of the device types that were asked for."""
+        """Every kernel of the device types that were asked for so far. All their families are registered first."""
         for op, device_type in sorted(self._awaited):
             self._load_families(op, device_type)
         return [kernel for rivals in self._kernels.values() for kernel in rivals]
 
     def conflicts(self) -> list[Conflict]:
-        """Kernels of equal priority that two plugins bring for one op and device type, by pair of plugins."""
+        """Kernels of equal priority that two plugins register for one op and device type, by pair of plugins. Ops whose
+        pack config chooses have no conflict."""
         contested: dict[tuple[str, str, str], set[str]] = {}
         self.loaded()
         for (op, device_type), rivals in self._kernels.items():
@@ -378,7 +427,8 @@ class KernelRegistry:
         ]
 
     def forked(self) -> None:
-        """Whoever registered kernels may not be here: types that are not ready start anew."""
+        """Register unfinished device types anew: the thread that was registering their kernels does not exist in the
+        child."""
         self._lock = RLock()
         self._waiting = [p for p in self.packs() if p.device_type not in self._ready]
         self._loaded = [p for p in self._loaded if p.device_type in self._ready]
@@ -388,8 +438,8 @@ class KernelRegistry:
         self._families = [family for family in self._families if family[0].device_type in self._ready]
 
     def _load_families(self, op: str, device_type: str) -> None:
-        """Register the families that have kernels for an op, and those that share others with them: in their order, by
-        which kernels of equal rank are asked."""
+        """Register the families that have kernels for an op, and all families that share ops with them. Families are
+        registered in their order, which decides between kernels of equal rank."""
         with self._lock:
             ops, count = {op}, 0
             while count < len(ops):
@@ -426,27 +476,30 @@ class KernelRegistry:
         self._patterns[pack.device_type, pack.plugin] = kernels.patterns
 
     def _check_inputs(self, kernel: KernelDef) -> None:
-        """Raise PluginError where the kernel names an input that its op, if there is one, does not have."""
+        """Raise PluginError when the kernel names an input that its op does not have. An op that is not registered is
+        not checked."""
         for what, names in (("host", kernel.host), ("retains", kernel.retains)):
             if names and kernel.op in self._ops:
                 inputs = [arg.name for arg in self._ops.get(kernel.op).inputs]
                 for name in sorted(names.difference(inputs)):
                     raise PluginError(f"{what} of {kernel.pack}'s kernel for {kernel.op} names '{name}', which is no "
-                                      "input of it", op=kernel.op, hint=f"its inputs: {', '.join(inputs) or 'none'}")
+                                      "input of the op", op=kernel.op,
+                                      hint=f"the op's inputs: {', '.join(inputs) or 'none'}")
 
     def _rank(self, kernel: KernelDef) -> tuple[bool, int, str]:
         return self._override.get(kernel.op) != kernel.pack, -kernel.priority, kernel.pack
 
 
 def _op_names(ops: Collection[str]) -> str:
-    """`the kernel for Add`, `the kernels for Add, Mul and 7 more`."""
+    """The ops of a conflict as text: `the kernel for Add`, `the kernels for Add, Mul and 7 more`."""
     first = sorted(ops)[:3]
     more = f" and {len(ops) - len(first)} more" if len(ops) > len(first) else ""
     return f"the kernel{'s' if len(ops) > 1 else ''} for {', '.join(first)}{more}"
 
 
 def _overlap(a: KernelDef, b: KernelDef) -> bool:
-    """False when priority or the declared types tell that no node could be served by either alike."""
+    """True when some node could be served by either kernel alike. False when priorities or declared types rule that
+    out."""
     if a.priority != b.priority:
         return False
     for attr in a.dtypes.keys() & b.dtypes.keys():
@@ -462,7 +515,8 @@ def run_of(bound: Callable[..., Any] | Attachable) -> Callable[..., Any]:
 
 
 def check_bound(bound: object, pack: str, op: str) -> None:
-    """A bind function must return a callable, None, or an object with run and attach."""
+    """Raise PluginError when a bind function returned neither a callable, None, nor an object with `run` and
+    `attach`."""
     if isinstance(bound, Declined):
         return
     if bound is not None and not callable(bound) and not (hasattr(bound, "run") and hasattr(bound, "attach")):

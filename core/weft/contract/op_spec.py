@@ -1,8 +1,9 @@
-"""OpSpec: how a plugin declares an op, in the short notation of TensorFlow's REGISTER_OP.
+"""OpSpec: the declaration of a plugin's op, in the short notation of TensorFlow's REGISTER_OP.
 
     OpSpec("MyCo>Gelu", inputs=["x: T"], outputs=["y: T"], attrs=["T: {half, float}"], metadata=lambda attrs, x: x)
 
 Arguments: `x: float`, `x: T` (an attribute of type `type` or `list(type)`), `xs: N * T`, `r: Ref(T)`.
+
 Attributes: `n: int >= 1 = 2`, `mode: {'A', 'B'} = 'A'`, `T: {half, float}`, `strides: list(int)`, `keep: bool = false`.
 """
 
@@ -27,9 +28,14 @@ _KINDS = ("string", "int", "float", "bool", "type", "shape", "tensor", "func")
 
 
 class OpSpec(NamedTuple):
-    """A plugin's op. `metadata(attrs, *inputs)` gives the ValueInfo of each output and raises InvalidArgument for
-    inputs that do not fit; `values` names the inputs whose elements it reads where they are known. An input that it
-    gives back stands for its type and shape, not for its elements."""
+    """A plugin's op.
+
+    `metadata(attrs, *inputs)`: Receives a ValueInfo for each input and returns that of the output, or a tuple for
+        several. Raises InvalidArgument for inputs that do not fit. An input that the function returns stands for its
+        type and shape, not for its elements. Without a metadata function only the types of the outputs are known.
+    `values`: The names of the inputs whose elements `metadata` reads where they are known.
+    `stateful`: True when two calls with equal inputs may return different results, or have effects.
+    """
 
     name: str
     inputs: Sequence[str] = ()
@@ -40,13 +46,13 @@ class OpSpec(NamedTuple):
     stateful: bool = False
 
     def definition(self) -> OpDef:
-        """The op this declares. Raises InvalidArgument where the notation is wrong."""
+        """Return the OpDef that this declares. Raises InvalidArgument when the notation is wrong."""
         attrs = {a.name: a for a in map(self._attr, self.attrs)}
         inputs = tuple(self._arg(text, attrs) for text in self.inputs)
         outputs = tuple(self._arg(text, attrs) for text in self.outputs)
         for name in self.values:
             if name not in {a.name for a in inputs}:
-                raise InvalidArgument(f"values names '{name}', which is no input of {self.name}", op=self.name)
+                raise InvalidArgument(f"`values` names '{name}', which is no input of {self.name}", op=self.name)
         metadata = None if self.metadata is None else partial(_without_values, self.metadata)
         return OpDef(self.name, inputs, outputs, attrs, self.stateful, metadata=metadata, values=tuple(self.values))
 
@@ -88,12 +94,13 @@ class OpSpec(NamedTuple):
         try:
             value = ast.literal_eval({"true": "True", "false": "False"}.get(text, text))
         except (ValueError, SyntaxError):
-            raise InvalidArgument(f"'{text}' is no default for a {kind} attribute", op=self.name) from None
+            raise InvalidArgument(f"'{text}' is not a default of type {kind}", op=self.name) from None
         return tuple(value) if isinstance(value, list) else value
 
 
 def _without_values(metadata: MetadataFunction, attrs: Attrs, *inputs: ValueInfo) -> tuple[ValueInfo, ...]:
-    """What the function says. It says `x` and means `like x`: known elements of an input are not the output's."""
+    """The result of a plugin's metadata function, without known elements. A function that returns its input `x` means a
+    value like `x`: the known elements of the input are not those of the output."""
     result = metadata(attrs, *inputs)
     infos = result if isinstance(result, tuple) else (result,)
     return tuple(ValueInfo(i.meta, handle=i.handle) if any(i is x for x in inputs) else i for i in infos)
