@@ -1,0 +1,18 @@
+"""Host: the environment that programs run in.
+
+A Host owns the devices of this process, their memory, one work queue, one host allocator, the memory budget, and the
+objects that programs share. Nothing is scanned, opened, imported or started before it is first asked for. This room
+knows no graph, no program and no session. It names no vendor. Finalizers of frames and buffers call no device and
+wait for no lock.
+
+`host`: The Host: records of devices, opening, placement's order of devices, cancellation, loss of a device.
+`registries`: The ops, device types, kernels, allocators, work queues and passes that plugins registered.
+`probe`: The test that a device passes before it is offered.
+`device_memory`: Buffers of devices: allocation, upload of constants, deferred release.
+`stream_waiter`: The thread that waits for a device's events and makes values available.
+`host_memory`: The budget of large arrays in host memory. `allocators/` provides the memory.
+`bound_call_cache`: The bound calls that are kept for later runs, bounded by bytes.
+`kernel_context`: NumPy's error state and the denormal mode of threads that run kernels.
+`parallel`: Jobs: work of one thread that idle threads of the queue help with. `work_queues/` has the queues.
+`cancellation`, `resources`: Cancel tokens; the named objects that several calls share.
+"""

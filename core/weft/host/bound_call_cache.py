@@ -1,6 +1,6 @@
-"""Bound calls that are kept for the next run, within a bound on their bytes. The oldest are forgotten first.
+"""Cache of bound calls for later runs, bounded by bytes. The oldest calls are forgotten first.
 
-The bytes are estimates: CALL_BYTES of Python objects a call, and the `nbytes` of its bound kernel.
+The bytes are estimates: CALL_BYTES of Python objects per call, plus the `nbytes` of its bound kernel.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ CALL_BYTES = 4 << 10
 
 
 class Owner(Protocol):
-    """A call that is bound once for each combination of shapes."""
+    """A call that is bound once for each combination of input shapes, and holds the bound calls."""
 
     def forget(self, key: Any) -> None:
-        """Drop the call that is bound for this combination, if it is kept. Called from any thread."""
+        """Drop the bound call of this combination, if it is kept. Called from any thread."""
 
 
 class BoundCalls:
-    """The calls of one host that were bound while they ran. Safe to use from several threads."""
+    """The calls of one host that were bound while they ran. Any thread may call."""
 
     def __init__(self, most: int = MOST_BYTES) -> None:
         self._most = most
@@ -34,7 +34,8 @@ class BoundCalls:
         inherited.add(self)
 
     def keep(self, owner: Owner, key: Any, nbytes: int) -> None:
-        """Note a call that `owner` keeps under `key`; have the oldest forgotten if there are too many."""
+        """Note a bound call that `owner` keeps under `key`. The oldest calls are forgotten when the bound is
+        exceeded."""
         with self._lock:
             self._kept.append((weakref.ref(owner), key, nbytes))
             self.nbytes += nbytes
@@ -45,7 +46,8 @@ class BoundCalls:
         self._lock = threading.RLock()
 
     def _forget(self) -> None:
-        """Drop the calls whose owners are gone, then the oldest, and an eighth more: the next calls have room."""
+        """Drop the calls whose owners are gone, then the oldest until an eighth of the bound is free. So the next calls
+        have room."""
         self._kept = deque(each for each in self._kept if each[0]() is not None)
         self.nbytes = sum(nbytes for _, _, nbytes in self._kept)
         while self.nbytes > self._most * 7 // 8 and len(self._kept) > 1:
@@ -57,5 +59,5 @@ class BoundCalls:
 
 
 def bytes_of_call(bound: Any) -> int:
-    """Bytes of a bound call, about."""
+    """The approximate bytes of a bound call."""
     return CALL_BYTES + int(getattr(bound, "nbytes", 0))

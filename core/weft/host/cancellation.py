@@ -1,4 +1,4 @@
-"""CancelToken: a request to end runs, given by their caller."""
+"""CancelToken: the request of a caller to end runs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ..support.fork_safety import inherited
 
 
 class CancelToken:
-    """Given to runs by their caller, who may cancel them from any thread, as often as he likes."""
+    """A token that a caller passes to runs, and may cancel from any thread, any number of times."""
 
-    # Takes no lock: signal handlers and finalisers may cancel. Whoever stores a callback looks at `is_cancelled` after
-    # that, whoever cancels looks at the callbacks after he has set it: one of them sees the other at least, and who
-    # gets the callback out of the dict calls it.
+    # The token takes no lock, because signal handlers and finalizers may cancel. `on_cancel` stores its callback and
+    # then reads `is_cancelled`. `cancel` sets `is_cancelled` and then reads the callbacks. So at least one of the two
+    # sees the other, and the one that removes the callback from the dict calls it.
 
     def __init__(self) -> None:
         self._callbacks: dict[int, Callable[[], Any]] = {}
@@ -23,13 +23,14 @@ class CancelToken:
         inherited.add(self)
 
     def cancel(self) -> None:
-        """Cancel every run that has this token, and those that will be given it."""
+        """Cancel every run that has this token, and every run that receives it later."""
         self.is_cancelled = True
         for number in list(self._callbacks):
             self._call(number)
 
     def on_cancel(self, callback: Callable[[], Any]) -> int:
-        """Call back when it is cancelled, at once if it is; gives a number for `forget`."""
+        """Register a callback for the cancellation; it is called at once when the token is cancelled already. Returns a
+        number for `forget`."""
         number = next(self._numbers)
         self._callbacks[number] = callback
         if self.is_cancelled:
@@ -40,7 +41,7 @@ class CancelToken:
         self._callbacks.pop(number, None)
 
     def forked(self) -> None:
-        self._callbacks.clear()  # those of runs whose threads are not here, and which may have locked something
+        self._callbacks.clear()  # the threads of these runs do not exist in the child, and may have held locks
 
     def _call(self, number: int) -> None:
         callback = self._callbacks.pop(number, None)

@@ -1,7 +1,7 @@
-"""Memory of a host's devices: how buffers are had, and how they go back.
+"""Memory of a host's devices: allocation of buffers, and their release.
 
-A frame or a program may be collected at any moment, in the middle of a device's own method, under its lock. So its
-buffers are only noted then, and freed before the next one is allocated, at the end of a run on devices, and when a
+A frame or a program may be collected at any moment, even within a device's own method and under its lock. So a
+finalizer only notes the buffers. They are freed before the next allocation, at the end of a run on devices, and when a
 session is closed.
 """
 
@@ -15,18 +15,19 @@ from typing import Any
 from ..contract.device import STREAM, Device
 from ..errors import ResourceExhausted
 
-Owned = tuple[Callable[[Any], None], Any]  # a buffer, and what takes it back
+Owned = tuple[Callable[[Any], None], Any]  # a buffer, after the function that takes it back
 
 
 class DeviceMemory:
-    """Of the devices of one host. Safe to use from several threads."""
+    """The memory of the devices of one host. Any thread may call."""
 
     def __init__(self) -> None:
-        self.dropped: deque[Owned] = deque()  # whoever is collected extends this
+        self.dropped: deque[Owned] = deque()  # finalizers of collected owners extend this
         self._is_closed = False
 
     def allocate(self, device: Device, nbytes: int, what: str = "") -> Any:
-        """A buffer of at least one byte. Raises ResourceExhausted, which says `what` it was for."""
+        """Return a buffer of at least `nbytes` bytes, and of at least one. Raises ResourceExhausted, whose text names
+        `what` as the purpose."""
         if self.dropped:
             self.free_dropped()
         buffer = device.allocate(max(nbytes, 1))
@@ -35,8 +36,11 @@ class DeviceMemory:
         return buffer
 
     def enter(self, device: Device, array: Any, what: str = "") -> Any:
-        """A buffer over the array's own memory where the device can read that, else with a copy that is enqueued. The
-        array must stay as it is until the buffer is freed. Raises ResourceExhausted."""
+        """Return a buffer with the content of a C-contiguous array. A device that can read the array's own memory gets
+        a buffer over it; else a copy is enqueued.
+
+        The array must not change until the buffer is freed. Raises ResourceExhausted.
+        """
         wrap = getattr(device, "wrap", None)
         buffer = None if wrap is None else wrap(array)
         if buffer is None:
@@ -49,7 +53,7 @@ class DeviceMemory:
         return buffer
 
     def upload(self, device: Device, array: Any) -> Any:
-        """A buffer for a constant, which is there. Raises ResourceExhausted."""
+        """Return a buffer for a constant. The copy is complete on return. Raises ResourceExhausted."""
         buffer = self.enter(device, array, "a constant")
         try:
             device.synchronize(device.record(STREAM))
@@ -59,18 +63,19 @@ class DeviceMemory:
         return buffer
 
     def free(self, buffers: Iterable[Owned]) -> None:
-        """Give buffers back, unless the devices are closed."""
+        """Return buffers to their devices, unless the devices are closed."""
         for take_back, buffer in buffers:
             if not self._is_closed:
                 take_back(buffer)
 
     def drain(self, buffers: MutableSequence[Owned]) -> None:
-        """Give back all of them, the newest first; each leaves the list before, so that none is given back twice."""
+        """Return all buffers of a list, the newest first. Each buffer leaves the list before it is freed, so that none
+        is freed twice."""
         while buffers:
             self.free([buffers.pop()])
 
     def free_dropped(self) -> None:
-        """Give back what those had who have been collected. What a device says to that is no error of who asks."""
+        """Free the buffers of collected owners. An exception of a device is dropped: it is no error of the caller."""
         while self.dropped:
             try:
                 owned = self.dropped.popleft()
@@ -80,6 +85,6 @@ class DeviceMemory:
                 self.free([owned])
 
     def close(self) -> None:
-        """Before the devices are closed."""
+        """Free the noted buffers, and ignore all later ones. Called before the devices are closed."""
         self.free_dropped()
         self._is_closed = True

@@ -1,7 +1,7 @@
-"""Host: what programs run in. It owns the devices of this process (scans, opens, probes and closes them), the
-work queue, the host allocator and the resources that programs share.
+"""Host: the environment that programs run in. It owns the devices of this process (scans, opens, probes and closes
+them), the work queue, the host allocator and the resources that programs share.
 
-Nothing is scanned, opened or imported before somebody asks for the device type, or for the queue.
+Nothing is scanned, opened or imported before a caller asks for the device type, or for the queue.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class LastingStep(Protocol):
-    """A step that serves many runs: cancelled with its host, and restarted with it."""
+    """A step that serves many runs. Its host cancels and restarts it together with itself."""
 
     def cancel(self, error: WeftError) -> None: ...
 
@@ -47,15 +47,19 @@ class LastingStep(Protocol):
 
 
 class StoppableFrame(Protocol):
-    """A frame that begins no further call of a step once it is stopped."""
+    """A frame that begins no further call of a step once `stop` was called for that step."""
 
     def stop(self, step: Any) -> None: ...
 
 
 @dataclass
 class DeviceRecord:
-    """One device, or one device type that has none. status: `found` (not opened yet), `ok` (opened, a kernel and a
-    copy ran), `unavailable` (`reason` says why, `remedy` what to do), also of a device that was lost."""
+    """One device, or one device type that has no device.
+
+    `status`: `found` (not opened yet), `ok` (opened, a kernel and a copy ran) or `unavailable` (also for a lost
+        device).
+    `reason`, `remedy`: The cause of `unavailable`, and the action that ends it.
+    """
 
     name: str
     type: str
@@ -65,7 +69,7 @@ class DeviceRecord:
     remedy: str = ""
     attributes: dict[str, Any] = field(default_factory=dict)
     device: Device | None = field(default=None, repr=False)
-    is_open: bool = field(default=False, repr=False)  # a device that was lost is, too, until its host is closed
+    is_open: bool = field(default=False, repr=False)  # also True for a lost device, until its host is closed
 
     def give_up(self, error: Exception) -> None:
         self.status = "unavailable"
@@ -74,15 +78,19 @@ class DeviceRecord:
 
 
 class Host:
-    """Devices, work queue and host allocator over a set of registries. `order` is placement's order of device types.
+    """Devices, work queue and host allocator over a set of registries.
 
-    Devices and queue are closed when the context is closed, is no longer used, or the process ends.
+    `order`: Placement's order of device types, or "auto".
+    `allocator`: An allocator, or the name of one as in [allocator]. `limit` is its limit.
+    `work_queue`: A work queue, or the configuration of one as in [work_queue].
+    `memory`: The memory budget of the host's programs, as in [limits].
+    `diagnostics`: Called with each error that a kernel reports, on the thread of that kernel. Errors that are merely
+        passed on are not reported again.
 
-    `allocator`, of its own or by name as in [allocator], with its `limit`; `work_queue`, of its own or as [work_queue]
-    says. `memory` is the budget of its programs, as in [limits]. `diagnostics` is called with each error that a kernel
-    reports, on the thread where that happens; errors that are merely passed on are not reported again.
+    Devices and queue are closed when the Host is closed, when it is collected, or when the process ends.
 
-    Raises NotFound for an allocator that nobody registered, InvalidArgument for a limit that cannot be read.
+    Raises NotFound for the name of an allocator that is not registered, InvalidArgument for a limit that cannot be
+    read.
     """
 
     def __init__(
@@ -102,25 +110,26 @@ class Host:
         self.device_memory = DeviceMemory()
         self._waiters: dict[int, StreamWaiter] = {}
         self.frames: weakref.WeakValueDictionary[int, StoppableFrame] = weakref.WeakValueDictionary()  # by id
-        self.linked: dict[int, Any] = {}  # programs that users hold, by id: their functions, linked for this host
+        self.linked: dict[int, Any] = {}  # by id of a program that users hold: its functions, linked for this host
         self.lasting: weakref.WeakValueDictionary[int, LastingStep] = weakref.WeakValueDictionary()  # by id
         self._order = order
         self._records: dict[str, list[DeviceRecord]] = {}
         self._lost: dict[int, DeviceRecord] = {}  # by id of the device
-        self._queues: list[ConcurrentWorkQueue] = []  # the one, once somebody has asked for it
+        self._queues: list[ConcurrentWorkQueue] = []  # at most one: empty until the queue is first asked for
         if work_queue is None or isinstance(work_queue, WorkQueueConfig):
             self._queue_config = work_queue or WorkQueueConfig()
         else:
             self._queues.append(work_queue)
-        self.offers: deque[None] = deque()  # of jobs, to whatever thread of the queue comes; nobody has come yet
+        self.offers: deque[None] = deque()  # jobs' offers of help that no thread of the queue has taken yet
         self._lock = threading.RLock()
         weakref.finalize(self, _close, self._records, self._queues, self._waiters, self.device_memory)
         inherited.add(self)
 
     @property
     def work_queue(self) -> ConcurrentWorkQueue:
-        """The queue that config chose, made when first asked for. Raises as make_work_queue does."""
-        for queue in self._queues:  # no lock once it is there: a device may be opening under it
+        """The work queue that configuration chose. It is made when first asked for. Raises as `make_work_queue`
+        does."""
+        for queue in self._queues:  # no lock for an existing queue: a device may be opening under the lock
             return queue
         with self._lock:
             if not self._queues:
@@ -128,26 +137,28 @@ class Host:
             return self._queues[0]
 
     def await_values(self, values: Iterable[AsyncValue], timeout: float | None = None) -> bool:
-        """Block until all values are available; False when they are not after `timeout` seconds. As the work queue's
-        method, which is not asked for what is there already."""
+        """Block until all values are available. Returns False when a value is still pending after `timeout` seconds.
+
+        Like the work queue's method, but the queue is not asked for values that are available already.
+        """
         pending = [value for value in values if not value.is_available()]
         return not pending or self.work_queue.await_values(pending, timeout)
 
     def cancel(self) -> None:
-        """End everything that runs on this host, as a RequestContext's cancel does, and what comes, until `restart`."""
+        """Cancel every run on this host, as a RequestContext's cancel does, and every later run until `restart`."""
         self.cancellation.cancel()
         for step in self._lasting_steps():
             step.cancel(Cancelled("the host was cancelled"))
 
     def restart(self) -> None:
-        """Programs may run again after `cancel`."""
+        """Permit programs to run again after `cancel`."""
         self.cancellation = CancelToken()
         for step in self._lasting_steps():
             step.restart()
 
     def waiter(self, device: Device) -> StreamWaiter:
-        """Who waits for a device whose memory the host does not see."""
-        from .stream_waiter import StreamWaiter  # whoever only lists devices needs no NumPy
+        """The StreamWaiter of a device whose memory the host cannot see. It is made at the first call."""
+        from .stream_waiter import StreamWaiter  # imported late: listing devices needs no NumPy
 
         key = id(device)
         if key not in self._waiters:
@@ -155,18 +166,20 @@ class Host:
         return self._waiters[key]
 
     def stop(self, step: object) -> None:
-        """Have the frames in which this step runs begin no further call. Takes no lock: signal handlers cancel."""
+        """Stop the frames that run this step: they begin no further call. Takes no lock, since signal handlers cancel
+        runs."""
         for ref in self.frames.valuerefs():
             frame = ref()
             if frame is not None:
                 frame.stop(step)
 
     def _lasting_steps(self) -> list[LastingStep]:
-        """Those that are there. (The list of references is made in one go: others may come meanwhile.)"""
+        """The lasting steps that are alive. The list of references is made in one go, because other threads may add
+        steps meanwhile."""
         return [step for ref in self.lasting.valuerefs() if (step := ref()) is not None]
 
     def report(self, error: WeftError) -> None:
-        """Tell the diagnostics handler of an error, once; what it raises is reported as unraisable."""
+        """Pass an error to the diagnostics handler, once. An exception of the handler is reported as unraisable."""
         if self._diagnostics is None or error.is_reported:
             return
         error.is_reported = True
@@ -178,13 +191,14 @@ class Host:
                 err_msg="Exception ignored in a diagnostics handler"))
 
     def preference(self) -> list[str]:
-        """Device types, those that placement prefers first."""
+        """The device types, in placement's order of preference."""
         return preference(self._order, [t.type for t in self.registries.device_types.by_priority()])
 
     def choices(self) -> Iterator[DeviceName]:
-        """What placement asks, in turn, for a node that asks for no device: those types that config orders, then all
-        others by priority, and at last what of these is no accelerator, or not there. A type is scanned when its turn
-        comes.
+        """Yield the requests that placement tries, in turn, for a node without a requested device.
+
+        First come the types that config orders, then all others by priority. Records of these others that are no
+        accelerator, or have no device, come last. A type is scanned when its turn comes.
         """
         last: list[DeviceName] = []
         for device_type in self.preference():
@@ -202,16 +216,17 @@ class Host:
         yield from last
 
     def names(self, device_type: str) -> list[str]:
-        """Short names of the usable devices of a type: opened and probed when first asked for."""
+        """The short names of the usable devices of a type. Its devices are opened and probed at the first call."""
         return [r.name for r in self.records(device_type) if self._open(r)]
 
     def first(self, device_type: str, index: int | None = None) -> str | None:
-        """The short name of the first usable device of a type, or of the one of this index: no other is opened."""
+        """The short name of the first usable device of a type, or of the device with this index; None when there is
+        none. With an index no other device is opened."""
         return next((r.name for r in self.records(device_type)
                      if index in (None, DeviceName.parse(r.name).index) and self._open(r)), None)
 
     def why_not(self, device_type: str, index: int | None) -> str:
-        """Why there is no usable device of this type, or none of this index."""
+        """The reason why no device of this type, or of this type and index, is usable."""
         wanted = DeviceName(type=device_type, index=index).short
         for record in self.records(device_type):
             if record.status == "unavailable" and (index is None or record.name in (wanted, f"{device_type}:*")):
@@ -224,11 +239,11 @@ class Host:
         return f"no such device; devices: {', '.join(have) or 'none'}"
 
     def missing_plugins(self) -> list[str]:
-        """The plugins that are not in use, each with the reason: what is missing may be theirs."""
+        """Each plugin that is not in use, with the reason: it may be the one that provides a missing thing."""
         return [f"plugin {name} is {why}" for name, why in self.registries.missing_plugins.items()]
 
     def records(self, device_type: str | None = None) -> list[DeviceRecord]:
-        """The devices of a type, or of every type, scanned now if they were not."""
+        """The records of a device type, or of every type. A type is scanned if it was not yet."""
         if device_type is None:
             return [r for t in self.preference() for r in self.records(t)]
         with self._lock:
@@ -237,16 +252,19 @@ class Host:
             return self._records[device_type]
 
     def opened(self) -> list[DeviceRecord]:
-        """The devices in use so far."""
+        """The records of the devices in use so far."""
         return [r for records in self._records.values() for r in records if r.status == "ok"]
 
     def name_of(self, device: Device) -> str:
-        """The short name of a device of this host, as far as it has one."""
+        """The short name of a device of this host; its type for a device without a record."""
         return next((r.name for rs in self._records.values() for r in rs if r.device is device), device.type)
 
     def failed(self, device: Device, error: WeftError) -> None:
-        """A device raised this while it ran. Unavailable says of one outside host memory that it is lost. It stays so
-        for this host, whatever it says later: what was in its memory is lost, too."""
+        """Note an error that a device raised while it ran.
+
+        Unavailable, raised by a device outside host memory, means that the device is lost. A lost device stays lost for
+        this host, even if it works again: the content of its memory is gone.
+        """
         if isinstance(error, Unavailable) and not device.attributes.get("host_visible"):
             with self._lock:
                 for record in [r for r in self.opened() if r.device is device]:
@@ -261,21 +279,23 @@ class Host:
                                   hint=record.remedy or None)
 
     def is_host_visible(self, name: str) -> bool:
-        """Whether this device works on host memory."""
+        """True when the buffers of this device are host memory."""
         records = self.records(name.partition(":")[0])
         return any(r.name == name and r.attributes.get("host_visible") for r in records)
 
     def host_device(self) -> str | None:
-        """The short name of a device that works on host memory: one that is open, or the first in order."""
+        """The short name of a device that works on host memory: an open one, else the first in placement's order. None
+        when there is none."""
         ordered = (record for device_type in self.preference() for record in self.records(device_type))
         return next((r.name for r in chain(self.opened(), ordered)
                      if r.attributes.get("host_visible") and self._open(r)), None)
 
     def open(self, name: str) -> Device:
-        """The device of this short name, opened and probed. Raises NotFound, Unavailable."""
+        """The device of this short name, opened and probed. Raises NotFound when there is no such device, Unavailable
+        when it cannot be used."""
         wanted = DeviceName.parse(name)
         if wanted.type is None:
-            raise NotFound(f"'{name}' names no device type", device=name)
+            raise NotFound(f"'{name}' names no device type", device=name, hint="write a name like CPU:0")
         for record in self.records(wanted.type):
             if record.name == DeviceName(type=wanted.type, index=wanted.index or 0).short and self._open(record):
                 assert record.device is not None
@@ -287,13 +307,13 @@ class Host:
         raise NotFound(f"device {name}: {reason}", device=name, hint=f"did you mean {near[0]}?" if near else None)
 
     def close(self) -> None:
-        """End what runs, close the queue and every device that was opened."""
+        """Cancel every run, then close the queue and every device that was opened."""
         self.cancel()
         with self._lock:
             _close(self._records, self._queues, self._waiters, self.device_memory)
 
     def forked(self) -> None:
-        self._lock = threading.RLock()  # a device that was being opened is still `found`, and is opened again
+        self._lock = threading.RLock()  # a device that was being opened is still `found`: it is opened anew
 
     def _scan(self, device_type: str) -> list[DeviceRecord]:
         announced = self.registries.device_types.get(device_type)
@@ -313,7 +333,7 @@ class Host:
                              attributes=dict(device.attributes)) for i, device in enumerate(found)]
 
     def _open(self, record: DeviceRecord) -> bool:
-        """Open and probe a device that was found; whether it is usable."""
+        """Open and probe a device with status `found`. Returns True when the device is usable."""
         with self._lock:
             if record.status == "found":
                 assert record.device is not None

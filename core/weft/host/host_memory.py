@@ -1,8 +1,8 @@
-"""Memory of a host: the budget of a host's programs, which is asked before memory is touched.
+"""Memory budget of a host's programs. The budget is asked before memory is touched.
 
-An array of LARGE bytes or more is counted until the last array over its memory is gone. Counting takes 1.7 us, which is
-less than a tenth of the time in which LARGE bytes are written. Smaller arrays, Python objects and plugins' own
-temporaries are not counted.
+An array of LARGE bytes or more is counted until the last array over its memory is gone. Counting takes 1.7 us, less
+than a tenth of the time in which LARGE bytes are written. Smaller arrays, Python objects and plugins' own temporaries
+are not counted.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Maker = Callable[[], Any]
 
 
 class HostMemory:
-    """Memory of one host's programs, `limit` bytes at a time (None: no limit). Safe to use from several threads."""
+    """The memory of one host's programs, at most `limit` bytes at a time (None: no limit). Any thread may call."""
 
     def __init__(self, allocator: HostAllocator, limit: int | None) -> None:
         self.allocator = allocator
         self._ledger = Ledger(limit)
         self.bound_calls = BoundCalls()
-        self._held: dict[int, weakref.ref[Any]] = {}  # by the identity of the array, which has no hash
+        self._held: dict[int, weakref.ref[Any]] = {}  # by id of the array: arrays have no hash
         self._idle: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
     @property
@@ -37,11 +37,11 @@ class HostMemory:
         return self._ledger.limit
 
     def stats(self) -> AllocatorStats:
-        """The counted bytes and arrays."""
+        """The bytes and the number of the counted arrays."""
         return self._ledger.stats()
 
     def take(self, nbytes: int, asker: str) -> None:
-        """Count `nbytes` until they are given back. Idle frames are dropped if they do not fit.
+        """Count `nbytes` until `give_back`. Idle frames are dropped when the bytes do not fit.
 
         Raises ResourceExhausted, which names `asker`, before any memory is touched.
         """
@@ -57,17 +57,18 @@ class HostMemory:
                 f"{size_text(self._ledger.limit or 0)} are in use", hint="raise [limits] memory, or ask for less")
 
     def give_back(self, nbytes: int) -> None:
-        """Count bytes no longer that were taken."""
+        """Subtract bytes that `take` counted."""
         self._ledger.give_back(nbytes)
 
     def ask(self, nbytes: int, asker: str) -> None:
-        """Raises as `take` where there is no room now. Nothing is counted: the memory is counted when it is there."""
+        """Raises as `take` when there is no room now. Nothing is counted: the memory is counted when it is
+        allocated."""
         if nbytes >= LARGE:
             self.take(nbytes, asker)
             self._ledger.give_back(nbytes)
 
     def lend(self, nbytes: int, asker: str, make: Maker) -> Any:
-        """The array of `nbytes` that `make` returns, counted if it is large. Raises ResourceExhausted."""
+        """Return the array of `nbytes` that `make` returns. A large array is counted. Raises ResourceExhausted."""
         if nbytes < LARGE:
             return make()
         self.take(nbytes, asker)
@@ -82,18 +83,19 @@ class HostMemory:
         return array
 
     def hold(self, array: Any, asker: str) -> None:
-        """Count an array that is there already, if it is large and not counted yet. Raises ResourceExhausted."""
+        """Count an existing array, if it is large and not counted yet. Raises ResourceExhausted."""
         owner = _owner(array)
         if owner.nbytes >= LARGE and id(owner) not in self._held:
             self.take(owner.nbytes, asker)
             self._until_gone(owner, owner.nbytes)
 
     def maker(self, shape: tuple[int, ...], dtype: Any, what: str) -> Maker:
-        """A function that makes arrays of this type and shape, uninitialised: they are `what` asks for memory.
+        """Return a function that makes uninitialised arrays of this type and shape. `what` names their purpose in
+        errors.
 
-        Its calls raise ResourceExhausted.
+        The function raises ResourceExhausted.
         """
-        import numpy as np  # listing devices needs none
+        import numpy as np  # imported late: listing devices needs no NumPy
 
         from .allocators.array_maker import array_maker, bytes_of
 
@@ -103,17 +105,18 @@ class HostMemory:
         return partial(self.lend, nbytes, f"{what} {np.dtype(dtype)}{shape_text(shape)}", make)
 
     def allocate(self, nbytes: int, alignment: int, asker: str) -> Any:
-        """A buffer of the host's allocator. Raises ResourceExhausted."""
+        """Return a buffer of the host's allocator, counted if it is large. Raises ResourceExhausted."""
         return self.lend(nbytes, asker, lambda: self.allocator.allocate(nbytes, alignment))
 
     def may_drop(self, idle: Any) -> None:
-        """Have `idle.drop()` called when memory runs short; it may be called from any thread."""
+        """Register an idle object, by weak reference. `idle.drop()` is called when memory runs short, from any
+        thread."""
         self._idle[id(idle)] = idle
 
     def _until_gone(self, owner: Any, nbytes: int) -> None:
         key, held, give_back = id(owner), self._held, self._ledger.give_back
 
-        def gone(_: weakref.ref[Any]) -> None:  # a finalizer: no lock, one step at a time
+        def gone(_: weakref.ref[Any]) -> None:  # a finalizer: no lock, each change in one step
             if held.pop(key, None) is not None:
                 give_back(nbytes)
 
@@ -123,14 +126,14 @@ class HostMemory:
 
 
 class LaidOut:
-    """A constant that has to be laid out anew for kernels: repeated by strides, or unaligned in its file. The first
+    """A constant that needs a new layout for kernels: it is repeated by strides, or unaligned in its file. The first
     frame that needs the copy makes it."""
 
     def __init__(self, value: Any, memory: HostMemory, node: str) -> None:
         self._value = value
         self._memory = memory
         self._node = node
-        self._made: dict[None, Any] = {}  # the copy, once it is there: setting a default is atomic
+        self._made: dict[None, Any] = {}  # the copy, once made: setting a default is atomic
 
     def array(self) -> Any:
         """The contiguous, aligned copy. Raises ResourceExhausted, which names the constant."""
@@ -147,14 +150,14 @@ class LaidOut:
 
 
 def _owner(array: Any) -> Any:
-    """The array that every array over this memory holds: NumPy gives views of views the same base."""
+    """The array that every array over this memory holds: NumPy gives a view of a view the base of that view."""
     while type(array.base) is type(array):
         array = array.base
     return array
 
 
 def size_text(nbytes: int) -> str:
-    """`4.0 GB`; bytes below 1,000 as they are."""
+    """A size as text: `4.0 GB`; sizes below 1,000 bytes as they are."""
     size, unit = float(nbytes), "bytes"
     for unit in ("bytes", "kB", "MB", "GB", "TB", "PB", "EB"):
         if size < 1000 or unit == "EB":

@@ -1,9 +1,9 @@
-"""What a thread is like while it runs kernels: as TensorFlow's are.
+"""KernelContext: the floating-point state of a thread while it runs kernels, the same as TensorFlow's.
 
 NumPy raises and warns of nothing: infinities and NaNs are results. Denormals, the numbers nearer to 0 than 1.2e-38 in
-float32, are 0, as operands and as results, where this system's way to ask for that is known: some processors take a
-hundred times as long for them, and the ends of a sigmoid are full of them (TensorFlow: ScopedFlushDenormal in
-tsl/platform/threadpool.cc). Threads take that from the one that starts them, OpenMP's too.
+float32, are 0 as operands and as results, where the way to ask this system for that is known. Some processors take a
+hundred times as long for denormals, and the ends of a sigmoid are full of them (TensorFlow: ScopedFlushDenormal in
+tsl/platform/threadpool.cc). A new thread inherits the mode from the thread that starts it, an OpenMP thread too.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ctypes import PyDLL, byref, c_uint32
 from functools import cache
 from typing import Any
 
-MODES = c_uint32 * 2  # of the two units that do arithmetic: x87's control word, SSE's MXCSR
+MODES = c_uint32 * 2  # modes of the two arithmetic units: x87's control word, SSE's MXCSR
 KERNELS = byref(MODES(0x37F, 0x1F80 | 1 << 15 | 1 << 6))  # nothing traps; FTZ for results, DAZ for operands
 
 
 class KernelContext:
-    """Functions are run in it, by one thread at a time. NumPy's error state is a context variable: entering a context
-    is cheaper than np.errstate."""
+    """Runs functions, for one thread at a time. NumPy's error state is a context variable: entering a context is
+    cheaper than np.errstate."""
 
     def __init__(self, context: contextvars.Context | None = None) -> None:
         self._run = (context or _quiet().copy()).run
@@ -32,7 +32,7 @@ class KernelContext:
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         before, set_modes = self._before, self._set
         self._get(before)
-        try:  # before anything is set: Ctrl-C may come between two calls
+        try:  # entered before the modes are set: Ctrl-C may come between two calls
             set_modes(KERNELS)
             return self._run(function, *arguments)
         finally:
@@ -41,7 +41,7 @@ class KernelContext:
 
 @cache
 def _quiet() -> contextvars.Context:
-    import numpy as np  # not before there is something to run
+    import numpy as np  # imported late: the first run needs it
 
     context = contextvars.copy_context()
     context.run(np.seterr, all="ignore")
@@ -50,7 +50,7 @@ def _quiet() -> contextvars.Context:
 
 @cache
 def _floating_point() -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-    """The functions that tell and set the calling thread's modes."""
+    """The functions that read and set the calling thread's modes."""
     if sys.platform == "linux" and os.uname().machine == "x86_64":
         try:
             library = PyDLL("libm.so.6")

@@ -1,9 +1,9 @@
 """Job: numbered work of one thread, its driver, that threads of the work queue may help with.
 
-A task in the queue is an offer of help: it takes what is ready if there is still something, else it returns at once.
-So the driver never depends on anybody to begin something; it waits only for what others have begun. It may be a
-thread of the queue itself: jobs within jobs wait for what is deeper, never in a circle.
-Whoever is interrupted in here (a Ctrl-C in the main thread) drops the job: the others end what they have begun.
+A task in the queue is an offer of help. It takes ready work if some is left, and returns at once if none is. So the
+driver never depends on another thread to begin work: it waits only for work that another thread has begun. The driver
+may be a thread of the queue itself: jobs within jobs wait for deeper jobs, never in a circle. An interrupt in the
+driver (a Ctrl-C in the main thread) drops the job; the helpers end the work that they have begun.
 """
 
 from __future__ import annotations
@@ -26,22 +26,24 @@ Work = Callable[["Job", int], object]
 
 
 def nothing() -> None:
-    """What a job does besides when it fails, unless it is told."""
+    """The default of `on_failure`: do nothing."""
 
 
 class Job:
-    """Calls `work(job, number)` once for each number of `waits`, when the `waits[number]` others that have it among
-    their `users` have ended. Work that takes long looks at `stopped` now and then.
+    """Calls `work(job, number)` once for each index of `waits`.
 
-    `on_failure()` is called, on any thread, when work has raised: others may have to be told.
+    `waits`: For each number, how many other numbers must have ended before it begins.
+    `users`: For each number, the numbers that wait for it.
+    `work`: Work that takes long reads `stopped` now and then.
+    `on_failure()`: Called on any thread when work has raised, to tell other parties.
     """
 
     def __init__(
         self, host: Host, waits: list[int], users: Sequence[Sequence[int]], work: Work,
         on_failure: Callable[[], object] = nothing,
     ) -> None:
-        self.stopped = False  # nothing more is begun
-        self.failed: int | None = None  # which work raised first
+        self.stopped = False  # True: no further work begins
+        self.failed: int | None = None  # the number of the work that raised first
         self._error: Exception | None = None
         self._waits = waits
         self._users = users
@@ -53,38 +55,41 @@ class Job:
         self._queue = host.work_queue
         self._offers = host.offers
         self._most_helpers = self._queue.parallelism_level - 1
-        self._helpers = 0  # threads that help, or that were asked to
+        self._helpers = 0  # threads that help or were asked to help
         self._driver = get_ident()
-        self._context = copy_context()  # each helper works in a copy: a context is entered by one thread at a time
+        self._context = copy_context()  # helpers use copies: only one thread at a time may enter a context
         self._waiting = WaitingThreads()
         self._lock = Lock()
 
     def run(self) -> None:
-        """Return when all work has ended, or raise what the first one that failed has raised, when what has begun has
-        ended. What a helper raises beside Exceptions is Unknown: it was not meant for this thread."""
+        """Return when all work has ended.
+
+        After a failure no further work begins. `run` then raises the first exception, once all begun work has ended. An
+        exception of a helper that is no Exception is raised as Unknown: it was not meant for this thread.
+        """
         try:
             while not self._is_over():
                 self._take_part()
                 self._waiting.wait_until(self._is_drivers_turn, SLICE)
         except BaseException:
             self.stopped = True
-            self._offers.clear()  # one may be counted that was never made
+            self._offers.clear()  # the count may include an offer that was never made
             raise
-        self._work = None  # offers that nobody took up yet keep no frame alive
+        self._work = None  # offers that no thread has taken yet must keep no frame alive
         if self._error is not None:
             try:
                 raise self._error
             finally:
-                self._error = None  # its traceback leads here
+                self._error = None  # its traceback refers to this frame, which refers to the job
 
     def _help(self) -> None:
-        """The task of an offer."""
+        """Take up an offer: the task in the queue."""
         with suppress(IndexError):
             self._offers.pop()
         KernelContext(self._context.copy()).run(self._take_part)
 
     def _take_part(self) -> None:
-        """Work until there is nothing more to begin for now."""
+        """Work until nothing more can begin for now."""
         work, number = self._work, self._next(None)
         while number is not None:
             assert work is not None
@@ -102,11 +107,11 @@ class Job:
         with self._lock:
             if self.failed is None:
                 self.failed, self._error, self.stopped = number, error, True
-        with suppress(Exception):  # of somebody who was told: the driver must not wait for ever for this thread
+        with suppress(Exception):  # an exception of the callback must not keep the driver waiting for this thread
             self._on_failure()
 
     def _next(self, ended: int | None) -> int | None:
-        """What to go on with when `ended` has: something that waited for it, if there is. None: nothing for now."""
+        """The number to work on after `ended`, preferably one that waited for it. None: nothing can begin for now."""
         with self._lock:
             if ended is not None:
                 self._running -= 1
@@ -119,7 +124,7 @@ class Job:
             if number is not None:
                 self._running += 1
             elif get_ident() != self._driver:
-                self._helpers -= 1  # here, so that whoever finds something to help with next counts right
+                self._helpers -= 1  # under the lock, so that the next request for help counts correctly
             is_driver_idle = bool(self._waiting.locks)
             asked = 0
             if self._ready and not self.stopped and len(self._offers) < 4 * self._most_helpers:
@@ -137,7 +142,7 @@ class Job:
             self._queue.add_task(self._help)
         except Exception:  # noqa: BLE001 - the queue is closed or a forked child's, has no threads or is at fault
             self._offers.clear()
-            self._most_helpers = 0  # nobody comes: the driver does it all
+            self._most_helpers = 0  # no helper will come: the driver does all the work
 
     def _is_over(self) -> bool:
         return not self._running and (not self._left or self.stopped)

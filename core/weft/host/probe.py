@@ -1,4 +1,4 @@
-"""The probe: a device is offered only after a copy and a kernel gave the right answer on it."""
+"""Probe: a device is offered only after a copy and a kernel returned the right result on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHAPE = (16,)
 
 
 def probe_once(device: Device, registries: Registries, plugin: str) -> None:
-    """Probe a device unless that went well before, in whatever process, with this plugin, driver and hardware. A device
+    """Probe a device, unless a probe with this plugin, driver and hardware succeeded before, in any process. A device
     that does not name its driver is always probed. Raises as `probe` does."""
     driver = device.attributes.get("driver")
     key = "\n".join((plugin, device.type, device.uid, str(driver)))
@@ -30,7 +30,7 @@ def probe_once(device: Device, registries: Registries, plugin: str) -> None:
 
 
 def probe(device: Device, registries: Registries) -> None:
-    """Copy in, add, copy out. Raises Unavailable when the sum is wrong, and whatever the device raises."""
+    """Copy in, add, copy out. Raises Unavailable when the sum is wrong, and every exception of the device."""
     x = np.arange(SHAPE[0], dtype=np.float32)
     if device.attributes.get("host_visible"):
         result = np.zeros_like(x)
@@ -45,12 +45,12 @@ def probe(device: Device, registries: Registries) -> None:
             device.free(buffer)
     expected = x + x if added else np.zeros_like(x)
     if not np.array_equal(result, expected):
-        raise Unavailable(f"a probe on {device.type} gave {result[:4]}..., expected {expected[:4]}...",
+        raise Unavailable(f"a probe on {device.type} returned {result[:4]}..., expected {expected[:4]}...",
                           hint="the device or its driver computes wrongly")
 
 
 def _add(device: Device, registries: Registries, inputs: Sequence[object], output: object) -> bool:
-    """Run the device type's first float32 AddV2, if it has one."""
+    """Run the device type's first float32 AddV2 kernel. Returns False when there is none."""
     meta = info(float32, SHAPE)
     attrs = {"T": float32}
     for kernel in registries.kernels.candidates("AddV2", device.type):

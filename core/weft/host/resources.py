@@ -1,4 +1,4 @@
-"""Resources: objects that kernels of several calls, runs or programs share, by name."""
+"""Resources: named objects that kernels of several calls, runs or programs share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ T = TypeVar("T")
 
 
 class Resources:
-    """Each is made by whoever asks first, once, and lives as long as this. Safe to use from several threads."""
+    """Named objects. The first request makes an object, once; it lives as long as this registry. Any thread may
+    call."""
 
     def __init__(self) -> None:
         self._made: dict[str, Any] = {}
@@ -20,14 +21,15 @@ class Resources:
         inherited.add(self)
 
     def get(self, name: str, make: Callable[[], T]) -> T:
-        """The resource of this name, made now if there is none. What `make` raises is raised, and nothing is kept."""
+        """The resource of this name. `make()` makes it if there is none. An exception of `make` is passed on, and
+        nothing is kept."""
         with self._lock:
             if name not in self._made:
                 self._made[name] = make()
             return self._made[name]  # type: ignore[no-any-return]
 
     def forked(self) -> None:
-        self._lock = RLock()  # what was being made is not here yet
+        self._lock = RLock()  # a resource that was being made is not in the child
 
     def __contains__(self, name: str) -> bool:
         return name in self._made

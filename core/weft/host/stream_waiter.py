@@ -1,7 +1,8 @@
-"""The waiter of a device: the one thread that waits for its events, in order, and says so to those who go on then.
+"""StreamWaiter: the one thread that waits for a device's events, in order, and makes values available.
 
-Whoever runs a step enqueues and goes on. What leaves the device is a value that comes when the waiter has seen the
-event behind it. After an error of the device, all that leaves it later has that error.
+The thread that runs a step enqueues work and goes on. A value that leaves the device is an AsyncValue; it becomes
+available when the waiter has seen the event behind its copy. An error that the device raises at that event becomes the
+value's error. A lost device raises its error for every later event, so all later values have it too.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Done = Callable[[WeftError | None], None]
 
 
 class StreamWaiter:
-    """For one device, which has one stream. Its thread starts with the first event and ends with `close`."""
+    """The waiter of one device, which has one stream. The thread starts with the first event and ends with `close`."""
 
     def __init__(self, device: Device, name: str) -> None:
         self._device = device
@@ -37,12 +38,13 @@ class StreamWaiter:
         inherited.add(self)
 
     def leave(self, buffer: Any, array: Any) -> AsyncValue:
-        """Enqueue a copy out of a buffer: the array, when it is there."""
+        """Enqueue a copy of the buffer into the array. Returns an AsyncValue of the array, available when the copy is
+        complete."""
         self._device.copy_out(buffer, array, STREAM)
         return self.reach(array)
 
     def reach(self, payload: Any = None) -> AsyncValue:
-        """The payload, when the device has done everything that was enqueued so far."""
+        """Return an AsyncValue of the payload, available when the device has done all work that is enqueued so far."""
         value = AsyncValue()
 
         def done(error: WeftError | None) -> None:
@@ -55,7 +57,8 @@ class StreamWaiter:
         return value
 
     def keep(self, *things: Any) -> None:
-        """Keep what the device may still read or write until it has done everything that was enqueued so far."""
+        """Keep objects that the device may still read or write alive until it has done all work that is enqueued so
+        far."""
         self._when_done(partial(_drop, things))
 
     def close(self) -> None:
@@ -72,7 +75,7 @@ class StreamWaiter:
         if self._thread is None:
             with self._starting:
                 if self._thread is None:
-                    # A device may compute with NumPy, and when it is waited for.
+                    # A kernel context, because a device may compute with NumPy, and may do so within `synchronize`.
                     self._thread = threading.Thread(
                         target=KernelContext().run, args=(_wait, self._device, self._name, self._events),
                         name=f"weft-waiter-{self._name}", daemon=True)
@@ -80,7 +83,7 @@ class StreamWaiter:
 
 
 def _drop(_things: tuple[Any, ...], _error: WeftError | None) -> None:
-    """What was kept may go."""
+    """Do nothing: the caller's reference to the kept objects was the last one."""
 
 
 def _wait(device: Device, name: str, events: SimpleQueue[tuple[Event, Done] | None]) -> None:
@@ -89,7 +92,7 @@ def _wait(device: Device, name: str, events: SimpleQueue[tuple[Event, Done] | No
         error = None
         try:
             device.synchronize(event)
-        except BaseException as raised:  # noqa: BLE001 - a device may raise anything; it becomes what leaves it
+        except BaseException as raised:  # noqa: BLE001 - any exception of a device becomes the error of the value
             error = as_weft_error(raised, f"device {name}").at(device=name)
         done(error)
         del next_one, event, done, error

@@ -1,4 +1,18 @@
-"""The allocators that come with weft, by name; those that wrap another one are put around it here and in tests."""
+"""Allocators: weft's own allocators by name, and the construction of the allocator that configuration chooses.
+
+Each allocator but the plain one wraps another and adds one property to it. Any thread may call an allocator; a buffer
+returns to it once. The end of a buffer may be found by the garbage collector, within any other call: code that hears of
+it takes no lock.
+
+`pooled`: Keeps returned blocks for reuse.
+`counting`: Records the callers of live buffers, to find leaks.
+`poisoning`: Fills fresh and returned memory with a pattern.
+`budgeted`: Limits the bytes in use.
+`failing`: Fails one request, for tests.
+`ledger`: The count of bytes and buffers that these allocators keep.
+`loan`: The detection that the last array over a block is gone.
+`array_maker`: Typed arrays in an allocator's memory.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +52,11 @@ GIVEN: dict[str, Callable[[], HostAllocator]] = {
 def make_allocator(
     factories: Mapping[str, str | Callable[..., Any]], name: str, limit: int | str | None
 ) -> HostAllocator:
-    """The allocator of this name, within `limit` (bytes, "2GiB", "80%" of physical memory) if there is one.
+    """Return the allocator of this name. With a `limit` (bytes, "2GiB", "80%" of physical memory) it is a
+    BudgetedAllocator around it.
 
-    Raises NotFound for a name without a factory, PluginError when that fails, InvalidArgument for a limit that cannot
-    be read.
+    Raises NotFound for a name without a factory, PluginError when the factory fails, InvalidArgument for a limit that
+    cannot be read.
     """
     if name not in factories:
         raise NotFound(f"no allocator is called '{name}'",

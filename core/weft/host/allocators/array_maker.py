@@ -1,4 +1,4 @@
-"""Arrays in memory that a host allocator provides."""
+"""Typed arrays in the memory of a host allocator."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ...contract.allocator import HostAllocator, PlainAllocator
 
 
 def array_maker(allocator: HostAllocator, shape: tuple[int, ...], dtype: Any) -> Callable[[], Any]:
-    """What makes arrays of this type and shape, uninitialised, in the allocator's memory.
+    """Return a function that makes uninitialised arrays of this type and shape, in the allocator's memory.
 
-    The call raises what allocate raises. Python objects are NumPy's: only it knows when they end.
+    The function raises as `allocate`. Arrays of Python objects are NumPy's own: only NumPy knows when the objects end.
     """
     dtype = np.dtype(dtype)
     if type(allocator) is PlainAllocator or dtype.hasobject:
@@ -25,5 +25,5 @@ def array_maker(allocator: HostAllocator, shape: tuple[int, ...], dtype: Any) ->
 
 
 def bytes_of(shape: tuple[int, ...], dtype: Any) -> int:
-    """Bytes of an array; of Python objects only those of the references."""
+    """Bytes of an array. For Python objects only their references count."""
     return prod(shape) * int(np.dtype(dtype).itemsize)

@@ -1,4 +1,4 @@
-"""The budgeted allocator: a limit on the bytes that are in use, kept before the system is in danger."""
+"""The budgeted allocator: a limit on the bytes in use, reached before the system itself is short of memory."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from .loan import Loans
 
 
 class BudgetedAllocator:
-    """At most `limit` bytes of another allocator's buffers at a time, as asked for: what it rounds up or keeps idle
-    is its own."""
+    """At most `limit` bytes of another allocator's buffers at a time. Bytes count as requested: the inner allocator's
+    rounding and idle memory are not counted."""
 
     def __init__(self, limit: int, inner: HostAllocator | None = None) -> None:
         self._inner = PlainAllocator() if inner is None else inner
@@ -19,7 +19,8 @@ class BudgetedAllocator:
         self._loans = Loans(lambda block: ledger.give_back(block.size))
 
     def allocate(self, nbytes: int, alignment: int = ALIGNMENT) -> Any:
-        """Raises ResourceExhausted, with the bytes asked, in use and allowed."""
+        """Like the protocol's method. Raises ResourceExhausted, with the requested bytes, the bytes in use and the
+        limit."""
         self._ledger.take(nbytes)
         try:
             memory = self._inner.allocate(nbytes, alignment)

@@ -1,4 +1,4 @@
-"""The counting allocator: what is in use, who asked for it, and how much it was at most. For finding leaks."""
+"""The counting allocator: the buffers in use, their callers, and the peak. For finding leaks."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from ...contract.allocator import ALIGNMENT, AllocatorStats, HostAllocator, Plai
 from .ledger import Ledger
 from .loan import Loans
 
-Caller = tuple[int, CodeType, int]  # bytes, and the code and line that asked for them
+Caller = tuple[int, CodeType, int]  # bytes, and the code and line of the request
 
 
 class Leak(NamedTuple):
-    """A buffer that is not back: its bytes, and the "file:line in function" that asked for it."""
+    """A buffer that has not returned: its bytes, and the "file:line in function" of its request."""
 
     nbytes: int
     where: str
 
 
 class CountingAllocator:
-    """Counts another allocator's buffers."""
+    """Counts another allocator's buffers and records their callers."""
 
     def __init__(self, inner: HostAllocator | None = None) -> None:
         self._inner = PlainAllocator() if inner is None else inner
         ledger = self._ledger = Ledger()
-        live: dict[int, Caller] = {}  # by the identity of the memory, which outlives the loan
+        live: dict[int, Caller] = {}  # by id of the memory, which outlives the loan
         self._live = live
         self._loans = Loans(lambda block: ledger.give_back(live.pop(id(block.base))[0]))
 
@@ -44,13 +44,13 @@ class CountingAllocator:
         return self._ledger.stats()._replace(idle=inner.idle, limit=inner.limit)
 
     def leaks(self) -> list[Leak]:
-        """The buffers that are not back yet, the oldest first."""
+        """The buffers that have not returned yet, the oldest first."""
         live = list(self._live.values())
         return [Leak(n, f"{code.co_filename}:{line} in {code.co_qualname}") for n, code, line in live]
 
 
 def _caller() -> tuple[CodeType, int]:
-    """Who asked for the buffer: the first frame that is no allocator's."""
+    """The code and line of the request: the first frame outside this package."""
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
         frame = frame.f_back

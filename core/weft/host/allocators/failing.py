@@ -1,4 +1,4 @@
-"""The failing allocator: one request fails, for tests of what happens then."""
+"""The failing allocator: one request fails, for tests of the consequences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class FailingAllocator:
         self._requests = count(1)
 
     def allocate(self, nbytes: int, alignment: int = ALIGNMENT) -> Any:
-        """Raises ResourceExhausted in the n-th request, and what the other allocator raises."""
+        """Raises ResourceExhausted in the n-th request, else as the inner allocator."""
         if next(self._requests) == self._nth:
             raise ResourceExhausted(f"no host memory for {nbytes} bytes: request {self._nth} is made to fail")
         return self._inner.allocate(nbytes, alignment)

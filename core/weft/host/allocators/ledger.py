@@ -1,4 +1,4 @@
-"""The ledger: bytes and buffers that are out, their peak, and whether more may go out."""
+"""The ledger: the count of lent bytes and buffers, their peak, and their limit."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from ...support.fork_safety import inherited
 
 
 class Ledger:
-    """Counts what goes out, up to `limit` bytes at a time, and what comes back."""
+    """Counts lent bytes, up to `limit` at a time, and returned bytes."""
 
     def __init__(self, limit: int | None = None) -> None:
         self.limit = limit
-        self._lock = threading.RLock()  # a finaliser that the collector runs in here may allocate
+        self._lock = threading.RLock()  # reentrant: a finalizer that the collector runs in here may allocate
         self._in_use = self._peak = self._buffers = self._allocations = 0
-        self._back: deque[int] = deque()  # not subtracted yet: who gives back never waits for the lock
+        self._back: deque[int] = deque()  # not subtracted yet: `give_back` never waits for the lock
         self.give_back = self._back.append
         inherited.add(self)
 
     def take(self, nbytes: int) -> None:
-        """Raises ResourceExhausted when the limit would be passed."""
+        """Count `nbytes`. Raises ResourceExhausted when the limit would be passed."""
         if not self.try_take(nbytes):
             raise ResourceExhausted(f"no host memory for {nbytes} bytes: {self.in_use()} bytes are in use, "
                                     f"the limit is {self.limit} bytes", hint="raise [allocator] limit")
 
     def try_take(self, nbytes: int) -> bool:
-        """Count `nbytes`; False, and nothing counted, when the limit would be passed."""
+        """Count `nbytes`. Returns False, and counts nothing, when the limit would be passed."""
         with self._lock:
             if self._back:
                 self._settle()
@@ -43,7 +43,7 @@ class Ledger:
         return True
 
     def in_use(self) -> int:
-        """Bytes that are out."""
+        """The bytes that are lent now."""
         with self._lock:
             self._settle()
             return self._in_use
@@ -55,14 +55,14 @@ class Ledger:
         return AllocatorStats(*figures, limit=self.limit)
 
     def forked(self) -> None:
-        self._lock = threading.RLock()  # at worst a buffer that another thread took or settled counts for ever
+        self._lock = threading.RLock()  # at worst the child counts one buffer of another thread for ever
 
     def _settle(self) -> None:
         back = self._back
         while back:
             try:
                 nbytes = back.popleft()
-            except IndexError:  # such a finaliser settled what was left
+            except IndexError:  # a finalizer settled the rest
                 return
             self._in_use -= nbytes
             self._buffers -= 1

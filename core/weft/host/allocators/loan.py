@@ -1,11 +1,12 @@
-"""Loans: a block of memory is lent as an array, and comes back once: closed, or when the last array over it is gone.
+"""Loans: a block of memory is lent as an array, and returns once: when it is closed, or when the last array over it is
+gone.
 
-Between the block and the array that is lent lies an array of another class, the loan. NumPy takes an array of the same
-class for the base of a base, and no other: so what is made from the lent array holds the loan, and its end is theirs;
-and so a block, too, is of a class of its own.
+Between the block and the lent array lies an array of another class, the loan. NumPy replaces the base of an array by
+the base's base only when both are of one class. So an array made from the lent array holds the loan, and the loan ends
+with the last of them. For the same reason a block has a class of its own.
 
-An end may be heard anywhere, since it may be the garbage collector's doing: in the middle of any other call of the
-allocator that hears it. So `ended` takes no lock and changes things in one step only.
+The garbage collector may end a loan at any place, even within another call of the same allocator. So `ended` takes no
+lock and makes each change in one step.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ Array = np.ndarray[Any, Any]
 
 
 class Block(Array):
-    """Memory to lend."""
+    """Memory that can be lent."""
 
     __slots__ = ()
 
 
 class Closed(Array):
-    """What a loan becomes when it is closed: its end means nothing any more."""
+    """The class of a loan after it was closed: its end has no effect."""
 
     __slots__ = ()
 
 
 class Loans:
-    """Lends blocks and calls `ended(block)` once for each loan."""
+    """Lends blocks, and calls `ended(block)` once for each loan."""
 
     def __init__(self, ended: Callable[[Any], None]) -> None:
         class Loan(Array):
@@ -44,26 +45,26 @@ class Loans:
 
             def __del__(self) -> None:
                 block = self.base
-                if type(block) is Block:  # else this is a part or a copy of a loan
+                if type(block) is Block:  # else this array is a part or a copy of a loan
                     ended(block)
 
-        self.kind: type[Array] = Loan  # of a view of a block: arrays over it are buffers
+        self.kind: type[Array] = Loan  # the class of a view of a block: arrays over such a view are buffers
         self._ended = ended
         self._closing = threading.RLock()
         inherited.add(self)
 
     def lend(self, memory: Any) -> Any:
-        """A buffer of another allocator as one of this: its block's base is that buffer."""
+        """Lend a buffer of the inner allocator. The base of the block is that buffer."""
         return memory.view(Block).view(self.kind).view(np.ndarray)
 
     def give_back(self, buffer: Any, inner: HostAllocator) -> None:
-        """End the loan and hand its memory to the allocator that it came from; once only, as `close`."""
+        """End the loan, and return its memory to the allocator `inner`. Has effect once, like `close`."""
         block = self.close(buffer)
         if block is not None:
             inner.deallocate(block.base)
 
     def close(self, buffer: Any) -> Any:
-        """The block under a buffer, which now came back; None if it had before.
+        """End the loan of a buffer and return its block; None if the loan had ended before.
 
         Raises InvalidArgument for an array that was not lent here.
         """
@@ -73,11 +74,12 @@ class Loans:
             if kind is Closed:
                 return None
             if kind is not self.kind:
-                raise InvalidArgument("the array to deallocate is no buffer of this allocator")
+                raise InvalidArgument("the array to deallocate is no buffer of this allocator",
+                                      hint="pass the array that its allocate returned, not a view or a copy")
             loan.__class__ = Closed
         block = loan.base
         self._ended(block)
         return block
 
     def forked(self) -> None:
-        self._closing = threading.RLock()  # a loan is closed in one step
+        self._closing = threading.RLock()  # no loan is half closed: closing is one step

@@ -1,4 +1,4 @@
-"""The poisoning allocator: memory nobody wrote, and memory that is back, has a pattern that shows where it is read."""
+"""The poisoning allocator: unwritten and returned memory has a pattern, which shows where it is read."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 from ...contract.allocator import ALIGNMENT, AllocatorStats, HostAllocator, PlainAllocator
 from .loan import Loans
 
-POISON = 0xCB  # as float32 -26711958, as int32 -875836469
+POISON = 0xCB  # four of them are -26711958 as float32, -875836469 as int32
 
 
 class PoisoningAllocator:
-    """Fills another allocator's buffers with POISON when they are handed out and when they come back."""
+    """Fills another allocator's buffers with POISON when they are lent and when they return."""
 
     def __init__(self, inner: HostAllocator | None = None) -> None:
         self._inner = PlainAllocator() if inner is None else inner

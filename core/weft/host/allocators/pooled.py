@@ -1,7 +1,7 @@
-"""The pooled allocator: blocks of a few sizes, which are lent again when they come back.
+"""The pooled allocator: blocks of a few sizes, which are lent again after they return.
 
-A size is a power of two or one of three steps to the next, in whole lines of 64 bytes: so less than a fifth of a block
-of more than 256 bytes is unused. Lending a block again takes no lock: a list gives or takes in one step.
+A size is a power of two or one of three steps to the next, in whole lines of 64 bytes. So less than a fifth of a block
+of more than 256 bytes is unused. Lending a block again takes no lock: a list adds or removes an entry in one step.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ IDLE_LIMIT = 256 << 20
 
 @lru_cache(4096)
 def block_size(nbytes: int) -> int:
-    """Bytes of the block that `nbytes` are lent from."""
+    """Bytes of the block that serves a request of `nbytes`."""
     step = max(ALIGNMENT, 1 << max((nbytes - 1).bit_length() - 3, 0))
     return max(-(-nbytes // step), 1) * step
 
 
 class PooledAllocator:
-    """Another allocator's memory, of which about `idle_limit` bytes are kept while nobody uses them.
+    """Another allocator's memory, of which about `idle_limit` bytes are kept while unused.
 
     Its stats are of whole blocks; it counts neither allocations nor a peak.
     """
@@ -39,15 +39,16 @@ class PooledAllocator:
         self._inner = PlainAllocator() if inner is None else inner
         self._idle_limit = idle_limit
         self._held = Ledger()  # lent or idle
-        self._crowded = False  # more is held than may be idle: what comes back is measured first
+        self._crowded = False  # True: more is held than may be idle, so each returning block is measured
         self._measuring = threading.RLock()
-        self._free: dict[int, list[Any]] = {}  # by size: the block that came back last goes out first
+        self._free: dict[int, list[Any]] = {}  # by size: the block that returned last is lent first
         self._loans = Loans(self._take_back)
         self._kind = self._loans.kind
         inherited.add(self)
 
     def allocate(self, nbytes: int, alignment: int = ALIGNMENT) -> Any:
-        """Raises ResourceExhausted when there is no memory even without the idle blocks."""
+        """Like the protocol's method. Raises ResourceExhausted when there is no memory even after the idle blocks were
+        released."""
         if alignment > ALIGNMENT:
             block = self._block(block_size(nbytes + alignment))
             return np.ndarray(nbytes, BYTE, block.view(self._kind), gap(block, alignment))
@@ -57,7 +58,7 @@ class PooledAllocator:
         self._loans.close(buffer)
 
     def trim(self) -> int:
-        """Gives the idle blocks back to the system; their bytes."""
+        """Release the idle blocks to the inner allocator. Returns their bytes."""
         given = 0
         for size, free in self._free.copy().items():
             while free:
@@ -99,7 +100,7 @@ class PooledAllocator:
             self._crowded = self._held.in_use() > self._idle_limit
 
     def forked(self) -> None:
-        self._measuring = threading.RLock()  # what was not measured is measured with the next block
+        self._measuring = threading.RLock()  # the next block measures again
 
     def _take_back(self, block: Any) -> None:
         size = block.size

@@ -1,4 +1,16 @@
-"""The work queues that come with weft, by name; the one that config chooses is made here."""
+"""Work queues: weft's own queues by name, and the construction of the queue that configuration chooses.
+
+An open queue loses no task, and reports every exception that leaves one. A closed queue, or one of a forked child's
+parent, raises FailedPrecondition instead of hanging. Queues know no program and no device.
+
+`multi_threaded`: A pool of threads for non-blocking tasks, and a growing one for blocking tasks. The default.
+`single_threaded`: Tasks run in order of arrival on the thread that waits.
+`seeded`: Tasks run in an order drawn from a seed, for tests of schedules.
+`worker_pool`: The threads of one deque of tasks.
+`waiting`: Parking and waking of threads, deadlines, counting of pending values.
+`lifetime`: The state of a queue: open, closed or inherited by a forked child.
+`faults`: The report of an exception that left a task.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +32,8 @@ GIVEN = {
 def make_work_queue(
     factories: Mapping[str, str | Callable[..., Any]], config: WorkQueueConfig
 ) -> ConcurrentWorkQueue:
-    """The work queue that config names. Raises NotFound for a name without a factory, PluginError when that fails."""
+    """Return the work queue that `config` names. Raises NotFound for a name without a factory, PluginError when the
+    factory fails."""
     if config.name not in factories:
         raise NotFound(f"no work queue is called '{config.name}'",
                        hint=f"[work_queue] name: one of {', '.join(sorted(factories))}")

@@ -1,4 +1,4 @@
-"""Faults: what becomes of an exception that leaves a task. Tasks keep their errors in values; these did not."""
+"""Faults: the report of exceptions that leave tasks. Tasks keep their errors in values; these exceptions escaped."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ OnError = Callable[[BaseException], None]
 
 
 def uncaught(error: BaseException) -> None:
-    """What Python does when a thread ends with an exception: `threading.excepthook`, which prints it to stderr unless
-    the application has put in its own, and is silent for SystemExit."""
+    """Call `threading.excepthook`, as Python does when a thread ends with an exception. It prints to stderr unless the
+    application has replaced it, and is silent for SystemExit."""
     details = (type(error), error, error.__traceback__, threading.current_thread())
     threading.excepthook(threading.ExceptHookArgs(details))
 
 
 def report(on_error: OnError, error: BaseException) -> None:
-    """Hand the error of a task to the queue's handler; one that fails does not end the thread either."""
+    """Pass the error of a task to the queue's handler. An exception of the handler does not end the thread either."""
     try:
         on_error(error)
-    except BaseException as second:  # noqa: BLE001 - a worker outlives whatever is raised in it
+    except BaseException as second:  # noqa: BLE001 - a worker outlives every exception
         uncaught(second)

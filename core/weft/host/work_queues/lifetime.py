@@ -1,6 +1,7 @@
-"""Lifetime: from when on a work queue refuses everything, because it was closed or has become a forked child's.
+"""Lifetime: the end of a work queue, from which on it refuses every call, because it was closed or belongs to a forked
+child's parent.
 
-A forked child has the parent's locks and tasks but none of its threads: whatever waited there would wait for ever.
+A forked child has the parent's locks and tasks but none of its threads: a wait there would never end.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ FORKED = ("the work queue belongs to the process that forked this one",
 
 
 class Lifetime:
-    """`end` is None while the queue may be used. It is looked at for every task, hence an attribute."""
+    """`end` is None while the queue may be used, else the message and the hint of its error. It is an attribute because
+    it is read for every task."""
 
     __slots__ = ("__weakref__", "end")
 
@@ -29,7 +31,7 @@ class Lifetime:
             raise FailedPrecondition(message, hint=hint)
 
     def close(self) -> bool:
-        """End it; False when it has ended before."""
+        """End the queue. Returns False when it has ended before."""
         if self.end is not None:
             return False
         self.end = CLOSED

@@ -1,8 +1,9 @@
-"""The multi-threaded work queue: a fixed pool for non-blocking tasks, and one that grows for blocking tasks.
+"""The multi-threaded work queue: a fixed pool of threads for non-blocking tasks, and a growing one for blocking tasks.
 
-A thread that waits runs tasks that it added itself, unless others have begun them, and no others: these might want a
-lock that it holds, or take longer than it means to wait. The main thread runs none: a Ctrl-C can hit any of its
-instructions, and what it was about to complete would never be, for whoever waits for it in other threads.
+A thread that waits runs tasks that it added itself and that no other thread has begun. It runs no other tasks: these
+might need a lock that it holds, or take longer than it means to wait. The main thread runs none at all. A Ctrl-C can
+hit any of its instructions, and a value that it was about to complete would stay pending for the threads that wait for
+it.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from .waiting import Countdown, Deadline, WaitingThreads
 from .worker_pool import WorkerPool
 
 BLOCKING_THREADS = 256  # at most
-IDLE_SECONDS = 5.0  # after which a thread for blocking tasks ends
-GRACE = 0.5  # seconds that closing waits for tasks that are running
+IDLE_SECONDS = 5.0  # after this time without a task a thread for blocking tasks ends
+GRACE = 0.5  # seconds that `close` waits for running tasks
 
 
 class OwnTasks(deque[Task]):
-    """What a thread has added and nobody has begun. For each the pool has one `run_oldest`, whoever comes first."""
+    """The tasks that a thread has added and no thread has begun. For each of them the pool has one `run_oldest`, which
+    any thread may call."""
 
     def run_oldest(self) -> None:
         try:
@@ -39,20 +41,22 @@ class OwnTasks(deque[Task]):
 
 
 class _Mine(threading.local):
-    """What the calling thread is to a queue: it may be running a task, and may run `own` ones while it waits."""
+    """The relation of the calling thread to a queue. `is_running` is True while it runs a task of the queue. `own` are
+    the tasks that it may run while it waits, None for workers and the main thread."""
 
     def __init__(self) -> None:
         self.is_running = False
         self.own = None if threading.get_ident() == threading.main_thread().ident else OwnTasks()
 
     def enter(self) -> None:
-        """The calling thread is a worker."""
+        """Mark the calling thread as a worker."""
         self.is_running, self.own = True, None
 
 
 class MultiThreadedWorkQueue:
-    """`threads` run non-blocking tasks (None: one per core), up to `blocking_threads` others the blocking ones, and
-    end after `idle_seconds` without one. `on_error` is called with what a task raises, on its thread."""
+    """`threads` threads run non-blocking tasks (None: one per core). Up to `blocking_threads` others run blocking
+    tasks, and end after `idle_seconds` without one. `on_error` is called with an exception that leaves a task, on the
+    task's thread."""
 
     def __init__(
         self, threads: int | None = None, on_error: OnError = uncaught, *,
@@ -73,7 +77,7 @@ class MultiThreadedWorkQueue:
                                     changed=self._quiescing.wake, on_error=failed, idle_seconds=idle_seconds)
         self._lock = threading.Lock()
         self._blocking_added = 0
-        self._end = finalize(self, _close, self._pool, self._blocking)  # dropped, or at the end of the process
+        self._end = finalize(self, _close, self._pool, self._blocking)  # when collected, or at the process's end
 
     def add_task(self, task: Task, /) -> None:
         if self._lifetime.end is not None:
@@ -126,7 +130,8 @@ class MultiThreadedWorkQueue:
                                      hint="go on in a callback: value.and_then(...)")
 
     def _is_quiet(self) -> bool:
-        """Both pools are, and no blocking task has come since the first look to add tasks after the second."""
+        """True when both pools are quiet, and no blocking task was added between the two looks: one might have added
+        tasks after the second."""
         added = self._blocking_added
         return self._blocking.is_quiet() and self._pool.is_quiet() and self._blocking_added == added
 
@@ -140,7 +145,7 @@ class MultiThreadedWorkQueue:
             waiting.wait_until(done, deadline.slice())
             for pool in (self._pool, self._blocking):
                 if pool.tasks and pool.idle:
-                    pool.wake()  # a Ctrl-C may have come between a task and its wake-up
+                    pool.wake()  # a Ctrl-C may have come between adding a task and waking a thread
         return True
 
     def _run_own(self, own: OwnTasks, done: Callable[[], bool], deadline: Deadline) -> None:
@@ -161,7 +166,7 @@ def _close(*pools: WorkerPool) -> None:
 
 
 def _take_back(pool: WorkerPool, task: Task) -> bool:
-    """Whether a task could be taken out again; not when a thread that became free has begun it."""
+    """Remove a task from the pool. Returns False when a thread that became free has begun it."""
     try:
         pool.tasks.remove(task)
     except ValueError:
@@ -170,7 +175,7 @@ def _take_back(pool: WorkerPool, task: Task) -> bool:
 
 
 def _cores() -> int:
-    """Those that this process may use."""
+    """The number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,7 +1,7 @@
-"""The seeded work queue: explores schedules. The next task is drawn from the queued ones, blocking ones among them.
+"""The seeded work queue: explores schedules. The next task is drawn from all queued tasks, blocking ones included.
 
-For one seed, and tasks that are added by one thread and by each other, the order is the same in every run. Tests run a
-program under many seeds, to find the order in which it fails.
+The order is the same in every run with one seed, when one thread and the tasks themselves add the tasks. Tests run a
+program under many seeds to find an order in which it fails.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from .single_threaded import SingleThreadedWorkQueue
 
 
 class SeededWorkQueue(SingleThreadedWorkQueue):
-    """Tasks run on the thread that waits, one at a time."""
+    """Tasks run on the thread that waits, one at a time, in an order drawn from `seed`."""
 
     def __init__(self, seed: int, on_error: OnError = uncaught) -> None:
         super().__init__(on_error)
-        self._random = Random(seed)  # noqa: S311 - a schedule is no secret
+        self._random = Random(seed)  # noqa: S311 - a schedule is not secret
 
     def _next(self) -> Task:
-        self._tasks.rotate(-int(self._random.random() * len(self._tasks)))  # the order of the others means nothing
+        self._tasks.rotate(-int(self._random.random() * len(self._tasks)))  # the order of the rest has no meaning
         return self._tasks.popleft()
 
 

@@ -1,6 +1,6 @@
-"""The single-threaded work queue: tasks run in the order in which they were added, on the thread that waits.
+"""The single-threaded work queue: tasks run in the order of their arrival, on the thread that waits.
 
-Nothing runs before somebody waits, and one thread at a time runs tasks: a program gives the same sequence of tasks in
+No task runs before a thread waits, and one thread at a time runs tasks: a program has the same sequence of tasks in
 every run. Blocking tasks take their turn like the others.
 """
 
@@ -19,14 +19,14 @@ from .waiting import Countdown, Deadline, WaitingThreads
 
 
 class SingleThreadedWorkQueue:
-    """`on_error` is called with what a task raises. A KeyboardInterrupt in the main thread ends the wait instead: it is
-    taken for Ctrl-C, and the task that it hits is not run again."""
+    """`on_error` is called with an exception that leaves a task. A KeyboardInterrupt in the main thread ends the wait
+    instead: it is taken for Ctrl-C, and the interrupted task does not run again."""
 
     parallelism_level = 1
 
     def __init__(self, on_error: OnError = uncaught) -> None:
         self._tasks: deque[Task] = deque()
-        self._runner: int | None = None  # the thread whose turn it is to run tasks
+        self._runner: int | None = None  # the thread that runs tasks now
         self._lock = Lock()
         self._waiting = WaitingThreads()
         self._lifetime = Lifetime()
@@ -40,7 +40,7 @@ class SingleThreadedWorkQueue:
             self._waiting.wake()
 
     def add_blocking_task(self, task: Task, /, allow_queuing: bool) -> bool:
-        """Without `allow_queuing` always False: nothing starts before somebody waits."""
+        """Add a task. Without `allow_queuing` the result is always False: no task starts before a thread waits."""
         if allow_queuing:
             self.add_task(task)
         else:
@@ -61,7 +61,7 @@ class SingleThreadedWorkQueue:
             self._waiting.wake()
 
     def _next(self) -> Task:
-        """Which task comes next; there is one unless the queue is being closed."""
+        """Remove the next task. Raises IndexError when there is none, because the queue is being closed."""
         return self._tasks.popleft()
 
     def _check_waiter(self) -> None:
@@ -99,7 +99,7 @@ class SingleThreadedWorkQueue:
         finally:
             if self._runner == me:
                 self._runner = None
-                self._waiting.wake()  # another one may have to go on
+                self._waiting.wake()  # another waiting thread may have to run the rest
 
     def _run_next(self) -> None:
         try:
@@ -115,5 +115,5 @@ class SingleThreadedWorkQueue:
                 report(self._on_error, error)
 
 
-def create(config: WorkQueueConfig) -> SingleThreadedWorkQueue:  # noqa: ARG001 - it has nothing to set
+def create(config: WorkQueueConfig) -> SingleThreadedWorkQueue:  # noqa: ARG001 - this queue has no options
     return SingleThreadedWorkQueue()

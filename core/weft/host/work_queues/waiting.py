@@ -1,6 +1,7 @@
-"""Waiting: threads park, each on a lock of its own, and whoever changes something wakes them to look again.
+"""Waiting: each waiting thread parks on a lock of its own. A thread that changes the awaited state wakes the others to
+look again.
 
-No wake-up is lost, since a thread looks once more after it has said that it waits. The lock is one of the
+No wake-up is lost, since a thread looks once more after it has registered as waiting. The lock is one of the
 interpreter's own: Ctrl-C ends a wait for it, and nothing is held while a thread waits.
 """
 
@@ -15,11 +16,11 @@ from typing import Any
 
 from ...values.async_value import AsyncValue
 
-SLICE = 0.5  # seconds: where a wait for a lock cannot be interrupted (Windows), Ctrl-C arrives between two slices
+SLICE = 0.5  # seconds; on Windows a wait for a lock cannot be interrupted: Ctrl-C arrives between slices
 
 
 class Deadline:
-    """`timeout` seconds from now; None is never."""
+    """The time `timeout` seconds from now; None is never."""
 
     def __init__(self, timeout: float | None) -> None:
         self._end = None if timeout is None else monotonic() + timeout
@@ -28,18 +29,18 @@ class Deadline:
         return self._end is not None and monotonic() >= self._end
 
     def slice(self) -> float:
-        """Seconds to wait before the next look at whether to go on."""
+        """Seconds to wait before the next test of the awaited condition."""
         return SLICE if self._end is None else max(0.0, min(SLICE, self._end - monotonic()))
 
 
 class WaitingThreads:
-    """Threads that wait until something has become true."""
+    """The threads that wait until a condition has become true."""
 
     def __init__(self) -> None:
-        self.locks: deque[Any] = deque()  # one a thread; released to wake it
+        self.locks: deque[Any] = deque()  # one per waiting thread, released to wake it
 
     def wake(self) -> None:
-        """Whoever waits now looks again. Does not block."""
+        """Have every waiting thread test its condition again. Does not block."""
         for _ in range(len(self.locks)):
             try:
                 self.locks.popleft().release()
@@ -47,7 +48,7 @@ class WaitingThreads:
                 return
 
     def wait_until(self, ready: Callable[[], Any], seconds: float) -> None:
-        """Block until woken, at most `seconds`; not at all when it is ready."""
+        """Block until woken, at most `seconds`. Returns at once when `ready()` is true."""
         lock = Lock()
         lock.acquire()
         self.locks.append(lock)
@@ -55,16 +56,16 @@ class WaitingThreads:
             if not ready():
                 lock.acquire(timeout=seconds)
         finally:
-            with suppress(ValueError):  # woken: it is out already
+            with suppress(ValueError):  # a wake-up removed it already
                 self.locks.remove(lock)
 
 
 class Countdown:
-    """Counts values that are not available yet; `at_end()` is called, once or more, when all are."""
+    """Counts the values that are not available yet. `at_end()` is called, once or more, when all are available."""
 
     def __init__(self, values: Iterable[AsyncValue], at_end: Callable[[], None]) -> None:
         pending = [value for value in values if not value.is_available()]
-        self._left = deque([None] * len(pending))  # a number whose decrement is atomic
+        self._left = deque([None] * len(pending))  # a counter whose decrement is atomic
         self._at_end = at_end
         for value in pending:
             value.and_then(self._tick)

@@ -1,9 +1,10 @@
-"""WorkerPool: threads that run the tasks of one deque, started when a task finds none idle, up to a limit.
+"""WorkerPool: threads that run the tasks of one deque. A thread is started when a task finds none idle, up to a limit.
 
-Adding a task costs one append while all threads are busy: a thread looks at the deque again before it rests, and only
-one that rests has to be woken. What is locked is who belongs to the pool, never a task.
+Adding a task costs one append while all threads are busy: a thread looks at the deque again before it rests, so only a
+resting thread has to be woken. The lock guards the membership of threads, never a task.
 
-Threads are daemons and know the pool, not the queue in front of it: the queue can be dropped, and the process can end.
+Threads are daemons and refer to the pool, not to the queue in front of it. So the queue can be collected, and the
+process can end.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from .faults import OnError, report
 
 
 class WorkerPool:
-    """At most `limit` threads, which end after `idle_seconds` without a task if that is given.
+    """At most `limit` threads. With `idle_seconds` a thread ends after that many seconds without a task.
 
-    A thread calls `enter` when it starts and `changed` when it has nothing more to do.
+    A thread calls `enter` when it starts, and `changed` when it has no more tasks.
     """
 
     def __init__(
@@ -30,23 +31,26 @@ class WorkerPool:
         idle_seconds: float | None = None,
     ) -> None:
         self.tasks: deque[Task] = deque()
-        self.idle: deque[Any] = deque()  # a lock a thread that rests; released to wake it
+        self.idle: deque[Any] = deque()  # one lock per resting thread, released to wake it
         self.may_grow = True
         self._name = name
         self._limit = limit
-        self._idle_seconds = -1.0 if idle_seconds is None else idle_seconds  # as Lock.acquire wants it
+        self._idle_seconds = -1.0 if idle_seconds is None else idle_seconds  # as in Lock.acquire: -1 is no limit
         self._enter = enter
         self._changed = changed
         self._on_error = on_error
-        self._lock = RLock()  # the collector may close the pool of the thread that it interrupts
+        self._lock = RLock()  # reentrant: the collector may close the pool on a thread that holds it
         self._members: set[Thread] = set()
         self._visitors = 0
         self._started = 0
         self._closed = False
 
     def wake(self) -> bool:
-        """Call after a task was appended: somebody comes for it. False when all are busy and there may be no more
-        of them. Raises ResourceExhausted when there is none and the system starts none."""
+        """Get a thread for a task that was just appended. Returns False when all threads are busy and the limit is
+        reached.
+
+        Raises ResourceExhausted when the pool has no thread and the system starts none.
+        """
         try:
             self.idle.pop().release()
         except IndexError:
@@ -54,15 +58,15 @@ class WorkerPool:
         return True
 
     def run(self, task: Task) -> None:
-        """Call a task; whatever it raises is reported."""
+        """Call a task; an exception is reported."""
         try:
             task()
-        except BaseException as error:  # noqa: BLE001 - a worker outlives whatever is raised in it
+        except BaseException as error:  # noqa: BLE001 - a worker outlives every exception
             report(self._on_error, error)
 
     @contextmanager
     def visit(self) -> Iterator[None]:
-        """While the calling thread runs tasks of this pool, without resting in it."""
+        """Count the calling thread as busy while it runs tasks of this pool, although it never rests in it."""
         with self._lock:
             self._visitors += 1
         try:
@@ -73,15 +77,15 @@ class WorkerPool:
             self._changed()
 
     def is_quiet(self) -> bool:
-        """No task is queued or running. Exact: nobody comes or goes meanwhile, so when the deque was empty and all
-        rest after that, what was taken from it is done."""
+        """True when no task is queued or running. The result is exact: the lock keeps threads from joining or leaving.
+        When the deque was empty and all threads rest afterwards, the tasks taken from it are done."""
         with self._lock:
             return not self.tasks and len(self.idle) == len(self._members) + self._visitors
 
     def stop(self) -> list[Thread]:
-        """Drop the tasks and end the threads, each when its task has ended; gives those that are ending.
+        """Drop the tasks and end the threads, each after its current task. Returns the threads that are ending.
 
-        Takes no lock: in a forked child, or under the collector, somebody may hold it who does not go on.
+        Takes no lock: in a forked child, or under the collector, its holder may never go on.
         """
         threads = list(self._members)
         self._closed = True
@@ -116,7 +120,7 @@ class WorkerPool:
     def _work(self) -> None:
         lock = Lock()
         lock.acquire()
-        with self._lock:  # once more: a Ctrl-C in start() looks as if there were no thread
+        with self._lock:  # again: a Ctrl-C in start() removes the thread although it runs
             self._members.add(current_thread())
         self._enter()
         while True:
@@ -134,11 +138,11 @@ class WorkerPool:
                 return
             try:
                 task()
-            except BaseException as error:  # noqa: BLE001 - as in `run`, whose call would cost as much as a task
+            except BaseException as error:  # noqa: BLE001 - as `run`, whose call would cost as much as a task
                 report(self._on_error, error)
 
     def _rest(self, lock: Any) -> bool:
-        """Until woken; False after `idle_seconds`, or when the pool is closed."""
+        """Rest until woken. Returns False after `idle_seconds` without a task, and when the pool is closed."""
         self.idle.append(lock)
         self._changed()
         if not self.tasks and not self._closed and lock.acquire(timeout=self._idle_seconds):
@@ -146,12 +150,12 @@ class WorkerPool:
         try:
             self.idle.remove(lock)
         except ValueError:
-            lock.acquire()  # woken just now
+            lock.acquire()  # a wake-up came just now
             return not self._closed
         return bool(self.tasks) and not self._closed
 
     def _leave(self) -> bool:
-        """Leave the pool, unless a task has come that counted on this thread."""
+        """Leave the pool. Returns False, and stays, when a task has come that counted on this thread."""
         with self._lock:
             if self.tasks and not self._closed:
                 return False
