@@ -1,0 +1,11 @@
+"""Values: the types of data that pass between nodes, and their description before a run.
+
+Everything here but AsyncValue is immutable or never written after construction. The room knows no op, no graph and no
+device. Importing it loads no NumPy; arrays are made when their elements are asked for. No module here writes to an
+array that it was given.
+
+`dtypes`: Element types, by TensorFlow's number and name and by NumPy's dtype.
+`tensor`: TensorMetadata (type and shape), ValueInfo (metadata and known elements), the order of merging shapes.
+`tensor_proto`: TensorValue, a constant of a file: elements stay a view of the file until they are asked for.
+`async_value`: AsyncValue, the future that connects kernels, and DEAD, the value of a branch not taken.
+"""

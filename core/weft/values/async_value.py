@@ -1,15 +1,15 @@
-"""AsyncValue: a value that is there, or will be, or never will be.
+"""AsyncValue: a future, in one of five states.
 
-    available   a payload (lock-free: nothing can change any more)
-    error       a WeftError, which travels to dependents instead of a payload
-    dead        what control flow did not take: one object for all, DEAD
-    pending     somebody will call emplace, set_error or forward_to, once
-    indirect    pending, then forwarded to another value: it is what that one is
+    available   has a payload (read without a lock, because the state is final)
+    error       has a WeftError, which its dependents receive instead of a payload
+    dead        belongs to a branch that control flow did not take: one object for all, DEAD
+    pending     waits for one call of emplace, set_error or forward_to
+    indirect    was forwarded, and has the state and content of the other value
 
-A Chain has no payload: it says that something has happened. READY is the one that has.
+A Chain has no payload: it tells that an effect has happened. READY is a Chain whose effect has happened.
 
-Whoever completes a value runs what waits for it, on its own thread, but never within another value's completion: a
-chain of any length that completes at once takes a queue and no stack.
+The thread that completes a value runs the callbacks that wait for it, but never within the completion of another value.
+So a chain of any length that completes at once takes a queue and no stack.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ _PENDING, _AVAILABLE, _ERROR, _DEAD, _INDIRECT = range(5)
 
 
 class AsyncValue:
-    """Made pending; `available` and `failed` make values that are complete from birth."""
+    """A future, made pending. `available` and `failed` make values that are complete from the start. Any thread may
+    call."""
 
     __slots__ = ("__weakref__", "_content", "_lock", "_state", "_waiting")
 
     def __init__(self) -> None:
         self._state = _PENDING
-        self._content: Any = None  # the payload, the error, or the value that this one is forwarded to
+        self._content: Any = None  # the payload, the error, or the value that this value was forwarded to
         self._waiting: list[Callback] = []
         self._lock = threading.Lock()
 
     def is_available(self) -> bool:
-        """True when a payload, an error or death is known."""
+        """True when the value is complete: it has a payload or an error, or is dead."""
         return self._target()._state != _PENDING
 
     def is_error(self) -> bool:
@@ -51,24 +52,28 @@ class AsyncValue:
 
     @property
     def error(self) -> WeftError | None:
-        """The error, or None for a value that is none."""
+        """The error; None for a value in any other state."""
         target = self._target()
         return target._content if target._state == _ERROR else None
 
     def get(self) -> Any:
-        """The payload. Raises the error of an error, InvalidArgument for a dead value, FailedPrecondition for one
-        that is not available: waiting is a work queue's to do."""
+        """The payload. Never waits.
+
+        Raises the error of an error, InvalidArgument for a dead value, FailedPrecondition for a pending one: waiting is
+        the task of a work queue.
+        """
         target = self._target()
         if target._state == _AVAILABLE:
             return target._content
         if target._state == _ERROR:
             raise target._content
         if target._state == _DEAD:
-            raise InvalidArgument("this value is dead: control flow did not take the way to it")
+            raise InvalidArgument("this value is dead: control flow did not take its branch")
         raise FailedPrecondition("this value is not available yet", hint="wait for it with a work queue's await_values")
 
     def and_then(self, callback: Callback) -> None:
-        """Call back when the value is available: at once if it is, else on the thread that completes it."""
+        """Register a callback for completion. It is called at once when the value is complete, else on the thread that
+        completes the value."""
         target = self._target()
         while True:
             if target._state in (_AVAILABLE, _ERROR, _DEAD):
@@ -81,15 +86,16 @@ class AsyncValue:
             target = target._target()
 
     def emplace(self, payload: Any) -> None:
-        """Complete with a payload. Raises Internal when the value is complete or forwarded already."""
+        """Complete the value with a payload. Raises Internal when it is complete or forwarded already."""
         self._complete(_AVAILABLE, payload)
 
     def set_error(self, error: WeftError) -> None:
-        """Complete with an error. Raises Internal when the value is complete or forwarded already."""
+        """Complete the value with an error. Raises Internal when it is complete or forwarded already."""
         self._complete(_ERROR, error)
 
     def forward_to(self, other: AsyncValue) -> None:
-        """Become what `other` is or will be. Raises Internal when complete already, or forwarded to itself."""
+        """Take on the present or later state of `other`. Raises Internal when this value is complete or forwarded
+        already, and when it would be forwarded to itself."""
         other = other._target()
         if other is self:
             raise Internal("an AsyncValue is forwarded to itself")
@@ -102,7 +108,7 @@ class AsyncValue:
             other.and_then(callback)
 
     def _complete(self, state: int, content: Any) -> None:
-        self._check_pending()  # a value that was born complete has no lock
+        self._check_pending()  # before the lock: a value made complete has none
         with self._lock:
             self._check_pending()
             self._content = content
@@ -116,7 +122,7 @@ class AsyncValue:
             raise Internal("an AsyncValue is completed twice")
 
     def _target(self) -> AsyncValue:
-        """The value at the end of the forwarding; the way to it is shortened for those who come next."""
+        """The value at the end of the chain of forwardings. The chain is shortened for later calls."""
         if self._state != _INDIRECT:
             return self
         target = self._content
@@ -132,17 +138,18 @@ class AsyncValue:
 
 
 def available(payload: Any) -> AsyncValue:
-    """A value that is there."""
+    """Return a complete value with this payload."""
     return _born(_AVAILABLE, payload)
 
 
 def failed(error: WeftError) -> AsyncValue:
-    """A value that is an error."""
+    """Return a complete value with this error."""
     return _born(_ERROR, error)
 
 
 def unwrapped(value: Any) -> Any:
-    """The payload of an AsyncValue that has one; everything else, what is to come, errors and DEAD too, as it is."""
+    """The payload of an available AsyncValue. Pending values, errors, DEAD and all other objects are returned
+    unchanged."""
     if not isinstance(value, AsyncValue):
         return value
     target = value._target()
@@ -150,17 +157,17 @@ def unwrapped(value: Any) -> Any:
 
 
 def _born(state: int, content: Any) -> AsyncValue:
-    value = AsyncValue.__new__(AsyncValue)  # without a lock and a list: nobody will need them
+    value = AsyncValue.__new__(AsyncValue)  # no lock and no list: a complete value never needs them
     value._state, value._content = state, content
     return value
 
 
 DEAD = _born(_DEAD, None)
-READY = available(None)  # a chain
+READY = available(None)  # a Chain
 
 
 class _Completions(threading.local):
-    """Callbacks that a thread has yet to call; None while it is calling none."""
+    """The callbacks that a thread has yet to call; None while it calls none."""
 
     queue: deque[Callback] | None = None
 
@@ -169,8 +176,11 @@ _completions = _Completions()
 
 
 def _call(callbacks: list[Callback]) -> None:
-    """Call each, after those that are being called already. One that raises is reported as unraisable: what a
-    kernel does wrong belongs into a value, and is there before it comes to callbacks. An interrupt waits its turn."""
+    """Call each callback, after those that this thread calls already.
+
+    An exception of a callback is reported as unraisable: a kernel's error belongs into a value, and is there before
+    callbacks run. An interrupt is raised after the last callback.
+    """
     if _completions.queue is not None:
         _completions.queue.extend(callbacks)
         return
@@ -180,9 +190,9 @@ def _call(callbacks: list[Callback]) -> None:
         callback = queue.popleft()
         try:
             callback()
-        except Exception as error:  # noqa: BLE001 - the other callbacks are others'
+        except Exception as error:  # noqa: BLE001 - the other callbacks have other owners
             _report(error, callback)
-        except BaseException as error:  # noqa: BLE001 - raised when nobody's callback can be lost
+        except BaseException as error:  # noqa: BLE001 - raised after the last callback, so that none is lost
             interrupt = error
     _completions.queue = None
     if interrupt is not None:

@@ -1,7 +1,7 @@
-"""Element types, one DType object each.
+"""Element types: one DType object for each.
 
-`number` is the value of TensorFlow's DataType enum, `tf_name` the name that attributes of ops use, `name` NumPy's.
-NumPy (and ml_dtypes, for the types NumPy lacks) is imported when `DType.numpy` is first asked for.
+`number` is the value of TensorFlow's DataType enum, `tf_name` the name in attributes of ops, `name` NumPy's name. NumPy
+is imported when `DType.numpy` is first asked for, and ml_dtypes for the types that NumPy lacks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ REF = 100  # a reference type's number is its value type's plus 100
 
 
 class DType:
-    """An element type. Compared by identity: there is one object per type."""
+    """An element type. There is one object per type, so types are compared by identity."""
 
     __slots__ = ("_numpy", "itemsize", "kind", "name", "number", "tf_name")
 
@@ -31,8 +31,8 @@ class DType:
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """The NumPy dtype of arrays that hold this type: object arrays of bytes for strings, of the things themselves
-        for resources and variants, which are mostly scalars.
+        """The NumPy dtype of arrays with this element type. Strings are object arrays of bytes. Resources and variants
+        are object arrays of their objects, mostly scalars.
 
         Raises Unimplemented for types that have no host arrays.
         """
@@ -79,7 +79,8 @@ _BY_NUMPY: dict[Any, DType] = {}
 
 
 def numbered(number: int) -> DType:
-    """The type with this DataType number; a reference type gives its value type. Raises InvalidArgument."""
+    """The type with this DataType number. The number of a reference type returns its value type. Raises InvalidArgument
+    for an unknown number."""
     found = _BY_NUMBER.get(number - REF if number > REF else number)
     if found is None:
         raise InvalidArgument(f"{number} is not the number of a data type")
@@ -87,7 +88,7 @@ def numbered(number: int) -> DType:
 
 
 def named(name: str) -> DType:
-    """The type called `name`, by NumPy's or TensorFlow's name. Raises InvalidArgument."""
+    """The type with this name, NumPy's or TensorFlow's. Raises InvalidArgument for an unknown name."""
     found = _BY_NAME.get(name)
     if found is None:
         raise InvalidArgument(f"'{name}' is not a data type", hint=f"known: {', '.join(d.name for d in ALL)}")
@@ -95,12 +96,14 @@ def named(name: str) -> DType:
 
 
 def of_numpy(dtype: np.dtype[Any]) -> DType:
-    """The type of an array with this NumPy dtype; text and object arrays are strings. Raises InvalidArgument."""
+    """The type of arrays with this NumPy dtype. Text and object arrays are strings. Raises InvalidArgument for a dtype
+    without a counterpart."""
     found = _BY_NUMPY.get(dtype)
     if found is None:
         found = string if dtype.kind in "OSU" else _BY_NAME.get(dtype.name)
         if found is None or found.kind not in _NUMPY_ITSELF | {"o"}:
-            raise InvalidArgument(f"arrays of NumPy dtype {dtype} have no data type here")
+            raise InvalidArgument(f"NumPy's dtype {dtype} has no data type of TensorFlow",
+                                  hint="convert the array first, with array.astype(...)")
         _BY_NUMPY[dtype] = found
     return found
 
@@ -115,7 +118,7 @@ def _numpy_dtype(dtype: DType) -> np.dtype[Any]:
             return np.dtype(dtype.name)
         except TypeError:
             return _extended(dtype)
-    raise Unimplemented(f"no host arrays of type {dtype.name}")
+    raise Unimplemented(f"type {dtype.name} has no host arrays")
 
 
 def _extended(dtype: DType) -> np.dtype[Any]:

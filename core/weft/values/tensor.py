@@ -1,4 +1,5 @@
-"""What is known of a tensor without its elements: TensorMetadata, and ValueInfo, which may know more."""
+"""Descriptions of a tensor before the run: TensorMetadata, its type and shape, and ValueInfo, with the elements if
+known."""
 
 from __future__ import annotations
 
@@ -14,13 +15,13 @@ if TYPE_CHECKING:
 
     from .tensor_proto import TensorValue
 
-MOST_DIMS = 254  # of a tensor, as in TensorFlow
-MOST_ELEMENTS = 2**63 - 1  # of a tensor, as in TensorFlow
-Shape = tuple[int | None, ...] | None  # None: the rank is unknown; a None dimension: its length is unknown
+MOST_DIMS = 254  # dimensions of a tensor, as in TensorFlow
+MOST_ELEMENTS = 2**63 - 1  # elements of a tensor, as in TensorFlow
+Shape = tuple[int | None, ...] | None  # None: unknown rank; a dimension of None: unknown length
 
 
 class TensorMetadata:
-    """Element type and shape. Equal by value; the hash is computed once."""
+    """Element type and shape. Compared by value; the hash is computed once."""
 
     __slots__ = ("_hash", "dtype", "shape")
 
@@ -49,7 +50,7 @@ class TensorMetadata:
 
     @property
     def is_static(self) -> bool:
-        """True when rank and every dimension are known."""
+        """True when the rank and every dimension are known."""
         return self.shape is not None and None not in self.shape
 
     @property
@@ -60,24 +61,24 @@ class TensorMetadata:
 
     @property
     def size(self) -> int:
-        """Number of elements of a static tensor."""
+        """The number of elements of a static tensor."""
         return prod(self.dims)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of a static tensor of a fixed-size type, rows packed."""
+        """The bytes of a static tensor of a fixed-size type, rows packed; 0 for other types."""
         return self.size * self.dtype.itemsize
 
 
 def shape_text(shape: Shape) -> str:
-    """A shape as people write it: `[?,224,224,3]`, `[]` for a scalar, `<unknown rank>`."""
+    """A shape as text: `[?,224,224,3]`, `[]` for a scalar, `<unknown rank>`."""
     if shape is None:
         return "<unknown rank>"
     return f"[{','.join('?' if d is None else str(d) for d in shape)}]"
 
 
 def merge_shapes(a: Shape, b: Shape) -> Shape:
-    """The most that `a` and `b` say together about one tensor. Raises ValueError where they contradict."""
+    """The shape that holds all facts of `a` and `b` about one tensor. Raises ValueError when they contradict."""
     if a is None or b is None:
         return b if a is None else a
     if len(a) != len(b) or any(x is not None and y is not None and x != y for x, y in zip(a, b, strict=True)):
@@ -87,11 +88,12 @@ def merge_shapes(a: Shape, b: Shape) -> Shape:
 
 @dataclass(slots=True)
 class ValueInfo:
-    """What metadata functions and bind know of a value.
+    """The facts about a value that metadata functions and bind receive.
 
-    `value`: its elements, where they are known before the run (read only). `dims`: a partly known integer vector,
-    such as a shape being built: one entry an element, None where unknown. `handle`: metadata of what a resource
-    or variant holds.
+    `value`: The elements where they are known before the run, else None. Read-only.
+    `dims`: A partly known integer vector, such as a shape that a graph computes: an entry per element, None where
+        unknown.
+    `handle`: The metadata of the content of a resource or variant.
     """
 
     meta: TensorMetadata
@@ -117,18 +119,18 @@ class ValueInfo:
 
     @property
     def is_known(self) -> bool:
-        """Whether there is a `value`, which may have to be multiplied when it is asked for."""
+        """True when there is a `value`. Reading the value may have to compute it."""
         return self.value is not None
 
     def parts(self) -> tuple[Any, Any]:
-        """A known value as an array, and factors of its type that it is to be multiplied by, or None: for those who lay
-        the elements out anew."""
+        """A known value as an array and its factors, or None for no factors. The value is their product; the factors
+        have its type. For callers that lay the elements out anew."""
         return self.value, None
 
     def distinct(self) -> np.ndarray[Any, Any] | None:
-        """A known value without the repetitions of a splat: axes of stride 0 have length 1. None where it is unknown.
+        """A known value without the repetitions of a splat: axes of stride 0 have length 1. None for an unknown value.
 
-        A check of all elements needs no others. A few bytes of a file may stand for 2**48 equal elements.
+        A check of all elements needs no more of them. A few bytes of a file may stand for 2**48 equal elements.
         """
         value = self.value
         if value is None or 0 not in value.strides or not value.size:
@@ -136,7 +138,7 @@ class ValueInfo:
         return value[tuple(slice(None) if stride else slice(1) for stride in value.strides)]
 
     def vector(self, most: int = MOST_DIMS) -> tuple[int | None, ...] | None:
-        """The elements of an integer vector or scalar as far as they are known, else None.
+        """The elements of an integer vector or scalar; an unknown element is None. None when nothing is known.
 
         Raises InvalidArgument for more than `most` elements. The default is the length of the longest shape.
         """
@@ -154,14 +156,14 @@ def info(dtype: DType, shape: Shape) -> ValueInfo:
 
 
 def fits(shape: tuple[int, ...], meta: TensorMetadata) -> bool:
-    """Whether an array of this shape may stand for the tensor."""
+    """True when an array of this shape may stand for the tensor."""
     if meta.shape is None:
         return True
     return len(shape) == len(meta.shape) and all(b is None or a == b for a, b in zip(shape, meta.shape, strict=True))
 
 
 class MadeInfo(ValueInfo):
-    """Of a TensorValue whose elements are made when they are asked for."""
+    """The ValueInfo of a TensorValue whose elements are computed when they are asked for."""
 
     __slots__ = ("_constant",)
 
@@ -186,10 +188,11 @@ class MadeInfo(ValueInfo):
 
     @property
     def held(self) -> int:
-        """Bytes that the value takes while its elements are not made: next to none of one that is filled up."""
+        """Bytes that the value occupies before its elements are computed. A value that one element fills occupies next
+        to none: 0."""
         return 0 if self._constant.is_filled else self.meta.nbytes
 
 
 def constant_info(value: np.ndarray[Any, Any]) -> ValueInfo:
-    """The ValueInfo of an array whose elements are known."""
+    """The ValueInfo of an array: static metadata and known elements."""
     return ValueInfo(TensorMetadata(of_numpy(value.dtype), value.shape), value=value)

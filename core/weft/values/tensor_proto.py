@@ -1,7 +1,7 @@
-"""Tensors in a file: type and shape of a TensorProto are read at once, its elements when they are asked for.
+"""Tensors in a file. Type and shape of a TensorProto are read at once, its elements when they are asked for.
 
-Elements stand either in `tensor_content` or in the list field of their type. Of a large tensor both stay views.
-A list may be shorter than the tensor: its last value fills the rest, and an empty one stands for zeros.
+The elements are either in `tensor_content` or in the list field of their type. For a large tensor both stay views of
+the file. A list may be shorter than the tensor: its last value fills the rest, and an empty list stands for zeros.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 2**48  # beyond any machine's address space
 _MOST_NUMPY_DIMS = 64
-_LARGE = 1 << 20  # bytes from which a list that is filled up is no value to be at hand
-_POINTER = 8  # bytes of an element that is a Python object
-_HASHED = 512  # elements, and bytes
+_LARGE = 1 << 20  # bytes; a filled tensor beyond this size is computed only on request
+_POINTER = 8  # bytes of an array's element that is a Python object
+_HASHED = 512  # the hash reads up to so many bytes, of tensors of up to so many elements
 _DTYPE, _SHAPE, _CONTENT = 1, 2, 4  # fields of TensorProto
 _OVERLONG = re.compile(rb"[\x80-\xff]{9}[^\x00\x01]")
 _HIGH = bytes(range(0x80, 0x100))
 
 
 class _List(NamedTuple):
-    """The field that lists a type's elements: of `width` bytes each, 0 for varints, -1 for a field each."""
+    """The list field of an element type. `width` is the bytes of an element: 0 for varints, -1 for a field per
+    element."""
 
     number: int
     width: int
@@ -54,7 +55,8 @@ _WIRE = {0: wire.VARINT, 4: wire.FIXED32, 8: wire.FIXED64}
 
 
 def read_shape(buf: Buffer, start: int, stop: int) -> Shape:
-    """The TensorShapeProto at [start, stop). Raises DataLoss; InvalidArgument for what no tensor can have."""
+    """The TensorShapeProto at [start, stop). Raises DataLoss for malformed bytes, InvalidArgument for a shape that no
+    tensor can have."""
     dims: list[int | None] = []
     unknown = False
     for number, kind, at, end in wire.fields(buf, start, stop):
@@ -95,7 +97,7 @@ def put_shape(shape: Shape) -> bytes:
 class TensorValue:
     """A constant tensor: `dtype`, `shape` (all dimensions known), and elements on demand. Immutable.
 
-    Two are equal when type, shape and the bytes they are written as are equal.
+    Two values are equal when type, shape and written bytes are equal.
     """
 
     __slots__ = ("_array", "_content", "_listed", "_raw", "dtype", "file", "is_filled", "scaling", "shape")
@@ -106,12 +108,13 @@ class TensorValue:
     _content: Buffer | None
     _listed: Sequence[Buffer]
     _array: Array | None
-    file: MappedFile | None  # which the elements are read from, where they are not in memory of their own
-    scaling: tuple[TensorValue, Array] | None  # a value and factors, whose product the elements are
-    is_filled: bool  # the last of several listed elements fills a large rest: the file is small, the array is not
+    file: MappedFile | None  # the file of the elements, unless they have memory of their own
+    scaling: tuple[TensorValue, Array] | None  # a value and factors; the elements are their product
+    is_filled: bool  # the last listed element fills a large rest: a small file stands for a large array
 
     def __init__(self, array: Array) -> None:
-        """The value of an array, copied unless it is read-only. Raises InvalidArgument for its type."""
+        """Make a value of an array, which is copied unless it is read-only. Raises InvalidArgument for an array whose
+        type has no counterpart."""
         import numpy as np
 
         self.dtype = dtypes.of_numpy(array.dtype)
@@ -126,8 +129,11 @@ class TensorValue:
 
     @classmethod
     def scaled(cls, value: TensorValue, factors: Array) -> TensorValue:
-        """A value times factors of its type, which broadcast against it. They are multiplied whenever the elements are
-        asked for, and the product is not kept: who only lays it out anew can take the parts from `scaling`."""
+        """Return a value times factors of its type, which broadcast against it.
+
+        The product is computed whenever the elements are asked for, and is not kept. A caller that only lays it out
+        anew can take the parts from `scaling`.
+        """
         self = cls.__new__(cls)
         self.dtype, self.shape, self.scaling = value.dtype, value.shape, (value, factors)
         self._raw, self._content, self._listed, self._array, self.file = None, None, (), None, value.file
@@ -136,9 +142,10 @@ class TensorValue:
 
     @classmethod
     def read(cls, buf: Buffer, start: int, stop: int, known: dict[bytes, Shape] | None = None) -> TensorValue:
-        """The TensorProto at [start, stop), checked without asking for memory; `known`: shapes read before.
+        """The TensorProto at [start, stop), checked without allocating memory for its elements. `known` has shapes that
+        were read before, by their bytes.
 
-        Raises DataLoss, and InvalidArgument where type, shape and the number of elements do not go together.
+        Raises DataLoss for malformed bytes, InvalidArgument when type, shape and number of elements contradict.
         """
         self = cls.__new__(cls)
         number, content, raw = 0, None, kept(buf, start, stop)
@@ -183,17 +190,17 @@ class TensorValue:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the elements, rows packed; of strings 0."""
+        """The bytes of the elements, rows packed; 0 for strings."""
         return self.size * self.dtype.itemsize
 
     @property
     def is_made(self) -> bool:
-        """True where `array` computes the elements into memory of their own."""
+        """True when `array` computes the elements into memory of their own."""
         return self.scaling is not None or self.is_filled
 
     @property
     def raw(self) -> Buffer:
-        """The bytes of the TensorProto. Raises FailedPrecondition where their file changed."""
+        """The bytes of the TensorProto. Raises FailedPrecondition when their file has changed."""
         if self.file is not None:
             self.file.check()
         if self._raw is None:
@@ -201,10 +208,11 @@ class TensorValue:
         return self._raw
 
     def array(self) -> Array:
-        """The elements, read-only: a view of the file, or of one value where all are filled with it.
+        """The elements as a read-only array: a view of the file, or of one element where it fills the tensor. Strings
+        are an object array of bytes.
 
-        Strings are an object array of bytes. Raises Unimplemented for types without host arrays, ResourceExhausted
-        where memory does not suffice, FailedPrecondition where the file changed.
+        Raises Unimplemented for types without host arrays, ResourceExhausted when memory is short, FailedPrecondition
+        when the file has changed.
         """
         if self.file is not None:
             self.file.check()
@@ -212,7 +220,7 @@ class TensorValue:
             if len(self.shape) > _MOST_NUMPY_DIMS:
                 raise Unimplemented(f"{self!r}: NumPy arrays have at most {_MOST_NUMPY_DIMS} dimensions")
             if self.dtype in (dtypes.resource, dtypes.variant):
-                raise Unimplemented(f"{self!r} is no constant: only a running graph makes what it holds")
+                raise Unimplemented(f"{self!r} cannot be a constant: only a running graph makes its content")
             try:
                 array = self._elements()
             except MemoryError:
@@ -252,7 +260,7 @@ class TensorValue:
         if len(values) == size:
             return values.reshape(self.shape)
         if len(values) == 1 or size == 0:
-            return np.broadcast_to(values[:1].reshape(()), self.shape)  # not values[0]: of strings that is no array
+            return np.broadcast_to(values[:1].reshape(()), self.shape)  # not values[0]: for strings that is no array
         if self.is_filled:
             ask_system(size * dtype.itemsize, f"a tensor {self!r}")
         filled = np.empty(size, dtype)
@@ -267,7 +275,8 @@ class TensorValue:
         return self is other or (same and self.raw == other.raw)
 
     def __hash__(self) -> int:
-        """Of small tensors the bytes count: a graph may have many that differ in nothing else."""
+        """Hash type, shape and, for small tensors, the bytes: a graph may have many tensors that differ in nothing
+        else."""
         written = bytes(self.raw[:_HASHED]) if self.size <= _HASHED else b""
         return hash((self.dtype.number, self.shape, written))
 
@@ -294,9 +303,9 @@ def _static_shape(buf: Buffer, spans: list[tuple[int, int]], known: dict[bytes, 
 
 
 def _listed(raw: Buffer, start: int, found: list[tuple[int, int, int, int]], where: _List) -> Sequence[Buffer]:
-    """The bytes of the elements: packed and single ones look alike but for the framing, which is left out.
+    """The bytes of the elements. Packed and single elements differ only in the framing, which is left out.
 
-    `raw` is the message that stands at byte `start` of its file; `found` and errors have offsets in the file.
+    `raw` is the message at byte `start` of its file. `found` and errors have offsets in the file.
     """
     parts = []
     for number, kind, at, end in found:
@@ -310,7 +319,7 @@ def _listed(raw: Buffer, start: int, found: list[tuple[int, int, int, int]], whe
 
 
 def _count(listed: Sequence[Buffer], dtype: DType) -> int:
-    """How many elements are listed. Raises InvalidArgument where they end within one."""
+    """The number of listed elements. Raises InvalidArgument when the bytes end within an element."""
     width = _LISTS[dtype.number].width
     if width < 0 or not listed:
         return len(listed)
@@ -337,7 +346,7 @@ def _list_values(listed: Sequence[Buffer], dtype: DType) -> Array:
 
 
 def _varints(data: Buffer) -> Array:
-    """The signed values of varints end to end, int64."""
+    """The signed values of consecutive varints, as int64."""
     import numpy as np
 
     raw = np.frombuffer(data, np.uint8)
@@ -352,9 +361,12 @@ def _varints(data: Buffer) -> Array:
 
 
 def _cut_strings(content: Buffer, value: TensorValue) -> list[bytes]:
-    """Strings in tensor_content: the lengths of all as varints, then their bytes."""
+    """The strings in tensor_content: the lengths of all as varints, then their bytes.
+
+    Raises InvalidArgument when lengths and bytes contradict.
+    """
     if value.dtype is not dtypes.string or value.size > len(content):
-        raise InvalidArgument(f"tensor_content has {len(content)} bytes, which is no tensor {value!r}")
+        raise InvalidArgument(f"tensor_content of {len(content)} bytes cannot hold a tensor {value!r}")
     at, lengths = 0, []
     for _ in range(value.size):
         length, at = wire.varint(content, at, len(content))
@@ -378,7 +390,7 @@ def _objects(items: list[bytes]) -> Array:
 
 
 def _bytes_array(array: Array) -> Array:
-    """A new object array of bytes from one of text or bytes."""
+    """A new object array of bytes, made from one of text or bytes. Raises InvalidArgument for any other element."""
     items = [wire.utf8(item) if isinstance(item, str) else item for item in array.reshape(-1).tolist()]
     for item in items:
         if not isinstance(item, bytes):
