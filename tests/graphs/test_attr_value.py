@@ -91,7 +91,7 @@ def test_what_no_attribute_can_hold_is_refused(value: Any) -> None:
         ("type: 999", "999 is not the number of a data type"),
         ("type: 0", "0 is not the number"),
         ("list { type: 999 }", "999"),
-        ("list { i: 1 f: 2 }", "a list of int and of float"),
+        ("list { i: 1 f: 2 }", "a list has items of int and of float"),
         ("shape { dim { size: -2 } }", "-2 is not the size"),
         ("shape { dim { size: 4294967296 } dim { size: 4294967296 } }", "overflows"),
         ("shape { unknown_rank: true dim { size: 1 } }", "unknown rank lists 1"),

@@ -259,13 +259,13 @@ def test_any_acyclic_graph_is_sorted(edges: list[list[int]], random: Any) -> Non
 
 
 BAD = [
-    ([Node("a", "Foo", ["b"])], "'b' is not there", "a"),
+    ([Node("a", "Foo", ["b"])], "'b' does not exist", "a"),
     ([Node("input", "Foo"), Node("a", "Foo", ["inptu"])], "did you mean 'input'", "a"),
-    ([Node("a", "Foo", ["^b"])], "'b' is not there", "a"),
+    ([Node("a", "Foo", ["^b"])], "'b' does not exist", "a"),
     ([Node("a", "Foo", ["a"])], "takes itself", "a"),
     ([Node("a", "Foo", ["^a"])], "takes itself", "a"),
-    ([Node("", "Foo")], "without a name", ""),
-    ([Node("a", "")], "without an op", "a"),
+    ([Node("", "Foo")], "has no name", ""),
+    ([Node("a", "")], "has no op", "a"),
     ([Node("a b", "Foo")], "'a b' is not a node's name", "a b"),
     ([Node("a:0", "Foo")], "is not a node's name", "a:0"),
     ([Node("-a", "Foo")], "is not a node's name", "-a"),
@@ -289,10 +289,10 @@ def test_names_that_tensorflow_takes_pass(name: str) -> None:
 @pytest.mark.parametrize(
     ("bad", "says"),
     [
-        (function([Node("add", "AddV2", ["b", "a"])]), "'b' is not there"),
-        (function([Node("add", "AddV2"), Node("a", "Foo")]), "one name"),
-        (function([]), "output 'y' is 'add', which is not there"),
-        (Function("f", [], [ArgDef("y")]), "nothing is returned"),
+        (function([Node("add", "AddV2", ["b", "a"])]), "'b' does not exist"),
+        (function([Node("add", "AddV2"), Node("a", "Foo")]), "the same name"),
+        (function([]), "output 'y' is 'add', which is neither a node nor an argument"),
+        (Function("f", [], [ArgDef("y")]), "output 'y' has no value"),
         (Function("f", [ArgDef("a"), ArgDef("a")]), "two arguments"),
         (function([Node("add", "Foo", ["x:z:0"]), Node("x", "Foo", ["add:z:0"])]), "cycle"),
     ],

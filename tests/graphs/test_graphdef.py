@@ -151,11 +151,11 @@ BAD = [
     ('node { name: "a" op: "F" input: "b" } node { name: "b" op: "F" input: "a" }', "cycle", "a"),
     ('node { name: "a" op: "F" input: "a" }', "takes itself", "a"),
     ('node { name: "a" op: "F" input: "^a" }', "takes itself", "a"),
-    ('node { name: "a" op: "F" input: "x" }', "'x' is not there", "a"),
+    ('node { name: "a" op: "F" input: "x" }', "'x' does not exist", "a"),
     ('node { name: "x" op: "F" } node { name: "a" op: "F" input: "x:100000000000000000000" }', "beyond 2", "a"),
-    ('node { name: "x" op: "F" } node { name: "a" op: "F" input: "x:-1" }', "no port", "a"),
+    ('node { name: "x" op: "F" } node { name: "a" op: "F" input: "x:-1" }', "an invalid port", "a"),
     ('node { name: "x" op: "F" } node { name: "a" op: "F" input: "x:y" }', "port that is not a number", "a"),
-    ('node { op: "F" }', "without a name", ""),
+    ('node { op: "F" }', "has no name", ""),
     ('node { name: "x" op: "F" } node { name: "a" op: "F" input: "^x" input: "x" }', "after a control", "a"),
     ('node { name: "a" op: "F" attr { key: "T" value { type: 999 } } }', "attribute 'T': 999", "a"),
     (TENSOR.format("tensor_shape { dim { size: 1152921504606846976 } }"), "larger than any memory", "c"),
@@ -164,7 +164,8 @@ BAD = [
     (TENSOR.format("tensor_shape { " + "dim { size: 1 } " * 300 + "}"), "300 dimensions", "c"),
     (TENSOR.format('tensor_shape { dim { size: 2 } } tensor_content: "1234567"'), "7 bytes", "c"),
     ('library { function { signature { name: "f" } node_def { name: "a" op: "F" input: "x" } } }', "function 'f'", "a"),
-    ('library { function { signature { name: "f" } node_def { name: "a" op: "F" input: "x:-1" } } }', "no port", "a"),
+    ('library { function { signature { name: "f" } node_def { name: "a" op: "F" input: "x:-1" } } }',
+     "an invalid port", "a"),
     ('library { function { } }', "no name", None),
 ]
 
@@ -216,7 +217,7 @@ def test_text_nested_too_deep_is_refused() -> None:
         ('node { name: "a" attr { key: "T" value { type: DT_FLOTA } } }', 1, "DT_FLOTA"),
         ('\n\nnode { name: "\\377" }', 3, ""),
         ('\n\nnode { name: "\\8" }', 3, "escape"),
-        ('\n\nnode { name: "a', 3, "without an end"),
+        ('\n\nnode { name: "a', 3, "has no end"),
     ],
 )
 def test_text_errors_name_the_line(tmp_path: Path, text: str, line: int, says: str) -> None:

@@ -229,7 +229,7 @@ PLACES = [
     ("node { attr { value { i: 1\n f: 2 } } }", 2, 2, "'f' excludes another field that AttrValue has"),
     ("node { [a.b]: 5 }", 1, 8, "expected a field's name, got '['"),
     ('# é\nnode { name: "é" op: "\\z" }', 2, 22, r"unknown escape, '\\z'"),
-    ('node { name: "a" "b }', 1, 18, "a string without an end"),
+    ('node { name: "a" "b }', 1, 18, "this string has no end"),
     ("node: [{} {}]", 1, 11, "expected ',' or ']', got '{'"),
     ("\x00", 1, 1, r"got '\\x00'"),
 ]
@@ -247,7 +247,7 @@ LONG = 5_000
 HOSTILE = {
     "comments": "# x\n" * LONG, "one comment": "#" + "x" * LONG, "blanks": " " * LONG,
     "deep": "node { " + "attr { value { func { " * LONG, "closing brackets": "}" * LONG, "separators": ";" * LONG,
-    "a string without an end": 'node { name: "' + "a" * LONG, "backslashes": 'node { name: "' + "\\" * (LONG | 1) + '"',
+    "this string has no end": 'node { name: "' + "a" * LONG, "backslashes": 'node { name: "' + "\\" * (LONG | 1) + '"',
     "literals without an end": "node { name: " + '"a" ' * LONG + '"', "digits": "versions { producer: " + "1" * LONG,
     "a name": "x" * LONG, "quotes": "'\"" * LONG, "lists": "node { input: [" + '"a",' * LONG,
     "zeros": "\0" * LONG, "lists of messages": "node: [" + "{}," * LONG,

@@ -182,7 +182,7 @@ def test_a_session_takes_a_graph_and_says_what_else_it_was_given():
 
 @pytest.mark.parametrize(("nodes", "message"), [
     ([node("a", "Neg", "b"), node("b", "Neg", "a")], "a cycle: "),
-    ([node("a", "Neg", "nowhere")], "'nowhere' is not there"), ([node("a", "Neg", "a")], "takes itself"),
+    ([node("a", "Neg", "nowhere")], "'nowhere' does not exist"), ([node("a", "Neg", "a")], "takes itself"),
 ])
 def test_a_graph_made_by_hand_is_verified(nodes, message):
     with pytest.raises(InvalidArgument, match=message):

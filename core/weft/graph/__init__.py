@@ -1,0 +1,15 @@
+"""Graph: op graphs in memory, their GraphDef files, and their edits.
+
+Graph, Function and Node are immutable: an edit returns another object, and graphs share the nodes that it did not
+change. A binary GraphDef that is read and written back is byte-identical but for edited nodes. Large constants stay
+views of their file. The room knows no op: it checks names, edges and cycles, never the attributes or inputs that an op
+needs. Readers and orders do not recurse on the depth of their input.
+
+`graph`: Graph: nodes and functions by name, versions, edits by `replace`.
+`node`, `function`: One operation and its inputs; a graph with arguments that nodes call by name.
+`attr_value`: Attribute values: AttrValue in a file, plain Python values in a graph.
+`graphdef`, `graphdef_text`: GraphDef files, in binary and in text form.
+`verifier`: The checks of a graph that need no knowledge of its ops.
+`traversal`: Topological order, consumers and ancestors.
+`rewriting`: New names, constants and pruning, for passes that change a graph.
+"""

@@ -2,10 +2,10 @@
 
     s -> bytes    i -> int    f -> float    b -> bool    type -> DType (of a reference type: its value type)
     tensor -> TensorValue    func -> Func    placeholder -> AttrPlaceholder    list -> tuple
-    shape -> Shape: a ShapeAttr, or None where the rank is unknown    nothing set -> UNSET
+    shape -> Shape: a ShapeAttr, or None where the rank is unknown    no value set -> UNSET
 
-Values are immutable, so nodes share them. Writing takes what reading gives, and also text, lists, arrays and
-NumPy's scalars; a plain tuple among the items of a list is a shape.
+Values are immutable, so nodes share them. Writing takes every value that reading returns, and also text, lists, arrays
+and NumPy's scalars. A plain tuple among the items of a list is a shape.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from ..values.dtypes import DType
 from ..values.tensor import MOST_DIMS, Shape
 from ..values.tensor_proto import TensorValue, put_shape, read_shape
 
-_MEMO_BYTES = 128  # longer entries are seldom written twice
+_MEMO_BYTES = 128  # longer entries are seldom equal to another
 
 
 class ShapeAttr(tuple[int | None, ...]):
-    """A shape of known rank, equal to the plain tuple; its class tells it from a list when it is written."""
+    """A shape of known rank, equal to the plain tuple. Its class distinguishes it from a list when it is written."""
 
     __slots__ = ()
 
 
 class Unset(Enum):
-    """The value of an attribute that has a name only."""
+    """The value of an attribute that has only a name."""
 
     UNSET = 0
 
@@ -46,7 +46,7 @@ _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Func:
-    """A function to call, by name, and the attributes it is called with."""
+    """A function to call: its name, and the attributes of the call."""
 
     name: str
     attrs: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
@@ -57,19 +57,19 @@ class Func:
 
 @dataclass(frozen=True, slots=True)
 class AttrPlaceholder:
-    """Stands for the attribute `name` of the function that the node is in."""
+    """Stands for the attribute `name` of the function that contains the node."""
 
     name: str
 
 
 class Source:
-    """Bytes that messages are read from, and what was read before: equal bytes give the same value object."""
+    """The bytes that messages are read from, and the values read so far: equal bytes return the same value object."""
 
     __slots__ = ("attributes", "entries", "shapes", "view")
 
     def __init__(self, view: memoryview) -> None:
         self.view = view
-        self.attributes: dict[bytes, Mapping[str, Any]] = {}  # all those of a node
+        self.attributes: dict[bytes, Mapping[str, Any]] = {}  # by the bytes of all attributes of a node
         self.entries: dict[bytes, tuple[str, Any]] = {}
         self.shapes: dict[bytes, Shape] = {}
 
@@ -77,7 +77,8 @@ class Source:
 def read_entry(source: Source, start: int, stop: int, depth: int) -> tuple[str, Any]:
     """Name and value of the map entry at [start, stop), `depth` messages deep.
 
-    Raises DataLoss, and InvalidArgument for a value that no attribute can have; both name the attribute.
+    Raises DataLoss for malformed bytes, InvalidArgument for a value that no attribute can have. Both name the
+    attribute.
     """
     key = bytes(source.view[start:stop]) if stop - start <= _MEMO_BYTES else b""
     found = source.entries.get(key)
@@ -119,7 +120,7 @@ def _read(source: Source, start: int, stop: int, depth: int) -> Any:
     for number, kind, at, end in wire.fields(source.view, start, stop):
         if number in _KINDS:
             wire.expect(kind, _KINDS[number].wire, at, f"a value of kind {_KINDS[number].name}")
-            # of a oneof the last one counts, but messages of one number are merged
+            # the last field of a oneof counts, but messages of one number are merged
             parts = [*parts, (at, end)] if number == last and number in _MESSAGES else [(at, end)]
             last = number
     if not last:
@@ -148,7 +149,7 @@ def _read_list(source: Source, start: int, stop: int, depth: int) -> tuple[Any, 
             items.append(_ITEMS[number].read(source, at, end, depth + 1))
     if len(numbers) > 1:
         kinds = " and of ".join(_ITEMS[n].name for n in sorted(numbers))
-        raise InvalidArgument(f"a list of {kinds} (byte {start})")
+        raise InvalidArgument(f"a list has items of {kinds} (byte {start})")
     return tuple(items)
 
 
@@ -161,7 +162,7 @@ def _read_func(source: Source, start: int, stop: int, depth: int) -> Func:
         if number == 1:
             name = wire.text(source.view, at, end)
         elif number == 2:
-            # not through the memo, which does not know how deep an entry stands
+            # not through the memo, which does not know the depth of an entry
             key, attrs[key] = _read_entry(source, at, end, depth + 2)
     return Func(name, MappingProxyType(attrs))
 
@@ -196,7 +197,7 @@ _NUMBERS: dict[int, Callable[[int], Any]] = {3: int, 5: bool, 6: dtypes.numbered
 
 
 def canonical(value: Any, depth: int = 0) -> Any:
-    """`value` as reading gives it back. Raises InvalidArgument for what no attribute can hold."""
+    """`value` as reading returns it. Raises InvalidArgument for a value that no attribute can hold."""
     if depth > wire.NESTING:
         raise InvalidArgument(f"nesting: an attribute is more than {wire.NESTING} messages deep")
     if value is None or isinstance(value, _FINAL):
@@ -243,25 +244,27 @@ def _canonical_list(values: Sequence[Any], depth: int) -> tuple[Any, ...]:
 
 
 def as_shape(dims: Iterable[int | None] | None) -> Shape:
-    """The attribute value of a shape; a dimension of -1 is unknown. Raises InvalidArgument."""
+    """The attribute value of a shape; a dimension of -1 is unknown. Raises InvalidArgument for dimensions that are no
+    shape."""
     if dims is None:
         return None
     try:
         shape = ShapeAttr(None if d is None or d == -1 else index(d) for d in dims)
     except TypeError:
-        raise InvalidArgument(f"{dims!r:.80} is no shape", hint="dimensions are integers or None") from None
+        raise InvalidArgument(f"{dims!r:.80} is not a shape", hint="dimensions are integers or None") from None
     if len(shape) > MOST_DIMS or any(d is not None and not 0 <= d < 2**63 for d in shape):
-        raise InvalidArgument(f"{dims!r:.80} is no shape")
+        raise InvalidArgument(f"{dims!r:.80} is not a shape",
+                              hint=f"it has at most {MOST_DIMS} dimensions, each from -1 to 2**63 - 1")
     return shape
 
 
 def put_entry(name: str, value: Any) -> bytes:
-    """The map entry of an attribute with a canonical value."""
+    """The map entry of an attribute with a canonical value, as bytes."""
     return wire.put_bytes(1, name) + wire.put_bytes(2, put_value(value))
 
 
 def put_value(value: Any) -> bytes:
-    """The AttrValue of a canonical value."""
+    """The AttrValue of a canonical value, as bytes."""
     if value is UNSET:
         return b""
     if isinstance(value, tuple) and not isinstance(value, ShapeAttr):
@@ -290,7 +293,7 @@ def _put_shape(number: int, shape: Shape) -> bytes:
 
 class _Writer(NamedTuple):
     number: int  # field of AttrValue
-    item: int  # field of AttrValue.ListValue, 0 where there is none
+    item: int  # field of AttrValue.ListValue; 0: none
     put: Callable[[int, Any], bytes]
     pack: Callable[[Any], bytes] | None = None
 

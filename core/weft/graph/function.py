@@ -1,4 +1,4 @@
-"""Function: a graph with arguments that nodes call by name, read from a FunctionDef or made, immutable."""
+"""Function: a graph with arguments that nodes call by name. Read from a FunctionDef or made; immutable."""
 
 from __future__ import annotations
 
@@ -20,10 +20,15 @@ _NAME, _INPUT_ARG, _OUTPUT_ARG, _STATEFUL, _CONTROL_OUTPUT = 1, 2, 3, 17, 20  # 
 
 
 class Function:
-    """A function: `name`, argument definitions `inputs` and `outputs`, `nodes` by name, `ret` (which tensor
-    each output is: an Input, whose node may be an argument), `control_ret` (which node each of
-    `control_outputs` is), `attrs`, `arg_attrs` (attributes of arguments by their index), `stateful`.
-    Immutable; equal only to itself.
+    """A function. Immutable; equal only to itself.
+
+    `name`: The name that nodes call.
+    `inputs`, `outputs`: The ArgDefs of its arguments and results.
+    `nodes`: The nodes of its body, by name.
+    `ret`: By output name, the tensor that is the output: an Input, whose node may be an argument.
+    `control_outputs`, `control_ret`: The names of its control outputs, and the node of each.
+    `attrs`, `arg_attrs`: Its attributes, and those of its arguments by argument index.
+    `stateful`: True when a call may have effects.
     """
 
     __slots__ = (
@@ -50,7 +55,8 @@ class Function:
         control_ret: Mapping[str, str] | None = None, attrs: Mapping[str, Any] | None = None,
         stateful: bool = False,
     ) -> None:
-        """Raises InvalidArgument when two nodes have one name, and for attribute values that cannot be."""
+        """Make a function. Raises InvalidArgument when two nodes have the same name, and for invalid attribute
+        values."""
         control_ret = dict(control_ret or {})
         _fill(
             self, name=name, inputs=tuple(inputs), outputs=tuple(outputs), control_outputs=tuple(control_ret),
@@ -61,9 +67,9 @@ class Function:
 
     @property
     def raw(self) -> Buffer:
-        """The function as a FunctionDef; of one that was never touched, the bytes it was read from.
+        """The function as a FunctionDef. A function that was read and never edited returns the bytes it was read from.
 
-        Raises FailedPrecondition where these are in a file that changed.
+        Raises FailedPrecondition when these bytes are in a file that has changed.
         """
         check_unchanged((self._base,))
         if not self._touched:
@@ -77,7 +83,8 @@ class Function:
         ret: Mapping[str, str | Input] | None = None, control_ret: Mapping[str, str] | None = None,
         attrs: Mapping[str, Any] | None = None, stateful: bool | None = None,
     ) -> Function:
-        """This function with other parts, the rest keeping its bytes. `attrs` are merged, `nodes` are all."""
+        """This function with other parts; the rest keeps its bytes. `attrs` are merged into its own, `nodes` replace
+        all its nodes."""
         given: dict[str, tuple[int, Any]] = {
             "name": (SIGNATURE, name),
             "inputs": (SIGNATURE, None if inputs is None else tuple(inputs)),
@@ -129,7 +136,7 @@ class Function:
         return wire.splice(base, new)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a Function does not change: use function.replace({name}=...)")
+        raise AttributeError(f"a Function is immutable: use function.replace({name}=...)")
 
     def __repr__(self) -> str:
         return f"<Function {self.name!r} of {len(self.nodes)} nodes>"
@@ -159,7 +166,8 @@ _READ = (SIGNATURE, NODE, RET, ATTR, CONTROL_RET, ARG_ATTR)
 def read_function(source: Source, start: int, stop: int, depth: int = 0) -> Function:
     """The FunctionDef at [start, stop), `depth` messages deep.
 
-    Raises DataLoss, and InvalidArgument for two nodes of one name and for what nodes and attributes cannot be.
+    Raises DataLoss for malformed bytes, InvalidArgument for two nodes of the same name and for invalid nodes and
+    attributes.
     """
     found: dict[int, list[tuple[int, int]]] = {n: [] for n in _READ}
     for number, kind, at, end in wire.fields(source.view, start, stop):

@@ -1,4 +1,4 @@
-"""Graph: nodes by name in the order of the file, functions, versions; edits give new graphs that share nodes."""
+"""Graph: nodes by name in the order of the file, functions, versions. Edits return new graphs that share nodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ __all__ = [
 
 
 class Versions(NamedTuple):
-    """Of the GraphDef: who wrote it, who may read it."""
+    """The versions of a GraphDef: that of its producer, the least that a consumer needs, and the consumers that must
+    refuse it."""
 
     producer: int = 0
     min_consumer: int = 0
@@ -30,16 +31,17 @@ class Versions(NamedTuple):
 
 
 class FileForm(NamedTuple):
-    """What of a GraphDef a Graph has no name for. `whole` is the file itself while nothing was edited."""
+    """The parts of a GraphDef file that Graph has no name for. `whole` is the file itself while nothing was edited."""
 
     head: tuple[tuple[int, Buffer], ...] = ()  # number and bytes of the fields before the first node
-    tail: tuple[tuple[int, Buffer], ...] = ()  # of those after it
+    tail: tuple[tuple[int, Buffer], ...] = ()  # the same of the fields after it
     whole: Buffer | None = None
     touched: frozenset[str] = frozenset()  # "functions", "versions": no longer as in the fields above
 
 
 class Graph:
-    """`nodes` and `functions` by name (read-only, ordered), `versions`. Immutable: see `replace`."""
+    """`nodes` and `functions` by name (read-only, ordered), and `versions`. Immutable: `replace` returns an edited
+    graph."""
 
     __slots__ = ("form", "functions", "nodes", "versions")
 
@@ -52,7 +54,8 @@ class Graph:
         self, nodes: Iterable[Node] = (), functions: Iterable[Function] = (),
         versions: Versions | None = None,
     ) -> None:
-        """Raises InvalidArgument when two nodes or two functions have one name."""
+        """Make a graph of nodes and functions. Raises InvalidArgument when two nodes or two functions have the same
+        name."""
         form = FileForm(touched=frozenset(("functions", "versions")))
         _fill(self, by_name(nodes), functions_by_name(functions), versions or Versions(), form)
 
@@ -60,7 +63,7 @@ class Graph:
     def read(
         cls, nodes: dict[str, Node], functions: dict[str, Function], versions: Versions, form: FileForm
     ) -> Graph:
-        """A graph as a codec found it."""
+        """Make a graph of the parts that a codec has read."""
         graph = cls.__new__(cls)
         _fill(graph, nodes, functions, versions, form)
         return graph
@@ -70,10 +73,10 @@ class Graph:
         functions: Iterable[Function] | Mapping[str, Function] | None = None,
         without_functions: Iterable[str] = (), versions: Versions | None = None,
     ) -> Graph:
-        """This graph with changed and new `nodes`, less those named in `without`; functions likewise.
+        """This graph with changed and new `nodes`, and without the nodes named in `without`. Likewise for functions.
 
-        A changed node keeps its place, new ones come last. Raises InvalidArgument for a mapping whose keys
-        are not its nodes' names, NotFound for names in `without` that are not there.
+        A changed node keeps its position; new nodes come last. Raises InvalidArgument for a mapping whose keys are not
+        the names of its nodes, NotFound for names in `without` that the graph does not have.
         """
         gone = tuple(without_functions)
         touched = set(self.form.touched)
@@ -88,7 +91,7 @@ class Graph:
         return graph
 
     def __getitem__(self, name: str) -> Node:
-        """The node called `name`. Raises NotFound with the names nearest to it."""
+        """The node of this name. Raises NotFound, with the nearest names, when there is none."""
         node = self.nodes.get(name)
         if node is None:
             raise NotFound(f"no node is called '{name}'", hint=did_you_mean(name, self.nodes))
@@ -104,7 +107,7 @@ class Graph:
         return len(self.nodes)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a Graph does not change: use graph.replace({name}=...)")
+        raise AttributeError(f"a Graph is immutable: use graph.replace({name}=...)")
 
     def __repr__(self) -> str:
         return f"<Graph of {len(self.nodes)} nodes, {len(self.functions)} functions>"
@@ -136,7 +139,7 @@ def _restore(raw: bytes, assigned: dict[str, str]) -> Graph:
 
 
 def functions_by_name(functions: Iterable[Function]) -> dict[str, Function]:
-    """Functions by name. Raises InvalidArgument when two have one name, or one has none."""
+    """Functions by name. Raises InvalidArgument when two functions have the same name, or one has none."""
     found: dict[str, Function] = {}
     for function in functions:
         if function.name in found or not function.name:

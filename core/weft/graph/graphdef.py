@@ -1,4 +1,5 @@
-"""GraphDef files: large ones are read lazily from a memory map; what was not edited is written back byte for byte."""
+"""GraphDef files. Large binary files are read lazily from a memory map; unedited parts are written back byte for
+byte."""
 
 from __future__ import annotations
 
@@ -21,11 +22,11 @@ from .node import Node, by_name, read_node
 from .verifier import did_you_mean, verify
 
 NODE, LIBRARY, VERSIONS = 1, 2, 4  # fields of GraphDef
-_FUNCTION = 1  # of FunctionDefLibrary
-_PRODUCER, _MIN_CONSUMER, _BAD_CONSUMERS = 1, 2, 3  # of VersionDef
+_FUNCTION = 1  # field of FunctionDefLibrary
+_PRODUCER, _MIN_CONSUMER, _BAD_CONSUMERS = 1, 2, 3  # fields of VersionDef
 TEXT_SUFFIXES = frozenset((".pbtxt", ".pbtext", ".prototxt", ".textproto", ".txt"))
 
-_FOREIGN = (  # where in a file, the bytes there, what such a file is
+_FOREIGN = (  # offset in a file, the bytes at it, the kind of file
     (0, b"\x89PNG", "a PNG image"), (0, b"\xff\xd8\xff", "a JPEG image"), (0, b"GIF8", "a GIF image"),
     (0, b"PK\x03\x04", "a zip archive"), (0, b"\x1f\x8b", "a gzip file"), (0, b"BZh", "a bzip2 file"),
     (0, b"\xfd7zXZ", "an xz file"), (257, b"ustar", "a tar archive"), (0, b"\x7fELF", "a program"),
@@ -39,9 +40,11 @@ _BYTES = ("b", "B", "c")  # formats of buffers whose elements are bytes
 def load(path: str | os.PathLike[str], *, text: bool | None = None, mmap: bool = True) -> Graph:
     """The graph in a file, verified. Large binary files are memory-mapped: large constants stay views of the file.
 
-    `text`: whether it is in protobuf's text form; None goes by the suffix. `mmap=False` reads the whole file: later
-    changes of the file have no effect then. Raises NotFound, PermissionDenied, DataLoss for files that are no GraphDef
-    or end too early, InvalidArgument for folders, malformed text and graphs that are not well formed.
+    `text`: True for protobuf's text form; None decides by the suffix.
+    `mmap`: False reads the whole file, so that later changes of the file have no effect.
+
+    Raises NotFound, PermissionDenied, DataLoss for files that are no GraphDef or end too early, InvalidArgument for
+    folders, malformed text and graphs that are not well formed.
     """
     file = file_path(path)
     with reading(file):
@@ -53,7 +56,7 @@ def load(path: str | os.PathLike[str], *, text: bool | None = None, mmap: bool =
 
 @contextmanager
 def reading(file: Path) -> Iterator[None]:
-    """What goes wrong with a file inside names it, and is a typed error."""
+    """Turn the errors of reading `file` into typed errors that name it."""
     try:
         yield
     except WeftError as error:
@@ -64,10 +67,10 @@ def reading(file: Path) -> Iterator[None]:
 
 @boundary
 def loads(data: bytes | bytearray | memoryview | str, *, text: bool = False) -> Graph:
-    """The graph in `data`, verified; errors as of `load`. Bytes are not copied: nodes are views of them."""
+    """The graph in `data`, verified. Bytes are not copied: nodes are views of them. Raises as `load`."""
     if isinstance(data, str):
         if not text:
-            raise InvalidArgument("a binary GraphDef is bytes, got text", hint="for the text form: text=True")
+            raise InvalidArgument("a binary GraphDef is bytes, got text", hint="pass text=True for the text form")
         data = wire.utf8(data)
     view = _bytes_of(data)
     if text:
@@ -78,14 +81,16 @@ def loads(data: bytes | bytearray | memoryview | str, *, text: bool = False) -> 
 
 
 def _bytes_of(data: object) -> memoryview:
-    """A buffer's bytes, read-only, in one piece and in their logical order."""
+    """The bytes of a buffer: read-only, contiguous and in logical order. Raises InvalidArgument for an object without
+    bytes."""
     try:
         view = memoryview(data)  # type: ignore[arg-type]
     except (TypeError, ValueError, BufferError):
         raise InvalidArgument(f"a GraphDef is bytes, got {type(data).__name__}",
-                              hint="of a file: weft.graphdef.load(path)") from None
+                              hint="load a file with weft.graphdef.load(path)") from None
     if view.format not in _BYTES:
-        raise InvalidArgument(f"a GraphDef is bytes, got a buffer of elements of format '{view.format}'")
+        raise InvalidArgument(f"a GraphDef is bytes, got a buffer of elements of format '{view.format}'",
+                              hint="pass its bytes, such as array.tobytes()")
     if not view.readonly or view.format != "B" or view.ndim != 1 or not view.c_contiguous:
         view = memoryview(bytes(view))
     return view
@@ -93,9 +98,9 @@ def _bytes_of(data: object) -> memoryview:
 
 @boundary
 def dump(graph: Graph, path: str | os.PathLike[str], *, text: bool | None = None) -> None:
-    """Write a graph to a file, which appears when all of it is written. `text` as of `load`.
+    """Write a graph to a file. The file appears once all of it is written. `text` is as in `load`.
 
-    Raises NotFound, PermissionDenied or Unknown where the file cannot be written, others as `dumps`.
+    Raises NotFound, PermissionDenied or Unknown when the file cannot be written, else as `dumps`.
     """
     file = file_path(path)
     if file.exists() and not file.is_file():  # renaming a file to the name of a device would end the device
@@ -117,17 +122,17 @@ def dump(graph: Graph, path: str | os.PathLike[str], *, text: bool | None = None
 
 @boundary
 def dumps(graph: Graph, *, text: bool = False) -> bytes:
-    """A graph as a GraphDef: what was read and not edited has the bytes it was read from.
+    """A graph as a GraphDef. Unedited parts have the bytes they were read from.
 
-    Raises InvalidArgument for the text form of a graph with fields unknown to TensorFlow, which only the
-    binary form can hold, FailedPrecondition where the file that the graph was read from changed.
+    Raises InvalidArgument for the text form of a graph with fields unknown to TensorFlow, which only the binary form
+    can hold. Raises FailedPrecondition when the graph's file has changed.
     """
     raw = b"".join(_pieces(graph))
     return graphdef_text.write(raw) if text else raw
 
 
 def read(view: memoryview) -> Graph:
-    """The graph in a binary GraphDef, not verified."""
+    """The graph in a binary GraphDef, not verified. Raises DataLoss, InvalidArgument."""
     source = Source(view)
     nodes: list[Node] = []
     functions: list[Function] = []
@@ -171,7 +176,7 @@ def _read_versions(raw: Buffer) -> Versions:
 
 
 def _merged(found: tuple[tuple[int, Buffer], ...], number: int) -> Buffer:
-    """The message that is spread over all fields of `number`, of fields with their tags."""
+    """The message that is spread over all fields of `number`. `found` has fields with their tags."""
     fields = [raw for n, raw in found if n == number]
     return b"".join(raw[at:end] for raw in fields for _, _, at, end in wire.fields(raw, 0, len(raw)))
 
@@ -234,7 +239,7 @@ def _load_binary(file: Path, mapped: bool) -> Graph:
             error.hint = "it looks like text: pass text=True, or name it .pbtxt"
         raise
     if not graph.nodes and not graph.functions and not graph.versions.producer:
-        raise DataLoss("this is no GraphDef: no node is in it")
+        raise DataLoss("this is not a GraphDef: it has no node")
     verify(graph)
     return graph
 
@@ -243,7 +248,7 @@ def _other_model(view: memoryview, file: Path) -> WeftError:
     if bytes(view[2:3]) == b"\x12" and (file.name == "saved_model.pb" or view[1] == 1):
         hint = f"load its folder: weft.load('{file.parent}')"
         return InvalidArgument("this is a SavedModel, not a GraphDef", hint=hint)
-    return DataLoss("this is no GraphDef; it may be an ONNX model")
+    return DataLoss("this is not a GraphDef; it may be an ONNX model")
 
 
 def _looks_like_text(start: bytes) -> bool:
@@ -251,7 +256,8 @@ def _looks_like_text(start: bytes) -> bool:
 
 
 def check_file(file: Path) -> None:
-    """Raises for what is no file with content, with the way out where there is one."""
+    """Raises InvalidArgument for a folder, NotFound for a missing file, DataLoss for an empty one, with a hint where
+    there is one."""
     if file.is_dir():
         saved = (file / "saved_model.pb").exists()
         raise InvalidArgument("this is a folder, not a GraphDef",
@@ -267,4 +273,4 @@ def _remove(file: Path) -> None:
     try:
         file.unlink(missing_ok=True)
     except (OSError, ValueError):
-        return  # the error that is under way says what happened
+        return  # the error that is being raised states the cause

@@ -1,8 +1,8 @@
-"""The text form of GraphDef and SavedModel: read straight into the binary form, and written by protobuf's printer.
+"""The text form of GraphDef and SavedModel: parsed straight into the binary form, and written by protobuf's printer.
 
 The parser is one loop over items: a field with its value, the beginning of a message, or its end. A regular expression
-takes an item, a table says how its field is written, and a stack has the messages that are open. Time and memory are
-linear for every input: a byte is scanned a fixed number of times, no quantifier backtracks, and nothing recurses.
+matches an item, a table gives the form of its field, and a stack holds the open messages. Time and memory are linear
+for every input: a byte is scanned a fixed number of times, no quantifier backtracks, and nothing recurses.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..protobuf.wire import put_varint
 
 _BLANK = r"[\t-\r ]*+(?:\#[^\n]*+[\t-\r ]*+)*+"  # with comments
 _NAME = r"[A-Za-z_][\w+-]*+"
-_WORD = rf"(?:{_NAME}|(?:[0-9+-]|\.[0-9])[\w.+-]*+)"  # a number, or a name of one
+_WORD = rf"(?:{_NAME}|(?:[0-9+-]|\.[0-9])[\w.+-]*+)"  # a number or a name
 _CONTENT, _TOKEN, _QUOTE, _BRACE, _LIST, _BARE_BRACE, _BARE_LIST, _CLOSE, _SEPARATOR = range(2, 11)  # in _ITEM
 
 
@@ -50,11 +50,11 @@ _CLOSING = {b"{": b"}", b"<": b">"}
 _SIZES = [put_varint(size) for size in range(128)]
 
 T = TypeVar("T")
-_Got = dict[int, Any]  # fields so far, with tags: bytes; a bytearray of a repeated one; of a map, values by key
+_Got = dict[int, Any]  # fields so far, with tags: bytes; repeated: a bytearray; map: values by key
 
 
 class _Malformed(Exception):
-    """The text is wrong at byte `at`."""
+    """The text is malformed at byte `at`."""
 
     def __init__(self, at: int, problem: str, hint: str | None = None) -> None:
         super().__init__(problem)
@@ -63,9 +63,9 @@ class _Malformed(Exception):
 
 
 def parse(data: bytes, file: str, kind: str = "GraphDef") -> bytes:
-    """The binary form of a GraphDef, or another kind of message, in text form; `file` is its name in errors.
+    """The binary form of a GraphDef, or of another kind of message, in text form. `file` is its name in errors.
 
-    Fields are sorted by number, the entries of maps by key. Raises InvalidArgument with the place in the text.
+    Fields are sorted by number, the entries of maps by key. Raises InvalidArgument, with line and column.
     """
     try:
         _check_utf8(data)
@@ -86,10 +86,10 @@ def _check_utf8(data: bytes) -> None:
 
 
 class _Parser:
-    """A text, read up to byte `at`.
+    """A text, parsed up to byte `at`.
 
-    The innermost open message is in `message`, `fields` and `got`. Each entry of `opened` is the state of a message
-    around it, with the inner message's field, closing bracket and first byte, and whether it is in a list.
+    The innermost open message is in `message`, `fields` and `got`. Each entry of `opened` is the state of an outer
+    message: with the inner message's field, closing bracket and first byte, and True if that is in a list.
     """
 
     def __init__(self, data: bytes, root: Message) -> None:
@@ -126,7 +126,7 @@ class _Parser:
         return found
 
     def content(self, match: re.Match[bytes]) -> None:
-        """A field whose value is a string without escapes."""
+        """Parse a field whose value is a string without escapes."""
         field = self.field(match)
         content = match[_CONTENT]
         if not field.is_text:
@@ -134,28 +134,28 @@ class _Parser:
         self.put(field, _sized(field.tag, content), match.start())
 
     def token(self, match: re.Match[bytes]) -> None:
-        """A field whose value is a number or a name."""
+        """Parse a field whose value is a number or a name."""
         field = self.field(match)
         token = match[_TOKEN]
         raw = field.known.get(token) or _read(field, field.read, token, match.start(_TOKEN))
         self.put(field, field.tag + raw, match.start())
 
     def quote(self, match: re.Match[bytes]) -> None:
-        """A field whose value is any string."""
+        """Parse a field whose value is any string."""
         field = self.field(match)
         self.at = match.start(_QUOTE)
         self.put(field, self.text(field), match.start())
         self.at = self.after(_FIELD_END, self.at, "a field")
 
     def text(self, field: Field) -> bytes:
-        """Tag and value of a field, given as string literals in a row."""
+        """Tag and value of a field whose value is one or more string literals."""
         begin, content = self.at, bytearray()
         if not field.is_text:
             raise _refusal(field, self.data[begin : begin + 80].splitlines()[0], begin)
         while self.data.startswith(_QUOTES, self.at):
             match = _LITERAL.match(self.data, self.at)
             if match is None:
-                raise _Malformed(self.at, "a string without an end")
+                raise _Malformed(self.at, "this string has no end")
             body = match[match.lastindex or 0]
             content += body if b"\\" not in body else _read(field, unescaped, body, self.at)
             self.at = match.end()
@@ -177,7 +177,7 @@ class _Parser:
         self.message, self.fields, self.got = inner, inner.fields, {}
 
     def end(self, match: re.Match[bytes]) -> None:
-        """The end of a message."""
+        """Parse the end of a message."""
         closing = self.opened[-1][3] if self.opened else b""
         if match[_CLOSE] != closing:
             expected = f"'{shown(closing)}'" if closing else "a field or the end of the text"
@@ -187,13 +187,13 @@ class _Parser:
         self.fields = self.message.fields
         if field.order is None:
             self.put(field, _sized(field.tag, _joined(inner, got)), begin)
-        else:  # the last of equal keys counts
+        else:  # of equal keys the last one counts
             self.got.setdefault(field.number, {})[got.get(1, inner.absent[0])] = got.get(2, inner.absent[1])
         if in_list:
             self.after_element(field, match)
 
     def after_element(self, field: Field, match: re.Match[bytes]) -> None:
-        """Begin the next message of a list, or end the list."""
+        """Parse the separator after a message of a list: begin the next message, or end the list."""
         if match[_SEPARATOR] == b",":
             self.element(field)
         else:
@@ -206,7 +206,7 @@ class _Parser:
         self.push(field, field.message, self.data[begin : begin + 1], begin, in_list=True)
 
     def short_list(self, match: re.Match[bytes]) -> None:
-        """The short form of a repeated field."""
+        """Parse the short form of a repeated field."""
         field = self.field(match)
         if not field.is_repeated:
             raise _refusal(field, b"[", match.start(match.lastindex or 0))
@@ -220,7 +220,7 @@ class _Parser:
             self.element(field)
 
     def scalars(self, field: Field) -> None:
-        """The elements of a list of scalars, and its end."""
+        """Parse the elements of a list of scalars, and its end."""
         held: bytearray = self.got.setdefault(field.number, bytearray())
         data, tag, known, delimiter = self.data, field.tag, field.known, b","
         while delimiter == b",":
@@ -238,7 +238,7 @@ class _Parser:
         self.at = self.after(_FIELD_END, self.at, "a field")
 
     def put(self, field: Field, piece: bytes, begin: int) -> None:
-        """Add a field, given as tag and value, to the innermost message."""
+        """Add a field, as tag and value, to the innermost message."""
         got, number = self.got, field.number
         if field.is_repeated:
             held = got.get(number)
@@ -264,11 +264,11 @@ class _Parser:
         return f"'{shown(match[0])}'" if match else "the end of the text"
 
     def unexpected(self) -> _Malformed:
-        """The error for the place where no item follows."""
+        """The error at a position where no item follows."""
         name = _NAMED.match(self.data, self.at)
         at = name.end() if name else self.at
         if self.data.startswith(_QUOTES, at):
-            return _Malformed(at, "a string without an end")
+            return _Malformed(at, "this string has no end")
         if name is None:
             return _Malformed(at, f"expected a field's name, got {self.word(at)}")
         expected = "a value" if name[2] else "':'"
@@ -308,12 +308,12 @@ def _read(field: Field, convert: Callable[[Any], T], value: bytes | bytearray, a
 
 
 def _refusal(field: Field, value: bytes, at: int) -> _Malformed:
-    """The error for a value of a form that the field does not have."""
+    """The error for a value whose form does not fit the field."""
     return _Malformed(at, f"'{field.name}': expected {field.expected}, got '{shown(value)}'")
 
 
 def write(raw: bytes) -> bytes:
-    """The text form of a binary GraphDef. Raises InvalidArgument for what text cannot express."""
+    """The text form of a binary GraphDef. Raises InvalidArgument for fields that text cannot express."""
     from google.protobuf import text_format
     from google.protobuf.message import DecodeError
 
@@ -332,7 +332,7 @@ def write(raw: bytes) -> bytes:
 
 
 def _unknown(raw: bytes) -> str | None:
-    """The first node with fields that have no text form."""
+    """The name of the first node with fields that have no text form, or None."""
     from ..protobuf.descriptor_pool import message_class
 
     for node in message_class("GraphDef").FromString(raw).node:  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Node: one operation of a graph, read from a NodeDef or made, immutable, written back byte for byte."""
+"""Node: one operation of a graph. Read from a NodeDef or made; immutable; written back byte for byte."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from .attr_value import Source, canonical, put_entry, read_entry
 NAME, OP, INPUT, DEVICE, ATTR = 1, 2, 3, 4, 5  # fields of NodeDef
 _KNOWN = frozenset((NAME, OP, INPUT, DEVICE, ATTR))
 _MOST_INDEX = 2**31 - 1
-_MEMO_BYTES = 512  # more attributes are seldom those of another node, too
+_MEMO_BYTES = 512  # longer attributes are seldom equal to those of another node
 _OUTPUT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Input(NamedTuple):
-    """A tensor that a node takes: output `index` of `node`; in functions, element `index` of output `output`.
+    """A tensor that a node consumes: output `index` of `node`. In functions, element `index` of the output argument
+    `output`.
 
     Written `n` (index 0) or `n:1` in graphs, `n:output:0` in functions, where a bare `n` is an argument.
     """
@@ -37,7 +38,7 @@ class Input(NamedTuple):
 
 
 def parse_input(text: str) -> Input:
-    """The input that `text` stands for. Raises InvalidArgument for ports that cannot be."""
+    """The Input that `text` denotes. Raises InvalidArgument for an impossible port."""
     if ":" not in text:
         return Input(text, None, 0)
     node, *port = text.split(":")
@@ -45,17 +46,22 @@ def parse_input(text: str) -> Input:
     index = port.pop(0) if port else "0"
     named = output is None or _OUTPUT.fullmatch(output)
     if port or not named or not (index.isdecimal() and index.isascii()):
-        raise InvalidArgument(f"input '{text}' has no port that can be", hint="write n, n:1 or n:output:0")
+        raise InvalidArgument(f"input '{text}' has an invalid port", hint="write n, n:1 or n:output:0")
     if len(index) > 10 or int(index) > _MOST_INDEX:
         raise InvalidArgument(f"input '{text}' has a port beyond 2**31")
     return Input(node, output, int(index))
 
 
 class Node:
-    """An operation: `name`, `op`, data `inputs`, `controls` (nodes that run before it), `device` as asked for,
-    `assigned_device` (by the placer; not part of files), `attrs` (read-only; values as in weft.graph.attr_value).
+    """An operation. Two nodes are equal when they are the same object: graphs share the nodes that a pass did not
+    change.
 
-    Two nodes are equal when they are the same object: graphs share the nodes that a pass did not touch.
+    `name`, `op`: Its name, and the name of its op.
+    `inputs`: The tensors that it consumes.
+    `controls`: The names of the nodes that run before it.
+    `device`: The requested device, as text.
+    `assigned_device`: The device that the placer chose; not part of files.
+    `attrs`: Its attributes, read-only, with values as in `graph/attr_value.py`.
     """
 
     __slots__ = (
@@ -70,16 +76,17 @@ class Node:
     assigned_device: str | None
     attrs: Mapping[str, Any]
     _base: Buffer  # the message that the node was read from
-    _touched: frozenset[Key]  # its fields that no longer count
+    _touched: frozenset[Key]  # fields of `_base` that are replaced
 
     def __init__(
         self, name: str, op: str, inputs: Iterable[str | Input] = (), *, controls: Iterable[str] = (),
         device: str = "", attrs: Mapping[str, Any] | None = None, assigned_device: str | None = None,
         extra: bytes = b"",
     ) -> None:
-        """`inputs` may hold text, also `^c` for controls; `extra`: further fields of NodeDef, as written.
+        """Make a node. `inputs` may hold text, also `^c` for control inputs. `extra` has further fields of NodeDef as
+        bytes.
 
-        Raises InvalidArgument for inputs and attribute values that cannot be.
+        Raises InvalidArgument for invalid inputs and attribute values.
         """
         try:
             data, more = parse_inputs(inputs)
@@ -97,9 +104,9 @@ class Node:
 
     @property
     def raw(self) -> Buffer:
-        """The node as a NodeDef; of a node that was read and never touched, the bytes it was read from.
+        """The node as a NodeDef. A node that was read and never edited returns the bytes it was read from.
 
-        Raises FailedPrecondition where these are in a file that changed.
+        Raises FailedPrecondition when these bytes are in a file that has changed.
         """
         check_unchanged((self._base,))
         if not self._touched:
@@ -109,7 +116,7 @@ class Node:
 
     @property
     def extra(self) -> bytes:
-        """The fields of NodeDef that have no name here, such as debug information and unknown ones."""
+        """The fields of NodeDef that Node has no name for, such as debug information and unknown fields."""
         return wire.splice(self._base, {(n, ""): b"" for n in _KNOWN})
 
     def replace(
@@ -118,9 +125,9 @@ class Node:
         attrs: Mapping[str, Any] | None = None, without_attrs: Iterable[str] = (),
         assigned_device: str | EllipsisType | None = ...,
     ) -> Node:
-        """This node with other fields, the rest keeping its bytes and order. `attrs` are merged into its own.
+        """This node with other fields; the rest keeps its bytes and order. `attrs` are merged into its own.
 
-        `inputs` are data inputs only. Raises InvalidArgument for inputs and attribute values that cannot be.
+        `inputs` are data inputs only. Raises InvalidArgument for invalid inputs and attribute values.
         """
         touched = set(self._touched)
         touched |= {(n, "") for n, v in ((NAME, name), (OP, op), (DEVICE, device)) if v is not None}
@@ -155,10 +162,10 @@ class Node:
         return wire.put_bytes(number, text) if text else b""
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a Node does not change: use node.replace({name}=...)")
+        raise AttributeError(f"a Node is immutable: use node.replace({name}=...)")
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError("a Node does not change")
+        raise AttributeError("a Node is immutable")
 
     def __repr__(self) -> str:
         return f"<Node {self.name!r} ({self.op})>"
@@ -167,7 +174,7 @@ class Node:
         return _restore, (bytes(self.raw), self.assigned_device)
 
 
-# assignment is refused to others; these are the quickest way around that
+# Node refuses assignment; the setters of its slots are the quickest way around that
 _set_name, _set_op, _set_device = (getattr(Node, slot).__set__ for slot in ("name", "op", "device"))
 _set_inputs, _set_controls, _set_attrs = (getattr(Node, slot).__set__ for slot in ("inputs", "controls", "attrs"))
 _set_assigned, _set_base, _set_touched = (
@@ -204,7 +211,7 @@ def read_node(source: Source, start: int, stop: int, depth: int = 0) -> Node:
     name = op = device = ""
     inputs: list[str] = []
     attrs: dict[str, Any] = {}
-    before, rest = start, None  # where this field begins; the bytes from the first attribute on, where they are few
+    before, rest = start, None  # where this field begins; the bytes from the first attribute on, if few
     try:
         for number, kind, at, end in wire.fields(buf, start, stop):
             if number == ATTR and rest is None:
@@ -212,7 +219,7 @@ def read_node(source: Source, start: int, stop: int, depth: int = 0) -> Node:
                 if rest in source.attributes:
                     break
             elif number < ATTR and rest:
-                rest = b""  # attributes are not all there is
+                rest = b""  # other fields follow the attributes
             before = end
             if number > ATTR:
                 continue
@@ -245,7 +252,7 @@ _new = tuple.__new__  # half the time of calling Input
 
 
 def parse_inputs(inputs: Iterable[str | Input]) -> tuple[tuple[Input, ...], tuple[str, ...]]:
-    """Data inputs and controls, in that order as TensorFlow wants them. Raises InvalidArgument."""
+    """Data inputs and control inputs, in the order that TensorFlow demands. Raises InvalidArgument."""
     data: list[Input] = []
     controls: list[str] = []
     for text in inputs:
@@ -268,7 +275,7 @@ def _data_inputs(inputs: Iterable[str | Input], node: Node) -> tuple[Input, ...]
         raise error.at(node=node.name, op=node.op) from None
     if controls:
         raise InvalidArgument(f"control input '^{controls[0]}' among the data inputs", node=node.name,
-                              op=node.op, hint="give them as controls=")
+                              op=node.op, hint="pass control inputs as controls=")
     return data
 
 
@@ -277,7 +284,7 @@ def _control(text: str) -> str:
 
 
 def canonical_attrs(attrs: Mapping[str, Any], name: str, op: str | None) -> dict[str, Any]:
-    """Attributes as reading gives them back. Raises InvalidArgument that names the attribute."""
+    """Attributes as reading returns them. Raises InvalidArgument, which names the attribute."""
     known = {}
     for key, value in attrs.items():
         try:
@@ -288,14 +295,14 @@ def canonical_attrs(attrs: Mapping[str, Any], name: str, op: str | None) -> dict
 
 
 def _spellings(base: Buffer) -> dict[Input, str]:
-    """How a message writes its data inputs: `n` and `n:0` are the same one."""
+    """The spelling of each data input in a message: `n` and `n:0` are the same Input."""
     fields = wire.fields(base, 0, len(base))
     found = [wire.text(base, at, end) for number, _, at, end in fields if number == INPUT]
     return {parse_input(text): text for text in found if not text.startswith("^")}
 
 
 def _name_of(buf: Buffer, start: int, stop: int) -> str | None:
-    """The name in a message that may be malformed."""
+    """The node's name in a message that may be malformed, or None."""
     try:
         for number, kind, at, end in wire.fields(buf, start, stop):
             if number == NAME and kind == wire.BYTES:
@@ -306,7 +313,7 @@ def _name_of(buf: Buffer, start: int, stop: int) -> str | None:
 
 
 def by_name(nodes: Iterable[Node]) -> dict[str, Node]:
-    """Nodes by name. Raises InvalidArgument when two have one name."""
+    """Nodes by name. Raises InvalidArgument when two nodes have the same name."""
     found: dict[str, Node] = {}
     for node in nodes:
         if node.name in found:

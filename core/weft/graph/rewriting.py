@@ -1,4 +1,4 @@
-"""Rewriting: what whoever changes a graph makes its new nodes with, and how the idle ones go."""
+"""Rewriting: functions that make new nodes for a pass, and that remove idle nodes and control edges."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def new_name(wanted: str, taken: set[str]) -> str:
-    """The name itself or, where it is taken, that with a number. It is taken then."""
+    """The wanted name or, when it is in `taken`, that name with a number. The result is added to `taken`."""
     name, number = wanted, 0
     while name in taken:
         number += 1
@@ -25,30 +25,30 @@ def new_name(wanted: str, taken: set[str]) -> str:
 
 
 def constant(name: str, value: Array | TensorValue, device: str = "") -> Node:
-    """A Const. An array is not copied, but read-only from then on."""
+    """A Const node. An array is not copied, but is read-only afterwards."""
     import numpy as np
 
     if not isinstance(value, TensorValue):
-        array = np.asarray(value)  # of NumPy's scalars
+        array = np.asarray(value)  # turns NumPy's scalars into arrays
         array.flags.writeable = False  # else it would be copied
         value = TensorValue(array)
     return Node(name, "Const", device=device, attrs={"dtype": value.dtype, "value": value})
 
 
 def placed_like(node: Node, like: Node) -> Node:
-    """The node, asking to be where the other one asks to be: its device, and what it is colocated with."""
+    """The node with the placement request of `like`: its device and its colocation."""
     attrs = {name: like.attrs[name] for name in ("_class",) if name in like.attrs}
     return node.replace(device=like.device, attrs=attrs)
 
 
 def pruned(graph: Graph, kept: Iterable[str]) -> Graph:
-    """The graph without what none of these nodes needs."""
+    """The graph without the nodes that none of the nodes `kept` depends on."""
     return graph.replace(without=graph.nodes.keys() - ancestors(graph.nodes, kept))
 
 
 def without_idle_controls(graph: Graph, idle: Iterable[str] = ()) -> Graph:
-    """The graph without control edges from these nodes, from constants, and from NoOps that wait for nothing then; the
-    graph itself where there are none."""
+    """The graph without control edges from the nodes `idle`, from constants, and from NoOps that then wait for nothing.
+    The graph itself when there is no such edge."""
     idle, nodes = set(idle), []
     for node in topological_order(graph) if any(node.controls for node in graph) else ():
         controls = [name for name in node.controls if name not in idle]

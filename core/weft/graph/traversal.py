@@ -1,4 +1,4 @@
-"""Who comes before whom: orders and consumers of the nodes of a graph or of a function's body."""
+"""Traversal: topological order, consumers and ancestors of the nodes of a graph or of a function's body."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .node import Node
 if TYPE_CHECKING:
     from .graph import Graph
 
-BACK_EDGES = frozenset(("NextIteration", "RefNextIteration"))  # what they give is for the iteration after
+BACK_EDGES = frozenset(("NextIteration", "RefNextIteration"))  # their outputs belong to the next iteration
 
 
 def consumers(nodes: Mapping[str, Node]) -> dict[str, list[Node]]:
-    """For each node's name the nodes that take a tensor of it or run after it, in order, each once."""
+    """By name of each node, the nodes that consume a tensor of it or run after it. In order, each once."""
     found: dict[str, list[Node]] = {name: [] for name in nodes}
     for node in nodes.values():
         for name in dict.fromkeys((*(i.node for i in node.inputs), *node.controls)):
@@ -25,7 +25,7 @@ def consumers(nodes: Mapping[str, Node]) -> dict[str, list[Node]]:
 
 
 def ancestors(nodes: Mapping[str, Node], names: Iterable[str]) -> set[str]:
-    """These nodes and all that they depend on, data and control; names that no node has are passed over."""
+    """The nodes with these names and all their dependencies, data and control. Names without a node are skipped."""
     stack = list(names)
     seen: set[str] = set()
     while stack:
@@ -38,10 +38,10 @@ def ancestors(nodes: Mapping[str, Node], names: Iterable[str]) -> set[str]:
 
 
 def topological_order(graph: Graph | Mapping[str, Node]) -> list[Node]:
-    """The nodes, each after those it takes from; nodes already in such an order keep it.
+    """The nodes, each after its sources. Nodes that are in such an order already keep it.
 
-    Edges out of NextIteration are loops' back edges and do not count; names that no node has are passed over
-    (in functions they are arguments). Raises InvalidArgument that names the nodes on any other cycle.
+    Edges out of NextIteration are the back edges of loops and do not count. Names without a node are skipped: in
+    functions they are arguments. Raises InvalidArgument, which names the nodes, for any other cycle.
     """
     nodes = graph if isinstance(graph, Mapping) else graph.nodes
     if _is_ordered(nodes):
@@ -51,7 +51,7 @@ def topological_order(graph: Graph | Mapping[str, Node]) -> list[Node]:
     for root in nodes:
         if root in done:
             continue
-        path = {root: _sources(nodes, root)}  # the names from the root to where we are, and what each awaits
+        path = {root: _sources(nodes, root)}  # from the root to the current node: remaining sources, by name
         while path:
             name = next(reversed(path))
             source = next((s for s in path[name] if s not in done), None)
@@ -67,7 +67,8 @@ def topological_order(graph: Graph | Mapping[str, Node]) -> list[Node]:
 
 
 def _is_ordered(nodes: Mapping[str, Node]) -> bool:
-    """Whether each node comes after all that it takes from; not, where a name that no node has might be one."""
+    """True when each node comes after all its sources. False for a source without a node, which might be a later
+    one."""
     seen: set[str] = set()
     for name, node in nodes.items():
         for source in node.inputs:
