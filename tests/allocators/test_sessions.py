@@ -83,7 +83,7 @@ def test_a_step_that_needs_more_than_the_limit_is_refused_and_a_smaller_one_work
 
 
 def test_a_limit_that_cannot_be_read_is_an_error_of_the_session():
-    with pytest.raises(InvalidArgument, match="'plenty' is no limit of memory"):
+    with pytest.raises(InvalidArgument, match="'plenty' is not a limit of memory"):
         weft.Session(graph(*NODES), {"allocator": {"limit": "plenty"}})
 
 

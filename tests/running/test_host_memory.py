@@ -188,7 +188,7 @@ def test_the_memory_of_a_device_is_not_the_hosts():
 def test_the_limit_is_a_setting_like_others():
     for text, limit in ((1000, 1000), ("64KiB", 65536), ("1.5 GB", 1_500_000_000)):
         assert memory_of(session(const("x", 1), limit=text)).limit == limit
-    with pytest.raises(InvalidArgument, match=r"'plenty' is no limit of memory; \[limits\] memory"):
+    with pytest.raises(InvalidArgument, match=r"'plenty' is not a limit of memory; \[limits\] memory"):
         session(const("x", 1), limit="plenty")
 
 

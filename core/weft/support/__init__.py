@@ -1,0 +1,14 @@
+"""Support: services of the process and the machine that the rooms above need.
+
+The room knows no tensor, graph, device or config. It imports `errors` alone. No module here keeps state of a run.
+
+`fork_safety`: Owners of locks, which get new locks in a forked child.
+`plugin_guard`, `kernel_errors`: The places where exceptions of plugin code become typed errors: imports and hooks;
+    kernels.
+`gc_pause`: No garbage collection while a graph is read and prepared.
+`mapped_file`: Bytes of files, read or mapped, and the detection of files that change.
+`aligned_array`: Aligned uint8 arrays; arrays that kernels may read in place.
+`available_memory`, `memory_size`: Memory that the process may still take; limits written as text.
+`user_files`, `disk_cache`: The user's folders and the privacy of files in them; bytes kept for later processes.
+`file_path`, `working_folder`: Paths as users give them; the working folder on sys.path.
+"""

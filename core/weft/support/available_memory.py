@@ -1,7 +1,7 @@
-"""Memory that this process may still take: the least that the system or a control group leaves.
+"""Memory that this process may still take: the least that the system and its control groups leave.
 
-Linux tells both. Page cache counts as free: the kernel drops it when programs need memory. Other systems tell at most
-how much memory the machine has.
+Linux reports both. Page cache counts as free: the kernel drops it when programs need memory. Other systems report at
+most the size of the machine's memory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _AVAILABLE = re.compile(rb"^MemAvailable:\s*(\d+) kB", re.MULTILINE)
 
 
 class _Controller(NamedTuple):
-    """The files of one version of control groups: `mount` is below the system's root."""
+    """The files of one version of control groups. `mount` is the folder below the system's root."""
 
     mount: str
     limit: str
@@ -29,12 +29,12 @@ _V1 = _Controller("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage
                   re.compile(rb"^total_(?:in)?active_file (\d+)$", re.MULTILINE))
 _V2 = _Controller("sys/fs/cgroup", "memory.max", "memory.current",
                   re.compile(rb"^(?:in)?active_file (\d+)$", re.MULTILINE))
-_UNLIMITED = 1 << 60  # control groups of version 1 write a number near 2**63 where there is no limit
+_UNLIMITED = 1 << 60  # control groups of version 1 write a number near 2**63 for no limit
 
 
 def available_memory(root: str = "/") -> int | None:
-    """Bytes that are left to this process; the machine's memory where the system does not tell, None where it tells
-    neither. `root` has proc and sys."""
+    """Bytes that are left to this process. Without figures of the system: the size of the machine's memory, or None
+    when that is unknown too. `root` is the folder that contains proc and sys."""
     left = [*_of_system(root), *_of_groups(root)]
     if left:
         return max(min(left), 0)
@@ -45,10 +45,11 @@ def available_memory(root: str = "/") -> int | None:
 
 
 def ask_system(nbytes: int, asker: str) -> None:
-    """Raises ResourceExhausted where the system has not so many bytes: it would end the process instead."""
+    """Raises ResourceExhausted when the system has fewer than `nbytes` bytes left: it would kill the process
+    instead."""
     left = available_memory()
     if left is not None and nbytes > left:
-        raise ResourceExhausted(f"no memory for {asker}: {nbytes} bytes, {left} bytes are available")
+        raise ResourceExhausted(f"no memory for {asker}: {nbytes} bytes are needed, {left} bytes are available")
 
 
 def _of_system(root: str) -> list[int]:
@@ -57,7 +58,7 @@ def _of_system(root: str) -> list[int]:
 
 
 def _of_groups(root: str) -> Iterator[int]:
-    """Bytes that each group above this process leaves. A path that is not there belongs to another namespace."""
+    """Bytes that each group above this process leaves. A path that does not exist belongs to another namespace."""
     for line in _read(f"{root}/proc/self/cgroup").decode("utf-8", "replace").splitlines():
         number, controllers, path = [*line.split(":", 2), "", ""][:3]
         if "memory" in controllers.split(","):

@@ -1,4 +1,4 @@
-"""What is worth keeping for the next process: bytes by key, in the user's cache folder. Nothing in it is needed.
+"""DiskCache: bytes by key for later processes, in the user's cache folder. Every entry can be made anew.
 
 Binaries of kernels are code, so a folder or file that another user could have written is not used.
 """
@@ -12,10 +12,10 @@ from .user_files import cache_folder, is_private, make_private, put_private
 
 
 class DiskCache:
-    """One kind of thing. A cache that cannot be read is empty, and one that cannot be written stays so.
+    """The entries of one kind. An unreadable cache counts as empty; an unwritable one drops new entries.
 
-    The folder must be the user's own, and its mode must let no other user write. The same holds for each file in it.
-    A user without a home has no cache.
+    The folder must be the user's own, and its mode must let no other user write. The same holds for each file in it. A
+    user without a home has no cache.
     """
 
     def __init__(self, kind: str) -> None:
@@ -34,7 +34,8 @@ class DiskCache:
             return None
 
     def put(self, key: str, value: bytes) -> bool:
-        """Keep a value, if that is possible. Who reads meanwhile, in whatever process, finds all of it or nothing."""
+        """Keep a value, if that is possible. Returns False if not. A concurrent reader in any process gets the whole
+        value or none."""
         if self.folder is None:
             return False
         try:
@@ -48,6 +49,6 @@ class DiskCache:
 
 
 def _path(folder: Path, key: str) -> Path:
-    from hashlib import sha256  # whoever only registers plugins needs no hashes: to import them takes 3 ms
+    from hashlib import sha256  # imported late: it takes 3 ms, and registering plugins needs no hashes
 
     return folder / sha256(key.encode()).hexdigest()

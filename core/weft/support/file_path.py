@@ -9,13 +9,14 @@ from ..errors import InvalidArgument, callers_code
 
 
 def file_path(path: object) -> Path:
-    """`path` as a user gave it. Raises InvalidArgument for objects that are no path and text that names no file."""
+    """The path that a user gave. Raises InvalidArgument for an object that is no path and for text that names no
+    file."""
     with callers_code("the path cannot be read"):
         text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if isinstance(text, str):
         text = str.__str__(text)
         if "\0" in text or _has_no_bytes(text):
-            raise InvalidArgument(f"the path {text!r} has characters that no file's name has")
+            raise InvalidArgument(f"the path {text!r} has characters that no file name can have")
         if text:
             return Path(text)
     given = "an empty text" if isinstance(text, str) else f"a {type(path).__name__}"

@@ -1,8 +1,9 @@
-"""Forked: what a child of this process puts right, before it goes on, in what it has from its parent.
+"""Fork safety: owners of locks register here, and get new locks in a forked child.
 
-It has all of the parent's memory and of its threads only the one that forked. What another one had locked would stay
-locked for ever, and what another one was changing stays as it is: so a lock that outlives a run protects nothing that
-is wrong half done, and whoever owns it is `inherited` and gets a new one.
+A child has all of the parent's memory, but of its threads only the one that forked. A lock of another thread would stay
+locked for ever, and data that another thread was changing stays half changed. Therefore each owner of a lock that
+outlives a run adds itself to `inherited` and gets a new lock in the child. The data that such a lock guards must be
+harmless when half changed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from weakref import WeakSet
 
 class Inherited(Protocol):
     def forked(self) -> None:
-        """Called in a child, once, while no other thread is there."""
+        """Replace locks and other state of the parent's threads. Called in a child, once, before it has any other
+        thread."""
 
 
 inherited: WeakSet[Inherited] = WeakSet()
@@ -25,5 +27,5 @@ def _forked() -> None:
         one.forked()
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
+if hasattr(os, "register_at_fork"):  # missing on Windows, which has no fork
     os.register_at_fork(after_in_child=_forked)

@@ -1,7 +1,8 @@
-"""The garbage collector rests while a graph is read and prepared: what is made then stays, and is made of many objects.
+"""A pause of the garbage collector while a graph is read and prepared. Its many objects stay alive.
 
-It would look at all of them again and again, and find nothing: a fifth of the time it takes to load a small network.
-Nor does it look at them at the end: they go straight to the oldest generation, which is looked at when it has grown.
+The collector would scan these objects again and again and free nothing. That takes a fifth of the time to load a small
+network. Nor does it scan them at the end: they go straight to the oldest generation, which is scanned once it has
+grown.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """No collections inside; of several threads the first that is done lets them be again."""
+    """Switch off collection inside the block. With several threads the first one to leave switches it on again."""
     if not gc.isenabled():
         yield
         return
@@ -21,7 +22,7 @@ def gc_paused() -> Iterator[None]:
     try:
         yield
     finally:
-        if not gc.get_freeze_count():  # else somebody wants what is frozen to stay so
+        if not gc.get_freeze_count():  # else the application has frozen objects, which must stay frozen
             gc.freeze()
-            gc.unfreeze()  # to the oldest generation
+            gc.unfreeze()  # moves all objects to the oldest generation
         gc.enable()

@@ -1,4 +1,4 @@
-"""What a kernel's exception is to the user: the one table from Python's exceptions to weft's errors."""
+"""Kernel errors: the one table from a kernel's Python exceptions to weft's errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ CODES: tuple[tuple[type[Exception], type[WeftError]], ...] = (
 
 
 def as_weft_error(error: BaseException, what: str) -> WeftError:
-    """The error itself if it is weft's, else a typed one that says that `what` failed with it, and has it as cause."""
+    """The error itself if it is weft's. Otherwise a typed error whose text says that `what` failed, with `error` as its
+    cause."""
     if isinstance(error, WeftError):
         return error
     other = type(of_system(error)) if isinstance(error, OSError) else Unknown
@@ -40,17 +41,20 @@ def as_weft_error(error: BaseException, what: str) -> WeftError:
 
 
 def raise_of(what: str, error: Exception, pack: str, node: str, op: str, device: str | None = None) -> NoReturn:
-    """Raise what a kernel's bind or attach has raised, with its place: as PluginError, as ResourceExhausted where there
-    is no memory, or weft's own error as it is, which is meant for the user."""
+    """Raise an exception of a kernel's bind or attach, with its place filled in.
+
+    An error of weft is raised as it is: the kernel means it for the user. A lack of memory becomes ResourceExhausted,
+    every other exception PluginError.
+    """
     if isinstance(error, WeftError):
         raise error.at(node=node, op=op, device=device)
     typed: WeftError = PluginError(f"{what} of {pack}'s kernel for {op} raised {told(error)}")
     if is_lack_of_memory(error):
-        typed = ResourceExhausted(f"no memory for what the kernel prepares: {error}")
+        typed = ResourceExhausted(f"no memory for the data that the kernel prepares: {error}")
     raise typed.at(node=node, op=op, device=device) from error
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """True for a Ctrl-C. Only the main thread gets one: a KeyboardInterrupt elsewhere, and any SystemExit, is a failure
-    of the kernel that raised it."""
+    """True for a Ctrl-C, which only the main thread receives. A KeyboardInterrupt elsewhere, and any SystemExit, is a
+    failure of the kernel that raised it."""
     return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()

@@ -1,8 +1,8 @@
-"""Bytes of files: small files are read, large ones mapped, and a mapped file that changed in place is an error.
+"""Bytes of files: small files are read, large files are mapped. A mapped file that changed in place is an error.
 
-A map shows the present content of its file. Truncation makes the next access end the process (SIGBUS); overwriting
-changes weights. Each map therefore keeps a descriptor of its file, and compares size and modification time before
-the bytes are used. Replacing the file by rename leaves the mapped content alone, and passes.
+A map shows the current content of its file. After a truncation the next access ends the process (SIGBUS); an overwrite
+changes weights. Each map therefore keeps a descriptor of its file, and compares size and modification time before the
+bytes are used. Replacing the file by rename is permitted: it leaves the mapped content unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _State = tuple[int, int]  # size in bytes, modification time in nanoseconds
 
 
 class MappedFile(mmap.mmap):
-    """A read-only map of a whole file, which tells whether the file has changed since."""
+    """A read-only map of a whole file that detects later changes of the file."""
 
     _path: Path
     _state: _State
@@ -36,7 +36,7 @@ class MappedFile(mmap.mmap):
 
     @classmethod
     def of(cls, descriptor: int, path: Path) -> MappedFile:
-        """The map of an open file that is not empty. It closes the descriptor in the end. Raises OSError."""
+        """The map of an open, non-empty file. The map closes the descriptor when it is collected. Raises OSError."""
         state = _state(descriptor)
         mapped = cls(descriptor, state[0], access=mmap.ACCESS_READ)
         mapped._path, mapped._state, mapped._descriptor = path, state, descriptor
@@ -52,14 +52,14 @@ class MappedFile(mmap.mmap):
         if state != self._state:
             raise self._changed(f"was changed in place after it was loaded: it had {self._state[0]} bytes, now it has "
                                 f"{state[0]}" if state[0] != self._state[0] else
-                                "was written after it was loaded: its modification time is another one")
+                                "was written after it was loaded: its modification time has changed")
 
     def _changed(self, what: str) -> FailedPrecondition:
         return FailedPrecondition(f"the file {what}", location=Location(str(self._path)), hint=_REMEDY)
 
 
 def contents(path: Path, *, mapped: bool = True) -> memoryview:
-    """The bytes of a file: a map of a large file where `mapped` allows that, else a copy. Raises what `read` raises."""
+    """The bytes of a file: a map of a large file if `mapped`, else a copy. Raises as `read`."""
     descriptor, size = _open(path)
     try:
         if mapped and size >= MAPPED_FROM:
@@ -74,7 +74,7 @@ def read(path: Path) -> bytes:
     """A copy of all bytes of a file.
 
     Raises InvalidArgument for pipes and devices, DataLoss for a file that changes while it is read, ResourceExhausted
-    for one that memory cannot hold, OSError.
+    for a file larger than memory, OSError.
     """
     return _read(_open(path)[0])
 
@@ -95,11 +95,11 @@ def _state(descriptor: int) -> _State:
 
 
 def _read(descriptor: int) -> bytes:
-    """All bytes of an open file, which is closed."""
+    """Read all bytes of an open file, and close it."""
     with open(descriptor, "rb") as file:
         before = _state(descriptor)
         try:
-            data = file.read(before[0] + 1)  # one more shows growth, and bounds what an endless writer can do
+            data = file.read(before[0] + 1)  # one byte more shows growth, and bounds an endless writer
         except MemoryError:
             raise ResourceExhausted(f"no memory to read a file of {before[0]} bytes",
                                     hint="mmap=True maps it") from None
@@ -110,13 +110,13 @@ def _read(descriptor: int) -> bytes:
 
 
 def kept(data: Buffer, start: int, stop: int) -> Buffer:
-    """The bytes at [start, stop), to be kept: a copy of few, a view of many."""
+    """The bytes at [start, stop) for later use: a small piece is copied, a large one stays a view."""
     piece = data[start:stop]
     return piece if stop - start >= VIEWED_FROM else bytes(piece)
 
 
 def file_behind(value: Any) -> MappedFile | None:
-    """The mapped file that a buffer or an array is a view of."""
+    """The mapped file under a buffer or an array, or None."""
     while (base := getattr(value, "base", None)) is not None:
         value = base
     file = getattr(value, "obj", None)
@@ -124,7 +124,7 @@ def file_behind(value: Any) -> MappedFile | None:
 
 
 def check_unchanged(values: Iterable[Any]) -> None:
-    """Raises FailedPrecondition when a mapped file behind one of these buffers or arrays changed."""
+    """Raises FailedPrecondition when a mapped file under one of these buffers or arrays has changed."""
     for file in set(map(file_behind, values)):
         if file is not None:
             file.check()

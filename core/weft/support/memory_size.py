@@ -1,4 +1,4 @@
-"""A limit of memory as people write it: bytes, a size with its unit, a share of some memory."""
+"""Memory limits as text: bytes, a size with its unit, a share of a total."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _FOLDED = {unit.lower(): factor for unit, factor in UNITS.items()}
 
 
 def limit_bytes(limit: int | str) -> int:
-    """Bytes that `limit` stands for: 2147483648, "2GiB", "1.5 GB", "80%" of the physical memory. Raises
-    InvalidArgument."""
+    """The bytes that `limit` stands for: 2147483648, "2GiB", "1.5 GB", "80%" of the physical memory. Raises
+    InvalidArgument for any other text."""
     nbytes = share_or_bytes(limit, physical_memory, "[allocator] limit")
     assert nbytes is not None
     return nbytes
 
 
 def share_or_bytes(limit: int | str, whole: Callable[[], int | None], setting: str) -> int | None:
-    """Bytes that `limit` stands for, where a share is one of `whole()`; None for a share of None.
+    """The bytes that `limit` stands for. A share is one of `whole()`; a share of None is None.
 
     Raises InvalidArgument, which names the setting.
     """
@@ -43,12 +43,12 @@ def share_or_bytes(limit: int | str, whole: Callable[[], int | None], setting: s
 
 
 def physical_memory() -> int:
-    """Bytes of memory that this machine has. Raises InvalidArgument where the system does not tell."""
+    """The bytes of this machine's memory. Raises InvalidArgument when the system does not report them."""
     if not hasattr(os, "sysconf"):
-        raise InvalidArgument("the system does not tell how much memory it has", hint="write the limit in bytes")
+        raise InvalidArgument("the system does not report the size of its memory", hint="write the limit in bytes")
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _unreadable(limit: int | str, setting: str) -> InvalidArgument:
-    return InvalidArgument(f"{limit!r} is no limit of memory",
+    return InvalidArgument(f"{limit!r} is not a limit of memory",
                            hint=f'{setting}: bytes, a size such as "2GiB", or a share such as "80%"')

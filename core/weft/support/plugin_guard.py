@@ -1,4 +1,4 @@
-"""Where an exception of a plugin's own code, at import or in a hook, becomes an error of weft."""
+"""Plugin guard: turns an exception of a plugin's own code, at import or in a hook, into an error of weft."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from ..errors import PluginError, told
 
 @contextmanager
 def plugin_guard(what: str, *, hint: str | None = None) -> Iterator[None]:
-    """Raise PluginError for whatever `what` raises, SystemExit included; the original is kept as cause."""
+    """Raise PluginError for an exception inside the block, SystemExit included. Its text says that `what` raised; the
+    exception is its cause."""
     try:
         yield
-    except (Exception, SystemExit) as error:  # a plugin may raise anything; the others go on
+    except (Exception, SystemExit) as error:  # a plugin may raise anything; other plugins go on
         raise PluginError(f"{what} raised {' '.join(told(error).split())}", hint=hint) from error

@@ -1,4 +1,4 @@
-"""The user's own folders, and whether another user of this machine could have written a file.
+"""The user's own folders, and the test that no other user of this machine could have written a file.
 
 Root's files count as the user's own, because root can change anything anyway. Windows has no such owner and mode: there
 every file counts as the user's own.
@@ -19,7 +19,7 @@ _CACHE = {"win32": ("LOCALAPPDATA", "~/AppData/Local"), "darwin": ("", "~/Librar
 
 
 def config_folder(environ: Mapping[str, str]) -> Path | None:
-    """The folder of the user's settings of weft; None for a user without a home."""
+    """The folder of the user's settings for weft; None for a user without a home."""
     return _folder(environ, *_CONFIG.get(sys.platform, ("XDG_CONFIG_HOME", "~/.config")))
 
 
@@ -29,7 +29,8 @@ def cache_folder(environ: Mapping[str, str]) -> Path | None:
 
 
 def _folder(environ: Mapping[str, str], variable: str, fallback: str) -> Path | None:
-    """A relative path is none: it would mean a folder in the working folder."""
+    """The folder `weft` in the folder that `variable` names, else in `fallback`. A relative path does not count: it
+    would mean the working folder."""
     home = environ.get(variable) or os.path.expanduser(fallback)  # noqa: PTH111 - Path's own raises without a home
     return Path(home, "weft") if os.path.isabs(home) else None  # noqa: PTH117
 
@@ -55,7 +56,7 @@ def make_private(folder: Path) -> None:
 
 
 def put_private(path: Path, content: bytes) -> None:
-    """Write a file with mode 0600 at once: a reader finds the old content or the new one. Raises OSError."""
+    """Write a file with mode 0600, atomically: a reader gets the old content or the new one. Raises OSError."""
     import tempfile
 
     handle, name = tempfile.mkstemp(dir=path.parent)

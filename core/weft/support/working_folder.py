@@ -1,7 +1,8 @@
-"""The working folder on sys.path: Python puts it there for `-m` and `-c`, and so does an empty part of PYTHONPATH.
+"""The working folder on sys.path. Python puts it there for `-m` and `-c`, and so does an empty part of PYTHONPATH.
 
 Modules and entry points in it may have come with a model from a stranger. The command line removes the folder before it
-imports anything else. The sys.path of a user's own program is left alone; only entry points are not taken from there.
+imports anything else. The sys.path of a user's own program is left alone; only entry points are not taken from that
+folder.
 
 This module imports frozen modules only, which never come from a folder.
 """
@@ -14,7 +15,8 @@ def remove_working_folder() -> None:
     """Remove the working folder from sys.path: the first entry, which Python adds, and empty or relative parts of
     PYTHONPATH.
 
-    It stays where a .pth file or an absolute part of PYTHONPATH names it, and where weft itself is imported from it.
+    The folder stays where a .pth file or an absolute part of PYTHONPATH names it, and when weft itself is imported from
+    it.
     """
     here = _working_folder()
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib is not frozen
@@ -47,7 +49,7 @@ def _working_folder() -> str:
 
 
 def _unnamed_parts() -> set[str]:
-    """The parts of PYTHONPATH that are not absolute, as Python has put them on sys.path."""
+    """The relative parts of PYTHONPATH, as Python has put them on sys.path."""
     text = "" if sys.flags.ignore_environment else os.environ.get("PYTHONPATH", "")
     parts = text.split(os.pathsep) if text else []
     return {os.path.abspath(part) for part in parts if not os.path.isabs(part)} - set(parts)  # noqa: PTH100, PTH117
