@@ -68,5 +68,5 @@ def test_a_config_file_that_the_command_line_names_sets_everything(command, tmp_
     assert ["debug.poison", "true", "mine.toml:2"] in done.words
     assert os.environ["WEFT_CONFIG"] == "before.toml"
     done = command("plugins", "--config", "absent.toml")
-    assert done.err == ("error: config file absent.toml is not there\n"
+    assert done.err == ("error: config file absent.toml does not exist\n"
                         "  hint: environment WEFT_CONFIG or --config names it\n")

@@ -86,7 +86,7 @@ def test_the_argument_may_be_a_file(tmp_path: Path) -> None:
     (tmp_path / "given.toml").write_text("\n# words\npassses = 1\n")
     with pytest.raises(InvalidArgument, match=r"given.toml:3: there is no section \[passses\]; did you mean passes?"):
         load(tmp_path, tmp_path / "given.toml")
-    with pytest.raises(NotFound, match=r"absent.toml is not there; config= names it"):
+    with pytest.raises(NotFound, match=r"absent.toml does not exist; config= names it"):
         load(tmp_path, str(tmp_path / "absent.toml"))
     with pytest.raises(InvalidArgument, match="must be a dict, a path or a Config, not int"):
         load(tmp_path, 3)
@@ -161,7 +161,7 @@ def test_a_mistake_shows_even_where_it_is_overridden(tmp_path: Path) -> None:
 
 
 def test_the_file_that_the_environment_names_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match=r"nope.toml is not there; environment WEFT_CONFIG or --config names it"):
+    with pytest.raises(NotFound, match=r"nope.toml does not exist; environment WEFT_CONFIG or --config names it"):
         load(tmp_path, WEFT_CONFIG=str(tmp_path / "nope.toml"))
     (tmp_path / "latin.toml").write_bytes(b"a = '\xff'")
     with pytest.raises(InvalidArgument, match=r"latin.toml cannot be read"):

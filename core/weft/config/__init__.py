@@ -1,0 +1,14 @@
+"""Config: the settings of a process, their sources, and the trust in files that were found.
+
+Settings are typed and closed: an unknown key is an error that names the nearest one. Each setting has an origin, down
+to the line of its file. A found file may come from a stranger: it can load no code, and sets harmless settings only.
+The room reads files; it writes one file alone, the list of trusted files. It loads no plugin.
+
+`config`: Config: the sections, the order of sources, the settings that a found file may make.
+`schema`: Reading layers of settings into dataclasses by their type hints.
+`sources`: The layers of a process: argument, environment variables, files.
+`search`: The files that are found: near the working folder, and the user's own.
+`file`: TOML files, read within bounds, with the line of each setting.
+`trust`: The list of files that the user trusts.
+`placement`, `debug`: The sections [placement] and [debug].
+"""

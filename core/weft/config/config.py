@@ -1,10 +1,11 @@
-"""Config: the settings of this process, typed and closed, each with its origin.
+"""Config: the settings of a process, typed and closed, each with its origin.
 
-A setting is taken from the strongest source that has it: the argument `config=`, environment variables
-`WEFT_SECTION__KEY`, the file that `$WEFT_CONFIG` names, the nearest weft.toml, [tool.weft] of the nearest
+A setting is taken from the strongest source that has it. From the strongest: the argument `config=`, environment
+variables `WEFT_SECTION__KEY`, the file that `$WEFT_CONFIG` names, the nearest weft.toml, [tool.weft] of the nearest
 pyproject.toml, the user's own file.
 
-A file that was found by searching may come from a stranger: it sets what `FOUND` has and harmless options of plugins.
+A file that was found by searching may come from a stranger: it sets the settings in `FOUND` and harmless options of
+plugins.
 """
 
 from __future__ import annotations
@@ -29,8 +30,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PluginsConfig:
-    """[plugins]. `block`: ids that are left out. `allow`: if given, the only installed ones that are loaded.
-    `strict`: a plugin that cannot be used is an error. `load`: paths of one-file plugins, or module names."""
+    """The section [plugins].
+
+    `block`: Ids of plugins that are left out.
+    `allow`: If given, the ids of the only installed plugins that are loaded.
+    `strict`: True makes a plugin that cannot be used an error.
+    `load`: Paths of one-file plugins, or module names.
+    """
 
     block: tuple[str, ...] = ()
     allow: tuple[str, ...] | None = None
@@ -40,8 +46,11 @@ class PluginsConfig:
 
 @dataclass(frozen=True)
 class AllocatorConfig:
-    """[allocator]. `name`: the host allocator, "plain", "pooled", "counting", "poisoning" or one that a plugin brings.
-    `limit`: how much of it may be in use at a time, as bytes, "2GiB" or "80%" of the physical memory."""
+    """The section [allocator].
+
+    `name`: The host allocator: "plain", "pooled", "counting", "poisoning" or a name that a plugin registers.
+    `limit`: The most memory that may be in use at a time: bytes, "2GiB", or "80%" of the physical memory.
+    """
 
     name: str = "plain"
     limit: int | str | None = None
@@ -49,21 +58,24 @@ class AllocatorConfig:
 
 @dataclass(frozen=True)
 class LimitsConfig:
-    """[limits]. `memory`: bytes of host memory that programs may have in use at a time, as a number, "2GiB", or a share
-    of the memory that is available when the runtime is made."""
+    """The section [limits].
+
+    `memory`: The most host memory that programs may have in use at a time: bytes, "2GiB", or a share of the memory that
+        is available when the runtime is made.
+    """
 
     memory: int | str = "80%"
 
 
 @dataclass(frozen=True)
 class PassesConfig:
-    """[passes]. `disable`: names of graph passes that are not run; "fusion" for kernels that do several nodes."""
+    """The section [passes]. `disable`: names of graph passes that do not run; "fusion" for kernels of several nodes."""
 
     disable: tuple[str, ...] = ()
 
 
 SECTIONS = ("plugins", "plugin", "placement", "kernels", "allocator", "limits", "work_queue", "passes", "debug")
-# The settings of weft itself that a found file may make, besides [kernels]. They choose among installed things.
+# Weft's own settings that a found file may make, besides [kernels]. They choose among installed things.
 FOUND = frozenset({
     "plugins.block", "placement.order", "placement.fallback", "placement.remap", "placement.clear", "allocator.name",
     "work_queue.name", "work_queue.threads", "work_queue.seed", "passes.disable",
@@ -72,9 +84,10 @@ MOST_NAMED = 10  # keys in a warning
 
 
 class Config:
-    """What the layers say together; `Config()` has every default. Raises InvalidArgument, with the origin.
+    """The merged settings of all layers; `Config()` has every default. Raises InvalidArgument, with the origin of the
+    setting.
 
-    `left_out`: a warning for each file that was found and is not used at all.
+    `left_out`: A warning for each found file that is not used at all.
     """
 
     def __init__(self, layers: Sequence[Setting] = (), left_out: Sequence[str] = ()) -> None:
@@ -92,7 +105,7 @@ class Config:
         self.work_queue = self._section(WorkQueueConfig, "work_queue")
         self.passes = self._section(PassesConfig, "passes")
         self.debug = self._section(DebugConfig, "debug")
-        self._plugin: dict[str, list[tuple[str, Setting]]] = {}  # by folded id: (id as written, section)
+        self._plugin: dict[str, list[tuple[str, Setting]]] = {}  # by folded id: the id as written, and the section
         for setting in self._of("plugin"):
             for name, section in as_table(setting, "[plugin]").items():
                 as_table(section, f"[plugin.{name}]")
@@ -121,7 +134,7 @@ class Config:
     def ignored(self, plugins: Mapping[str, Any]) -> list[Row]:
         """The settings of found files that do not count.
 
-        `plugins` has the settings of each loaded plugin by its id: instances of its dataclass, or None.
+        `plugins` has the settings of each loaded plugin by its id: an instance of its dataclass, or None.
         """
         declared = {folded(name): {field.name: field for field in fields(settings)}
                     for name, settings in plugins.items() if settings is not None}
@@ -130,7 +143,7 @@ class Config:
         return [*self._ignored, *options]
 
     def warnings(self, plugins: Mapping[str, Any]) -> Iterator[str]:
-        """A text for each found file of which something does not count; `plugins` as in `ignored`."""
+        """A text for each found file with settings that do not count. `plugins` is as in `ignored`."""
         yield from self._left_out
         of: dict[Found, list[Row]] = {}
         for row in self.ignored(plugins):
@@ -163,8 +176,8 @@ class Config:
 
 
 def is_harmless_option(field: Field[Any] | None, value: Any) -> bool:
-    """True for an option of a plugin that a found file may set: a number, a boolean, or any value where the plugin
-    has marked the field with `metadata={"found": True}`."""
+    """True for an option of a plugin that a found file may set: a number, a boolean, or any value of a field that the
+    plugin has marked with `metadata={"found": True}`."""
     return type(value) in (bool, int, float) or (field is not None and field.metadata.get("found") is True)
 
 
@@ -188,15 +201,15 @@ def load_config(
     environ: Mapping[str, str] | None = None,
     folder: str | os.PathLike[str] | None = None,
 ) -> Config:
-    """The config of a process, by default this one in its working directory.
+    """The config of a process, by default of this process in its working directory.
 
-    Raises InvalidArgument for unknown keys, wrong types and broken TOML, NotFound for a file that was named
-    and is not there; both say where the setting stands.
+    Raises InvalidArgument for unknown keys, wrong types and malformed TOML, NotFound for a named file that does not
+    exist. Both name the origin of the setting.
     """
     if isinstance(argument, Config):
         return argument
     if isinstance(argument, str | os.PathLike):
-        from ..support.file_path import file_path  # only configs in files that are named need it
+        from ..support.file_path import file_path  # imported late: only a named file needs it
 
         argument = file_path(argument)
     elif isinstance(argument, Mapping):
@@ -209,7 +222,7 @@ def load_config(
 def plugin_config(config: Config, plugin_id: str, cls: type[T]) -> T:
     """The section [plugin.<id>] as the plugin's own frozen dataclass `cls`.
 
-    Raises InvalidArgument as load_config does; PluginError when `cls` is unfit or refuses the values.
+    Raises InvalidArgument as `load_config`. Raises PluginError when `cls` is unfit or refuses the values.
     """
     values, _, _ = read_fields(cls, config.plugin_layers(plugin_id), f"plugin.{plugin_id}", is_harmless_option)
     with plugin_guard(f"Config of plugin {plugin_id}", hint=f"check [plugin.{plugin_id}]"):

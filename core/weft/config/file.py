@@ -1,7 +1,7 @@
-"""A config file: TOML that is read within bounds, each setting with the line that makes it.
+"""Config files: TOML that is read within bounds. Each setting gets the line that makes it.
 
-A file may come from a stranger. Its size and depth are bounded before tomllib sees it, whose time and memory grow with
-the square of the depth of keys.
+A file may come from a stranger. Its size and depth are bounded before tomllib reads it: tomllib's time and memory grow
+with the square of the depth of keys.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..errors import InvalidArgument, Location, NotFound
 from .schema import Found, Setting, as_setting
 
 MOST_BYTES = 1 << 18
-MOST_DEPTH = 32  # of brackets, of dots in a key, and of tables in tables
+MOST_DEPTH = 32  # levels of brackets, of dots in a key, and of tables in tables
 
 _TOKEN = re.compile(r"""
     (?: "{3} (?: [^"\\] | \\. | "{1,2}(?!") )*+ "{3,5} | '{3} (?: [^'] | '{1,2}(?!') )*+ '{3,5}
@@ -28,19 +28,19 @@ _NESTING = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
 class Content(NamedTuple):
-    """A file as it was read, with the status that it had then."""
+    """The bytes of a file, and its status at the time of reading."""
 
     data: bytes
     status: os.stat_result
 
 
 def read(path: Path, asked_by: str | None = None) -> Content:
-    """The content of a file. Raises NotFound, and InvalidArgument for one that is too large or cannot be read."""
+    """The content of a file. Raises NotFound, and InvalidArgument for a file that is too large or cannot be read."""
     try:
         with path.open("rb") as file:
             content = Content(file.read(MOST_BYTES + 1), os.fstat(file.fileno()))
     except FileNotFoundError:
-        raise NotFound(f"config file {path} is not there", hint=asked_by and f"{asked_by} names it") from None
+        raise NotFound(f"config file {path} does not exist", hint=asked_by and f"{asked_by} names it") from None
     except (OSError, ValueError) as error:
         raise InvalidArgument(f"config file {path} cannot be read: {error}") from None
     if len(content.data) > MOST_BYTES:
@@ -71,12 +71,12 @@ def parse(path: Path, data: bytes, found: Found | None = None) -> Setting:
 
 
 def is_path(plugin: str) -> bool:
-    """True for the path of a one-file plugin, False for a module's name."""
+    """True for the path of a one-file plugin, False for the name of a module."""
     return plugin.endswith(".py") or "/" in plugin or "\\" in plugin
 
 
 def _anchor(layer: Setting, folder: Path) -> Setting:
-    """Paths of plugins are meant from the folder of the file that names them."""
+    """Make relative paths of plugins absolute: they are relative to the folder of the file that names them."""
     plugins = layer.value.get("plugins") if isinstance(layer.value, dict) else None
     load = plugins.value.get("load") if plugins is not None and isinstance(plugins.value, dict) else None
     if load is not None and isinstance(load.value, list):
@@ -89,7 +89,7 @@ def _check(value: Any, path: str, depth: int = 0) -> None:
     if depth > MOST_DEPTH:
         raise InvalidArgument(f"{path}: tables and lists are nested more than {MOST_DEPTH} deep")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise InvalidArgument(f"{path}: an integer of {value.bit_length()} bits does not fit into 64")
+        raise InvalidArgument(f"{path}: an integer of {value.bit_length()} bits does not fit into 64 bits")
     for entry in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
         _check(entry, path, depth + 1)
 
@@ -128,7 +128,7 @@ def _statements(path: Path, text: str) -> list[tuple[int, str]]:
 def _lines(
     path: Path, statements: list[tuple[int, str]], prefix: tuple[str, ...]
 ) -> Callable[[tuple[str, ...]], str]:
-    """For a path of keys below `prefix`, the file and line of the statement that gives it."""
+    """A function from a path of keys below `prefix` to the file and line of the statement that sets it."""
     lines = dict(_keys(statements))
 
     def origin(keys: tuple[str, ...]) -> str:
@@ -141,7 +141,7 @@ def _lines(
 
 
 def _keys(statements: list[tuple[int, str]]) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Each path of keys in a valid TOML text, with its line. tomllib tells no lines, so it gets one statement at a
+    """Each path of keys in a valid TOML text, with its line. tomllib reports no lines, so it reads one statement at a
     time."""
     import tomllib
 

@@ -1,4 +1,4 @@
-"""[placement]: what users say about where nodes go."""
+"""The section [placement]: the user's settings for the devices of nodes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class PlacementConfig:
-    """[placement]. `order`: "auto" or device types, the preferred first. `fallback`: what to do about a request that
-    cannot be met: allow, warn, error. `remap`: requests replaced by others, `"GPU:*" = "OPENCL:0"`. `clear`: drop all
-    requests."""
+    """The section [placement].
+
+    `order`: "auto", or device types, the preferred first.
+    `fallback`: The treatment of a request that cannot be met: allow, warn, error.
+    `remap`: Requests that are replaced by others: `"GPU:*" = "OPENCL:0"`.
+    `clear`: True drops all requests.
+    """
 
     order: Literal["auto"] | tuple[str, ...] = "auto"
     fallback: Literal["allow", "warn", "error"] = "warn"
@@ -20,7 +24,7 @@ class PlacementConfig:
 
 
 def preference(order: str | Sequence[str], by_priority: Sequence[str]) -> list[str]:
-    """Device types in the order that placement asks them: config's first, the others by priority."""
+    """Device types in the order that placement tries them: those of config first, the others by priority."""
     if isinstance(order, str):
         return list(by_priority)
     return [*order, *(t for t in by_priority if t not in order)]

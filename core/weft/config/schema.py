@@ -1,8 +1,8 @@
 """Typed settings: tables of settings, each with its origin, are read into dataclasses by their type hints.
 
-A hint is str, int, float, bool, None, Any, Literal[...], tuple[...], list[T], dict[str, T] or their union.
-Settings come in layers, the strongest first: a key is taken from the first layer that has it, the entries of
-a dict-valued key are merged. Every layer is checked, so that a mistake shows even where it is overridden.
+A hint is str, int, float, bool, None, Any, Literal[...], tuple[...], list[T], dict[str, T] or their union. Settings
+come in layers, the strongest first. A key is taken from the first layer that has it; the entries of a dict-valued key
+are merged. Every layer is checked, so that a mistake shows even where it is overridden.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ MOST_SHOWN = 200  # characters of a wrong value in an error
 
 
 class Found(NamedTuple):
-    """A file that may come from a stranger, so it sets harmless things only. `why`: the reason, as the predicate of a
-    sentence about the file. `remedy`: the command that lets it set everything."""
+    """A file that may come from a stranger, and therefore sets harmless settings only.
+
+    `why`: The reason, as the predicate of a sentence about the file.
+    `remedy`: The command that lets the file set everything.
+    """
 
     path: str
     why: str
@@ -32,7 +35,7 @@ class Setting(NamedTuple):
 
     value: Any
     origin: str
-    is_text: bool = False  # from an environment variable: the hint says how to read it
+    is_text: bool = False  # from an environment variable: read by its type hint
     found: Found | None = None
 
 
@@ -52,14 +55,14 @@ Harmless = Callable[[Field[Any] | None, Any], bool]
 def as_setting(
     value: Any, origin: Callable[[tuple[str, ...]], str], path: tuple[str, ...] = (), found: Found | None = None
 ) -> Setting:
-    """Nested dicts as a Setting; `origin` tells where the value at a path of keys stands."""
+    """Nested dicts as a Setting. `origin` returns the origin of the value at a path of keys."""
     if isinstance(value, Mapping):
         value = {str(k): as_setting(v, origin, (*path, str(k)), found) for k, v in value.items()}
     return Setting(value, origin(path), found=found)
 
 
 def as_table(setting: Setting, key: str) -> dict[str, Setting]:
-    """The entries of a setting that must be a table. Raises InvalidArgument."""
+    """The entries of a setting that must be a table. Raises InvalidArgument for any other setting."""
     if setting.is_text and setting.value.lstrip().startswith("{"):
         setting = as_setting(_parse_inline(setting, key), lambda _: setting.origin)
     if not isinstance(setting.value, dict):
@@ -75,7 +78,8 @@ def plain(setting: Setting) -> Any:
 
 
 def read(setting: Setting, hint: Any, key: str) -> Any:
-    """The value, if it is of the hinted type. Raises InvalidArgument; PluginError for a hint unknown here."""
+    """The value, checked against the hinted type. Raises InvalidArgument for another type, PluginError for an unknown
+    hint."""
     reader = _READERS.get(get_origin(hint) or hint)
     if reader is None:
         raise PluginError(f"{key} is declared as {hint}, which config cannot read", hint=_READABLE)
@@ -83,7 +87,7 @@ def read(setting: Setting, hint: Any, key: str) -> Any:
 
 
 def read_layers(hint: Any, layers: Iterable[Setting], key: str) -> tuple[Any, list[Row]]:
-    """What the layers, of which there is at least one, say together, with the origin of each part."""
+    """The merged value of the layers, of which there is at least one, with the origin of each part."""
     values = [(read(setting, hint, key), setting) for setting in layers]
     if (get_origin(hint) or hint) not in (dict, Mapping):
         value, setting = values[0]
@@ -97,8 +101,12 @@ def read_layers(hint: Any, layers: Iterable[Setting], key: str) -> tuple[Any, li
 
 
 class Reading(NamedTuple):
-    """A section as its layers give it. `values`: arguments for its dataclass. `rows`: each field with its origin.
-    `ignored`: settings of found files that do not count."""
+    """A section, read from its layers.
+
+    `values`: The arguments for its dataclass.
+    `rows`: Each field with its origin.
+    `ignored`: The settings of found files that do not count.
+    """
 
     values: dict[str, Any]
     rows: list[Row]
@@ -108,7 +116,7 @@ class Reading(NamedTuple):
 def read_fields(cls: type[Any], layers: Sequence[Setting], section: str, harmless: Harmless) -> Reading:
     """Read a section for the frozen dataclass `cls`.
 
-    Raises InvalidArgument for unknown keys, wrong types and missing values; PluginError for an unfit `cls`.
+    Raises InvalidArgument for unknown keys, wrong types and missing values, PluginError for an unfit `cls`.
     """
     if not (isinstance(cls, type) and is_dataclass(cls) and cls.__dataclass_params__.frozen):  # type: ignore[attr-defined]
         raise PluginError(f"the settings of [{section}] are not declared as a frozen dataclass",
@@ -155,7 +163,7 @@ def check_keys(table: Mapping[str, Setting], known: Sequence[str], section: str)
 
 
 def describe(hint: Any) -> str:
-    """A type hint as a person reads it."""
+    """A type hint as text for users."""
     kind, args = get_origin(hint) or hint, get_args(hint)
     if kind is Literal:
         return " or ".join(repr(option) for option in args)
@@ -185,7 +193,7 @@ def _default(field: Field[Any], section: str) -> Any:
 
 
 def _parse_inline(setting: Setting, key: str) -> Any:
-    """A TOML array or inline table that stands in an environment variable."""
+    """A TOML array or inline table in an environment variable."""
     import tomllib
 
     try:
@@ -228,7 +236,7 @@ def _literal(setting: Setting, hint: Any, key: str) -> Any:
 
 
 def _union(setting: Setting, hint: Any, key: str) -> Any:
-    """The first member that fits: none before others and text last, since text fits whatever was meant."""
+    """The first member that fits. None is tried first and text last, since every text fits a str."""
     for member in sorted(get_args(hint), key=lambda m: (m is not NoneType, m is str)):
         try:
             return read(setting, member, key)

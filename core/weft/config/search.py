@@ -1,7 +1,8 @@
-"""Config files that are found by searching: in the working folder and above it, and the user's own.
+"""Search: the config files in the working folder and above it, and the user's own.
 
-A found file may have come with a model from a stranger. Its layer says so (`Setting.found`), unless the user trusts it,
-and then sets harmless things only. The user's own file sets everything, unless another user could have written it.
+A found file may have come with a model from a stranger. Unless the user trusts it, its layer is marked
+(`Setting.found`) and sets harmless settings only. The user's own file sets everything, unless another user could have
+written it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .file import parse, read
 from .schema import Found, Setting
 
 NAMES = ("weft.toml", "pyproject.toml")
-ROOT_MARKS = (".git", "pyproject.toml")  # the folder of a project's root has one of them
+ROOT_MARKS = (".git", "pyproject.toml")  # a project's root folder has one of them
 USER_FILE = "config.toml"
 _TABLE = re.compile(rb"\[\s*tool\s*\.\s*weft\s*[.\]]")
 
@@ -33,7 +34,8 @@ class Search:
         self._trusted = config_trust.trusted(self._user_folder)
 
     def layers(self, folder: Path, named: Collection[Path] = ()) -> Iterator[Setting]:
-        """The layers of the files found from `folder`, the strongest first; files that are `named` count already.
+        """The layers of the files found from `folder`, the strongest first. Files in `named` are skipped: they count
+        already.
 
         Raises InvalidArgument.
         """
@@ -54,7 +56,7 @@ class Search:
             return
         content = read(path)
         if path.name != NAMES[0] and b"weft" not in content.data:
-            return  # the usual pyproject.toml, and not worth parsing
+            return  # the usual pyproject.toml, without a table for weft: not parsed
         if digest is not None and digest == config_trust.digest(content.data):
             yield parse(path, content.data)
         elif is_foreign(content.status):
@@ -76,7 +78,7 @@ class Search:
 
 
 def _has_table(path: Path) -> bool:
-    """True for a pyproject.toml that says something of weft, as far as a look without parsing tells."""
+    """True for a pyproject.toml that seems to have a table for weft, by a search without parsing."""
     try:
         return _TABLE.search(read(path).data) is not None
     except WeftError:
@@ -95,7 +97,7 @@ def above(folder: Path) -> Iterator[Path]:
         if any(os.path.lexists(parent / mark) for mark in ROOT_MARKS):
             break
     for name in NAMES:
-        # pathlib's own raises where a folder cannot be searched
+        # pathlib's own test raises for a folder that cannot be searched
         yield from [path for path in (parent / name for parent in folders) if os.path.isfile(path)][:1]  # noqa: PTH113
 
 

@@ -1,4 +1,4 @@
-"""Where settings come from: an argument, environment variables, files; each is a layer."""
+"""Sources of settings: an argument, environment variables, files. Each is a layer."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .search import Search
 
 PREFIX = "WEFT_"
 FILE_VARIABLE = "WEFT_CONFIG"
-# How many parts of a variable are keys of ours, in any case; what follows names an entry as it is written.
+# The number of parts of a variable that are keys of weft, in any case; later parts name an entry as written.
 KEY_DEPTH = {"kernels": 1, "plugin": 3}
 USUAL_DEPTH = 2
 
 
 def gather(argument: object, environ: Mapping[str, str], folder: Path) -> tuple[list[Setting], list[str]]:
-    """All layers, the strongest first, for a process with this environment in this folder, and warnings of files that
-    are left out.
+    """All layers, the strongest first, for a process with this environment in this folder, and a warning for each file
+    that is left out.
 
     Raises InvalidArgument and NotFound.
     """
@@ -43,7 +43,7 @@ def gather(argument: object, environ: Mapping[str, str], folder: Path) -> tuple[
 
 
 def from_environment(environ: Mapping[str, str]) -> Iterator[Setting]:
-    """A layer for each variable `WEFT_SECTION__KEY`; of two that overlap, the one that names more wins."""
+    """A layer for each variable `WEFT_SECTION__KEY`. Of two that overlap, the one with the longer name wins."""
     for name in sorted(environ, key=lambda n: (-len(n), n)):
         if not name.startswith(PREFIX) or name == FILE_VARIABLE:
             continue

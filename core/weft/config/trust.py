@@ -23,7 +23,7 @@ def digest(data: bytes) -> str:
 
 
 def trusted(folder: Path | None) -> dict[str, str]:
-    """By real path, the hashes of trusted files, from the user's config folder. Raises InvalidArgument for a damaged
+    """The hashes of trusted files by real path, from the user's config folder. Raises InvalidArgument for a damaged
     list."""
     if folder is None:
         return {}
@@ -33,7 +33,7 @@ def trusted(folder: Path | None) -> dict[str, str]:
             text = file.read() if is_private(os.fstat(file.fileno())) else b"{}"
         entries = json.loads(text)
         if not isinstance(entries, dict) or not all(isinstance(value, str) for value in entries.values()):
-            raise ValueError("it is no table of hashes")
+            raise ValueError("it is not a table of hashes")
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
@@ -43,12 +43,12 @@ def trusted(folder: Path | None) -> dict[str, str]:
 
 
 def set_trust(folder: Path | None, path: Path, hashed: str | None) -> bool:
-    """Trust a file with this hash, or with None no longer; True when it was trusted before.
+    """Trust a file with this hash; a hash of None ends its trust. Returns True when the file was trusted before.
 
-    Raises FailedPrecondition where the user has no config folder that can be written.
+    Raises FailedPrecondition when the user has no config folder that can be written.
     """
     if folder is None:
-        raise FailedPrecondition("this user has no home folder to keep the list of trusted files in", hint="set HOME")
+        raise FailedPrecondition("this user has no home folder for the list of trusted files", hint="set HOME")
     entries = trusted(folder)
     before = entries.pop(os.path.realpath(path), None)
     if hashed is not None:
