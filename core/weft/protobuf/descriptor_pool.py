@@ -1,8 +1,8 @@
-"""TensorFlow's protobuf messages, in a descriptor pool of our own: tensorflow may live in the same process.
+"""TensorFlow's protobuf messages, in a private descriptor pool: tensorflow may be imported in the same process.
 
-Their definitions are data/tensorflow_messages.json: by syntax and message, [number, name, type, label] of each
-field. A type is a scalar's, a message's, an enum's, or a map<key, value>; a label is repeated, packed or
-`oneof name`. Enums within messages, and the few messages of google.protobuf that these hold, are in the same package.
+Their definitions are data/tensorflow_messages.json: by syntax and message, [number, name, type, label] of each field. A
+type is a scalar, a message, an enum or a map<key, value>. A label is repeated, packed or `oneof name`. Enums within
+messages, and the few messages of google.protobuf that these contain, are in the same package.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _REPEATED: Any = 3
 
 @cache
 def definitions() -> dict[str, Any]:
-    """The table of messages and enums, which is not to be changed."""
+    """The table of messages and enums. Callers must not change it."""
     file = resources.files("weft").joinpath("data/tensorflow_messages.json")
     table: dict[str, Any] = json.loads(file.read_text("utf-8"))
     return table
@@ -41,20 +41,20 @@ def definitions() -> dict[str, Any]:
 
 @cache
 def message_class(name: str) -> type[Message]:
-    """The class of messages called `name`, such as GraphDef."""
+    """The class of the messages called `name`, such as GraphDef."""
     from google.protobuf import message_factory
 
     return message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"{PACKAGE}.{name}"))
 
 
 def parse_message(name: str, raw: Buffer) -> Message:
-    """The message called `name` in its binary form. Raises DataLoss."""
+    """The message called `name`, parsed from its binary form. Raises DataLoss for malformed bytes."""
     from google.protobuf.message import DecodeError
 
     try:
         return message_class(name).FromString(bytes(raw))
     except DecodeError as error:
-        raise DataLoss(f"this is no {name}: {error}") from None
+        raise DataLoss(f"this is not a {name}: {error}") from None
 
 
 @cache
@@ -81,7 +81,7 @@ def _pool() -> Any:
 
 
 def _add_message(file: FileDescriptorProto, name: str, rows: list[list[Any]], enums: dict[str, Any]) -> None:
-    """A message's definition; an outer message stands in the table before those within it."""
+    """Add the definition of a message. In the table an outer message comes before its inner ones."""
     *outer, inner = name.split(".")
     siblings: Any = file.message_type
     for part in outer:
@@ -104,7 +104,7 @@ def _add_message(file: FileDescriptorProto, name: str, rows: list[list[Any]], en
 
 
 def _add_entry(message: DescriptorProto, field: str, key: str, value: str, enums: dict[str, Any]) -> str:
-    """The message that stands for a map's entries; gives its name."""
+    """Add the message that stands for the entries of a map. Returns its name."""
     name = f"{''.join(word.title() for word in field.split('_'))}Entry"
     entry = message.nested_type.add(name=name)
     entry.options.map_entry = True
@@ -114,7 +114,7 @@ def _add_entry(message: DescriptorProto, field: str, key: str, value: str, enums
 
 
 def _set_type(field: FieldDescriptorProto, kind: str, enums: dict[str, Any]) -> None:
-    # the generated stubs have a type of their own for enums
+    # the generated stubs have a separate type for enums
     field.type = cast("Any", _SCALARS.get(kind, _ENUM if kind in enums else _MESSAGE))
     if kind not in _SCALARS:
         field.type_name = f".{PACKAGE}.{kind}"

@@ -1,4 +1,5 @@
-"""Messages as the text form's parser needs them: by a field's name, its tag on the wire and how values are read."""
+"""Message types as the parser of the text form needs them: by field name, the tag on the wire and the reader of
+values."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from .text_scalars import MESSAGE, SCALARS, Read, Scalar, enum
 from .wire import put_varint
 
 _TEXTS = ("string", "bytes")
-_ORDERS: dict[str, Callable[[bytes], Any]] = {  # a map's entries are sorted by key: given tag and key, the key
+_ORDERS: dict[str, Callable[[bytes], Any]] = {  # by a map's type of key: the key, from tag and key
     "string": lambda raw: raw[wire.varint(raw, 1, len(raw))[1] :],
     "uint32": lambda raw: wire.varint(raw, 1, len(raw))[0],
     "fixed64": lambda raw: int.from_bytes(raw[1:], "little"),
@@ -22,26 +23,26 @@ _ORDERS: dict[str, Callable[[bytes], Any]] = {  # a map's entries are sorted by 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a message; `expected`, `read` and `known` are its scalar type's."""
+    """A field of a message. `expected`, `read` and `known` are those of its scalar type."""
 
     number: int
     name: str
-    tag: bytes  # before each value; empty where values are packed
-    expected: str  # in errors
+    tag: bytes  # precedes each value; empty for packed values
+    expected: str  # the expected form, for errors
     read: Read
     known: Mapping[bytes, bytes]
-    message: Message | None  # the type of its values, or of its entries
+    message: Message | None  # the type of its values, or of a map's entries
     is_text: bool  # string or bytes
     is_string: bool  # must be UTF-8
     is_repeated: bool
     is_packed: bool
-    default: bytes | None  # tag and value of the default, which is not written; None for fields with presence
+    default: bytes | None  # tag and value of the default, which is never written; None for fields with presence
     rivals: frozenset[int]  # numbers of the other fields of its oneof
-    order: Callable[[bytes], Any] | None  # of maps: the sort key of an entry, given its key with tag
+    order: Callable[[bytes], Any] | None  # for maps: from an entry's key with tag to its sort key
 
 
 class Message:
-    """A type of messages."""
+    """A message type."""
 
     def __init__(self, name: str, rows: list[list[Any]], syntax: str) -> None:
         self.name = name
@@ -80,19 +81,19 @@ class Message:
 
     @cached_property
     def absent(self) -> list[bytes]:
-        """Of a map's entry: the tag and default of key and value, which are always written."""
+        """For a map's entry: the tag and default of key and value, which are always written."""
         scalars = [_scalar(row[2]) for row in self._rows]
         return [_tag(number, scalar) + scalar.default for number, scalar in enumerate(scalars, 1)]
 
     @cached_property
     def gathered(self) -> dict[int, Field]:
-        """Fields whose values are put together when the message ends: packed ones and maps."""
+        """The fields whose values are joined when the message ends: packed fields and maps."""
         return {field.number: field for field in self.fields.values() if field.is_packed or field.order}
 
 
 @cache
 def message(name: str) -> Message:
-    """The type called `name`, such as GraphDef."""
+    """The message type called `name`, such as GraphDef."""
     table = definitions()
     syntax = "proto3" if name in table["proto3"] else "proto2"
     return Message(name, table[syntax][name], syntax)
@@ -100,7 +101,7 @@ def message(name: str) -> Message:
 
 @cache
 def _scalar(kind: str) -> Scalar:
-    """The scalar type, or MESSAGE."""
+    """The scalar type of this kind, or MESSAGE."""
     enums = definitions()["enums"]
     return enum(kind, enums[kind]) if kind in enums else SCALARS.get(kind, MESSAGE)
 

@@ -1,7 +1,7 @@
-"""Scalars of protobuf's text form: from a token to the bytes that a field has on the wire, without tag and length.
+"""Scalars of protobuf's text form: from a token to the bytes of its value on the wire, without tag and length.
 
-Numbers are spelt as protobuf's parser for Python reads them, so `0x1F`, `017`, `1_000` and `1.5f` are numbers.
-Strings have the escapes of the language's specification, of which that parser misreads two: `\\?` and `\\u005c`.
+Numbers are spelt as protobuf's parser for Python reads them, so `0x1F`, `017`, `1_000` and `1.5f` are numbers. Strings
+have the escapes of the language's specification, of which that parser misreads two: `\\?` and `\\u005c`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _C_OCTAL = re.compile(rb"(-?)0([0-9]+)")
 _OCTAL_START = re.compile(rb"-?0[0-9]")
 _INFINITY = re.compile(rb"-?inf(?:inity)?f?", re.IGNORECASE)
 _NAN = re.compile(rb"nanf?", re.IGNORECASE)
-_SHARED_ESCAPE = rb"""[abfnrtv\\'"]|[0-3][0-7]{0,2}+|[4-7][0-7]?+(?![0-7])|x[0-9a-fA-F]{2}"""  # Python has them too
+_SHARED_ESCAPE = rb"""[abfnrtv\\'"]|[0-3][0-7]{0,2}+|[4-7][0-7]?+(?![0-7])|x[0-9a-fA-F]{2}"""  # Python's too
 _SHARED = re.compile(rb"[^\\]*+(?:\\(?:" + _SHARED_ESCAPE + rb")[^\\]*+)*+")
 _ESCAPE = re.compile(
     rb"\\(?:(" + _SHARED_ESCAPE + rb")|(\?)|x([0-9a-fA-F])|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|)"
@@ -36,20 +36,20 @@ class Scalar(NamedTuple):
     """A scalar type."""
 
     wire: int  # wire type
-    expected: str  # in errors
+    expected: str  # the expected form, for errors
     read: Read  # the value of a token; raises ValueError
     known: Mapping[bytes, bytes]  # values of common tokens
-    default: bytes  # with its length where it has one
+    default: bytes  # with its length, for types that have one
 
 
 def shown(token: bytes) -> str:
-    """A token as errors quote it: printable, and not longer than a line."""
+    """A token as errors quote it: printable, and at most a line long."""
     text = token[:_SHOWN].decode("utf-8", "replace") + ("..." if len(token) > _SHOWN else "")
     return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
 
 
 def unescaped(body: bytes) -> bytes:
-    """The content of a string literal, given the bytes between its quotes. Raises ValueError."""
+    """The content of a string literal, from the bytes between its quotes. Raises ValueError for an unknown escape."""
     if b"\\" not in body:
         return body
     if not _SHARED.fullmatch(body):
@@ -58,16 +58,16 @@ def unescaped(body: bytes) -> bytes:
 
 
 def utf8(content: bytearray) -> bytearray:
-    """The content of a string field. Raises ValueError where it is not UTF-8."""
+    """The content of a string field. Raises ValueError when it is not UTF-8."""
     try:
         content.decode()
     except UnicodeDecodeError:
-        raise ValueError("the escapes of this string give no UTF-8") from None
+        raise ValueError("the escapes of this string are not UTF-8") from None
     return content
 
 
 def _as_shared(escape: re.Match[bytes]) -> bytes:
-    """An escape as Python's string literals write it."""
+    """An escape in the spelling of Python's string literals. Raises ValueError for an unknown escape."""
     shared, question, digit, short, long = escape.groups()
     if shared:
         return escape[0]
@@ -78,7 +78,7 @@ def _as_shared(escape: re.Match[bytes]) -> bytes:
         raise ValueError(f"a string has an unknown escape, '{shown(escape.string[escape.start() : end])}'")
     code = int(short or long, 16)
     if code > 0x10FFFF or 0xD800 <= code < 0xE000:
-        raise ValueError(f"a string has an escape that is no character, '{shown(escape[0])}'")
+        raise ValueError(f"a string has an escape that is not a character, '{shown(escape[0])}'")
     return b"\\\\" if code == ord("\\") else chr(code).encode()
 
 
@@ -94,7 +94,7 @@ def _integer(token: bytes, low: int, high: int, write: Read, name: str) -> bytes
 
 
 def _enum(token: bytes, name: str) -> bytes:
-    """A value of an enum by its number, which may be newer than the table."""
+    """A value of an enum by its number. The number may be newer than the table."""
     try:
         value = int(token, 0)
     except ValueError:
@@ -177,4 +177,4 @@ SCALARS = {
     "string": _refusing(wire.BYTES, "a string in quotes", {}),
     "bytes": _refusing(wire.BYTES, "a string in quotes", {}),
 }
-MESSAGE = _refusing(wire.BYTES, "a message in braces", {})  # stands for the type of fields that are messages
+MESSAGE = _refusing(wire.BYTES, "a message in braces", {})  # stands for the type of message fields

@@ -1,7 +1,7 @@
-"""The protobuf wire format: fields are found in place, never copied, and every malformed byte is a DataLoss.
+"""The protobuf wire format. Fields are found in place, never copied, and every malformed byte is a DataLoss.
 
-A buffer is `bytes` or a `memoryview` of bytes. Offsets in errors count from its start: a reader that walks a
-whole file in one buffer names offsets in the file.
+A buffer is `bytes` or a `memoryview` of bytes. Offsets in errors count from its start: a reader that walks a whole file
+in one buffer reports offsets in the file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..errors import DataLoss, InvalidArgument
 Buffer = bytes | memoryview
 
 VARINT, FIXED64, BYTES, START_GROUP, END_GROUP, FIXED32 = range(6)  # wire types
-NESTING = 100  # messages below the outermost one, as in protobuf's own parsers
+NESTING = 100  # levels of messages below the outermost one, as in protobuf's own parsers
 
 _NAMES = ("a varint", "64 fixed bits", "length and bytes", "a group", "the end of a group", "32 fixed bits")
 _MOST_TAG = (1 << 32) - 1
@@ -23,7 +23,8 @@ _DOUBLE = struct.Struct("<d")
 
 
 def varint(buf: Buffer, at: int, end: int) -> tuple[int, int]:
-    """The unsigned 64-bit value at `at`, and the offset behind it. Raises DataLoss."""
+    """The unsigned 64-bit value at `at`, and the offset behind it. Raises DataLoss for a truncated or overlong
+    varint."""
     value, shift, start = 0, 0, at
     while at < end:
         byte = buf[at]
@@ -42,10 +43,10 @@ def varint(buf: Buffer, at: int, end: int) -> tuple[int, int]:
 
 
 def fields(buf: Buffer, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """Each field of the message at [at, end): number, wire type, and where its value starts and stops.
+    """Yield each field of the message at [at, end): its number, its wire type, and the start and stop of its value.
 
-    Fields follow each other without gaps: one that stops at s has its tag at the stop of the field before it.
-    Raises DataLoss for truncation, field numbers and wire types that do not exist, and groups.
+    Fields follow each other without gaps: the tag of a field is at the stop of the field before it. Raises DataLoss for
+    truncation, for unknown field numbers and wire types, and for groups.
     """
     while at < end:
         tag_at = at
@@ -83,19 +84,19 @@ def _bad_wire_type(wire: int, at: int) -> DataLoss:
 
 
 def expect(wire: int, wanted: int, at: int, what: str) -> None:
-    """Raises DataLoss unless the field `what` at byte `at` has the wire type it is defined with."""
+    """Raises DataLoss unless the field `what` at byte `at` has the wire type of its definition."""
     if wire != wanted:
         raise DataLoss(f"{what} at byte {at} is written as {_NAMES[wire]}, expected {_NAMES[wanted]}")
 
 
 def check_nesting(depth: int, at: int) -> None:
-    """Raises InvalidArgument where messages are nested too deep to be meant seriously."""
+    """Raises InvalidArgument for messages nested more than NESTING deep: no real file needs more."""
     if depth > NESTING:
-        raise InvalidArgument(f"nesting: messages more than {NESTING} deep (byte {at})")
+        raise InvalidArgument(f"nesting: messages are more than {NESTING} deep (byte {at})")
 
 
 def text(buf: Buffer, start: int, stop: int) -> str:
-    """The UTF-8 text at [start, stop). Raises DataLoss."""
+    """The UTF-8 text at [start, stop). Raises DataLoss for other bytes."""
     try:
         return str(buf[start:stop], "utf-8")
     except UnicodeDecodeError as error:
@@ -103,7 +104,7 @@ def text(buf: Buffer, start: int, stop: int) -> str:
 
 
 def signed(value: int) -> int:
-    """An unsigned 64-bit value read as two's complement, the way int32, int64 and enums are written."""
+    """An unsigned 64-bit value as two's complement, the form in which int32, int64 and enums are written."""
     return value - (1 << 64) if value >> 63 else value
 
 
@@ -129,16 +130,16 @@ def integers(buf: Buffer, wire: int, start: int, stop: int, what: str) -> list[i
 
 
 def floats(buf: Buffer, wire: int, start: int, stop: int, what: str) -> tuple[float, ...]:
-    """The values of one field of a repeated float, packed or not."""
+    """The values of one field of a repeated float, packed or not. Raises DataLoss for bytes that end within a float."""
     if wire != BYTES:
         expect(wire, FIXED32, start, what)
     if (stop - start) % 4:
-        raise DataLoss(f"{what}: {stop - start} bytes at byte {start} are no whole number of floats")
+        raise DataLoss(f"{what}: {stop - start} bytes at byte {start} are not a whole number of floats")
     return struct.unpack_from(f"<{(stop - start) // 4}f", buf, start)
 
 
 def put_varint(value: int) -> bytes:
-    """`value` as a varint; a negative one in two's complement of 64 bits."""
+    """`value` as a varint; a negative value in two's complement of 64 bits."""
     value &= 0xFFFF_FFFF_FFFF_FFFF
     out = bytearray()
     while value > 0x7F:
@@ -149,7 +150,7 @@ def put_varint(value: int) -> bytes:
 
 
 def utf8(value: str) -> bytes:
-    """Text as it is written. Raises InvalidArgument for text that has no UTF-8."""
+    """The UTF-8 bytes of a text. Raises InvalidArgument for text that has no UTF-8."""
     try:
         return value.encode()
     except UnicodeEncodeError as error:
@@ -157,7 +158,7 @@ def utf8(value: str) -> bytes:
 
 
 def put_bytes(number: int, value: Buffer | str) -> bytes:
-    """A length-delimited field."""
+    """A length-delimited field, with its tag."""
     if isinstance(value, str):
         value = utf8(value)
     return b"".join((put_varint(number << 3 | BYTES), put_varint(len(value)), value))
@@ -180,18 +181,18 @@ def pack_float(value: float) -> bytes:
 
 
 def as_float32(value: float) -> float:
-    """`value` rounded to 32 bits, as a file gives it back. Raises InvalidArgument beyond float32's range."""
+    """`value` rounded to 32 bits, as a file returns it. Raises InvalidArgument beyond float32's range."""
     try:
         return float32(_FLOAT.pack(value), 0)
     except OverflowError:
         raise InvalidArgument(f"{value} is beyond the range of float32") from None
 
 
-Key = tuple[int, str]  # a field's number, and the key of the entry where the field is a map
+Key = tuple[int, str]  # a field's number, and the key of an entry if the field is a map
 
 
 def map_key(buf: Buffer, start: int, stop: int) -> str:
-    """The text key of the map entry at [start, stop); absent means empty."""
+    """The text key of the map entry at [start, stop); empty when it is absent."""
     key = ""
     for number, wire, first, last in fields(buf, start, stop):
         if number == 1:
@@ -201,11 +202,11 @@ def map_key(buf: Buffer, start: int, stop: int) -> str:
 
 
 def splice(base: Buffer, new: Mapping[Key, bytes], *, maps: Iterable[int] = ()) -> bytes:
-    """The message `base` with the fields in `new` (complete, tags included) in place of its own.
+    """The message `base`, with the fields in `new` (complete, tags included) in place of its own.
 
-    All other fields keep their bytes and order. Fields that `base` lacks go before the first one of a higher
-    number, or last, sorted. `maps` says which numbers are maps: of those, single entries are replaced. Empty
-    bytes delete.
+    All other fields keep their bytes and order. Fields that `base` lacks go before the first field of a higher number,
+    or last, sorted. `maps` has the numbers of the fields that are maps: of these, single entries are replaced. Empty
+    bytes delete a field.
     """
     found = [
         ((number, map_key(base, start, stop) if number in maps else ""), stop)
