@@ -60,7 +60,7 @@ def weft_ops(registry):
     raise ValueError("boom")
 """, "failed", "hook weft_ops raised ValueError: boom"),
     "no_version": Case("x = 1", "failed", "WEFT_API is missing", "write WEFT_API = (1, 0)"),
-    "odd_version": Case("WEFT_API = '1.0'", "failed", "WEFT_API = '1.0' is no pair of integers"),
+    "odd_version": Case("WEFT_API = '1.0'", "failed", "WEFT_API = '1.0' is not a pair of integers"),
     "old_major": Case("WEFT_API = (0, 9)", "incompatible", "written for plugin API 0.9, this weft has 1.0",
                       "pip install -U weft-old-major"),
     "new_major": Case("WEFT_API = (2, 0)", "incompatible", "plugin API 2.0", "pip install -U weft-core"),
@@ -194,7 +194,7 @@ def test_of_two_plugins_with_one_id_the_first_distribution_is_loaded_and_both_ar
 def test_a_distribution_whose_folder_is_gone_says_so(listed: Any) -> None:
     (record,) = [r for r in listed["records"] if r["id"] == "gone"]
     assert record["status"] == "failed"
-    assert record["reason"] == "module weft_gone.plugin is not there: no 'weft_gone' on sys.path"
+    assert record["reason"] == "module weft_gone.plugin does not exist: no 'weft_gone' on sys.path"
 
 
 def test_loading_imports_no_kernels_and_listing_only_those_of_contested_types(listed: Any) -> None:
@@ -281,7 +281,7 @@ def test_plugins_that_config_names_are_loaded_from_paths_and_modules(site: Any) 
     assert of["mine", None]["status"] == "ok"
     assert of["mine", None]["module"] == str(parts / "my_ops.py")
     assert of["named_module", None]["registered"] == {"device types": ["NAMED"]}
-    assert of["gone", None]["reason"] == f"the file {parts / 'gone.py'} is not there"
+    assert of["gone", None]["reason"] == f"the file {parts / 'gone.py'} does not exist"
     assert of["cpu", None]["status"] == of["cpu", "weft-cpu"]["status"] == "conflict"
     assert of["cpu", None]["remedy"] == "set WEFT_ID in it"
     assert of["json", None]["reason"] == "a module called 'json' exists already"
@@ -311,7 +311,7 @@ def test_register_takes_modules_names_and_paths_once_and_raises_at_once(site: An
     assert facts["listed"] == ["cpu", "example", "onednn", "opencl", "sim", "simplify", "mine", "loose", "made_here"]
     assert "plugin broken is failed: import of" in facts["errors"][0]
     assert "ZeroDivisionError" in facts["errors"][0]
-    assert "absent.py is not there" in facts["errors"][1]
+    assert "absent.py does not exist" in facts["errors"][1]
     assert "no 'no' on sys.path" in facts["errors"][2]
 
 

@@ -1,7 +1,7 @@
-"""Discovery: finds plugins, loads them one at a time, and keeps a record of what became of each.
+"""Discovery: finds plugins, loads them one at a time, and keeps a record of the result for each.
 
-Installed plugins come in order of id, then those of `[plugins] load`. What a plugin does wrong stays its own:
-nothing of it is registered, its record says why, and the others work.
+Installed plugins come in order of id, then those of `[plugins] load`. A plugin's fault affects that plugin alone:
+nothing of it is registered, its record states the reason, and the other plugins work.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["PluginRecord", "Plugins", "load_plugins"]
 
 
 class Plugins:
-    """The plugins of a process. `registries` holds what they brought, `configs` their settings by id."""
+    """The plugins of a process. `registries` holds their registrations, `configs` their settings by id."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -34,9 +34,9 @@ class Plugins:
         self._records: list[PluginRecord] = []
 
     def register(self, plugin: ModuleType | Path | str) -> PluginRecord:
-        """Load a module, one given by its dotted name, or the path of a one-file plugin.
+        """Load a plugin: a module, the dotted name of one, or the path of a one-file plugin.
 
-        One that is loaded already stays as it is. Raises PluginError when it cannot be used.
+        A plugin that is loaded already stays as it is. Raises PluginError when the plugin cannot be used.
         """
         candidate = _named(plugin)
         for record in self._records:
@@ -49,10 +49,10 @@ class Plugins:
         return record
 
     def listing(self) -> list[PluginRecord]:
-        """What became of every plugin.
+        """The record of every plugin, with conflicts between kernels.
 
-        Kernels of two plugins can be compared only when both are registered: this imports the kernel packs of
-        those device types for which several plugins have one, and those of host kernels.
+        Kernels of two plugins can be compared only when both are registered. So this imports the kernel packs of the
+        device types for which several plugins have one, and all packs of host kernels.
         """
         for device_type in self._shared_types():
             self.registries.kernels.load(device_type)
@@ -60,11 +60,11 @@ class Plugins:
         return self.records()
 
     def records(self) -> list[PluginRecord]:
-        """The listing as far as it is known without importing anything."""
+        """The record of every plugin, as far as it is known without any import."""
         return [self._updated(record) if record.status == "ok" else record for record in self._records]
 
     def load_all(self) -> None:
-        """Load what is installed and what config names; the records tell how that went."""
+        """Load every installed plugin and every plugin that config names. The records state the results."""
         found = [_Candidate(name, module, distribution)
                  for distribution in sorted(scan(), key=lambda d: d.name.lower())
                  for name, module in distribution.plugins.items()]
@@ -73,18 +73,18 @@ class Plugins:
             self._records.append(self._load(candidate))
 
     def warn_of_ignored(self) -> None:
-        """Warn of each found file of which something does not count."""
+        """Warn of each found file with settings that do not count."""
         for text in self.config.warnings(self.configs):
             warnings.warn(text, WeftWarning, stacklevel=3)
 
     def _load(self, candidate: _Candidate) -> PluginRecord:
-        """Load one plugin, wholly or not at all."""
+        """Load one plugin, as a whole or not at all."""
         record, distribution = candidate.record(), candidate.distribution
         try:
             self._check_blocked(record)
             from .plugin_module import contribution, import_plugin
 
-            if distribution is None:  # its id is known only now
+            if distribution is None:  # its module states its id
                 record = replace(record, id=_own_id(import_plugin(candidate.source), record.id))
                 self._check_blocked(record)
             self._check_free(record)
@@ -115,7 +115,7 @@ class Plugins:
                 raise Duplicate(f"plugin {whose} has the id '{other.id}' already", hint=remedy)
 
     def _updated(self, record: PluginRecord) -> PluginRecord:
-        """The record of a loaded plugin with what became known later."""
+        """The record of a loaded plugin, with the failures and conflicts that became known after loading."""
         kernels, device_types = self.registries.kernels, self.registries.device_types
         host_kernels = self.registries.host_kernels
         failures = [*((plugin, failure) for (_, plugin), failure in kernels.failures.items()),
@@ -149,9 +149,9 @@ class Plugins:
 def load_plugins(config: Config) -> Plugins:
     """Load every plugin that is installed or that config names.
 
-    Plugins that cannot be used have records that say why; with `[plugins] strict` the first of them is raised
-    as PluginError. Warns of settings that do not count, because a found file must not make them or because their
-    plugin is not there.
+    A plugin that cannot be used has a record with the reason. With `[plugins] strict` the first such plugin is raised
+    as PluginError. Warns of settings that do not count, because a found file must not make them or because their plugin
+    is not installed.
     """
     plugins = Plugins(config)
     plugins.load_all()
@@ -161,7 +161,7 @@ def load_plugins(config: Config) -> Plugins:
     for mention, plugin_id, is_found in _mentions(config):
         if folded(plugin_id) not in map(folded, known):
             near = closest(plugin_id, known)
-            # No command with a name that a stranger chose.
+            # The hint has no command with a name that a stranger chose.
             install = "" if is_found else f"; pip install weft-{plugin_id.replace('_', '-')}"
             remedy = f"; did you mean {near[0]}?" if near else install
             warnings.warn(f"{mention} is for a plugin that is not installed{remedy}", WeftWarning, stacklevel=2)
@@ -189,7 +189,7 @@ class _Candidate(NamedTuple):
 
 
 def _named(plugin: ModuleType | Path | str) -> _Candidate:
-    """A plugin that is no distribution's; it may say its id as WEFT_ID."""
+    """A plugin without a distribution; its module may state its id as WEFT_ID."""
     if isinstance(plugin, Path) or (isinstance(plugin, str) and is_path(plugin)):
         path = Path(plugin).expanduser().absolute()
         return _Candidate(path.stem, path)
@@ -200,7 +200,7 @@ def _named(plugin: ModuleType | Path | str) -> _Candidate:
 def _own_id(module: ModuleType, otherwise: str) -> str:
     named = vars(module).get("WEFT_ID", otherwise)
     if not isinstance(named, str) or not named:
-        raise PluginError(f"WEFT_ID = {named!r} in {module.__name__} is no name")
+        raise PluginError(f"WEFT_ID = {named!r} in {module.__name__} is not a name", hint="write a non-empty str")
     return named
 
 
@@ -214,7 +214,7 @@ def _check_requirement(distribution: Distribution) -> None:
 
 
 def _mentions(config: Config) -> Iterator[tuple[str, str, bool]]:
-    """The places where config names plugins: the text, the id, and whether a found file has it."""
+    """The places where config names plugins: the text, the id, and True for a place in a found file."""
     for row in config.plugin_sections():
         yield f"[plugin.{row.key}] ({row.origin})", row.key, row.found is not None
     for row in config.origins():

@@ -1,9 +1,9 @@
-"""The distributions on sys.path that announce plugins, read from their dist-info folders.
+"""Entry points: the distributions on sys.path that announce plugins, read from their dist-info folders.
 
-The rules are importlib.metadata's, whose import alone takes ten times as long as this whole scan: of several
-distributions of one name the first on sys.path counts. Zip archives are not searched: an application that is
-packed into one names its plugins in `[plugins] load`. The working folder is not searched either, unless it is a
-site-packages folder: what lies there may have come with a model.
+The rules are importlib.metadata's, whose import alone takes ten times as long as this whole scan. Of several
+distributions of one name the first on sys.path counts. Zip archives are not searched: an application that is packed
+into one names its plugins in `[plugins] load`. The working folder is not searched either, unless it is a site-packages
+folder: its files may have come with a model.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def scan() -> list[Distribution]:
 def unmet(distribution: Distribution, core_version: str) -> str | None:
     """The requirement on weft-core that this version does not meet, or None.
 
-    Release numbers are compared; markers other than `extra` were the installer's to judge.
+    Release numbers are compared. Markers other than `extra` are not evaluated: the installer has done so.
     """
     running = _release(core_version)
     for line in distribution.requires:
@@ -57,7 +57,7 @@ def unmet(distribution: Distribution, core_version: str) -> str | None:
 
 
 def too_old(requirement: str, core_version: str) -> bool:
-    """True when a newer weft-core is what an unmet requirement asks for."""
+    """True when an unmet requirement asks for a newer weft-core."""
     lowest = re.search(r"(>=?|[=~]==?)\s*([\d.]+)", requirement)
     return lowest is not None and _release(core_version) < _release(lowest[2])
 
@@ -69,7 +69,7 @@ def _metadata_folders() -> Iterator[Path]:
         try:
             names = os.listdir(entry)  # noqa: PTH208 - a Path for each of a thousand files is slow
         except OSError:
-            continue  # not there, or an archive
+            continue  # the folder is missing, or is an archive
         yield from (Path(entry, name) for name in sorted(names) if name.endswith((".dist-info", ".egg-info")))
 
 
@@ -86,7 +86,7 @@ def _distribution(folder: Path) -> Distribution | None:
 
 
 def _entry_points(text: str) -> dict[str, str]:
-    """The entries of our group: `id = package.module`."""
+    """The entries of the group `weft.plugins`: `id = package.module`."""
     group, entries = "", {}
     for line in map(str.strip, text.splitlines()):
         if line.startswith("["):
@@ -115,13 +115,14 @@ _COMPARE: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
 
 
 def _release(version: str) -> tuple[int, ...]:
-    """The numbers of a version, without what follows them; none where it has none."""
+    """The numbers of a version, without its suffix; empty for a version without numbers."""
     match = re.match(r"\s*v?(?:\d+!)?(\d+(?:\.\d+)*)", version)
     return tuple(int(part) for part in match[1].split(".")) if match is not None else ()
 
 
 def _meets(running: tuple[int, ...], clause: str) -> bool:
-    """One clause such as `>=0.1`, `==0.1.*` or `~=0.1.2`; what cannot be read is taken as met."""
+    """True when the running version meets one clause such as `>=0.1`, `==0.1.*` or `~=0.1.2`. An unreadable clause
+    counts as met."""
     sign, version = re.fullmatch(r"([<>=!~]*)(.*)", clause).groups()  # type: ignore[union-attr]
     wanted = _release(version)
     if not wanted or sign not in _COMPARE:

@@ -1,4 +1,4 @@
-"""From a plugin's light module to what it contributes: import, version, settings, hooks."""
+"""From a plugin's light module to its Contribution: import, version of the contract, settings, hooks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SPECS = [name for name in vars(Hooks) if name.startswith("weft_")]
 
 
 def import_plugin(source: Source) -> ModuleType:
-    """The plugin's module. Raises PluginError when it is not there or cannot be imported."""
+    """The plugin's module. Raises PluginError when it does not exist or cannot be imported."""
     if isinstance(source, Path):
         return _import_file(source)
     if isinstance(source, ModuleType):
@@ -34,13 +34,14 @@ def import_plugin(source: Source) -> ModuleType:
     except PluginError as error:
         missing = getattr(error.__cause__, "name", None)
         if isinstance(error.__cause__, ModuleNotFoundError) and f"{source}.".startswith(f"{missing}."):
-            raise PluginError(f"module {source} is not there: no '{missing}' on sys.path",
-                              hint=f"install again what '{missing}' is part of") from error
+            raise PluginError(f"module {source} does not exist: no '{missing}' on sys.path",
+                              hint=f"reinstall the distribution that '{missing}' is part of") from error
         raise
 
 
 def contribution(module: ModuleType, plugin_id: str, config: Config, distribution: str | None) -> Contribution:
-    """All that a plugin registers. Raises PluginError, and InvalidArgument for its settings."""
+    """All registrations of a plugin, gathered by calling its hooks. Raises PluginError, and InvalidArgument for its
+    settings."""
     _check_api(module, distribution)
     hooks = _hooks(module, plugin_id)
     brought = Contribution(plugin_id, _settings(module, plugin_id, config))
@@ -54,9 +55,10 @@ def contribution(module: ModuleType, plugin_id: str, config: Config, distributio
 
 
 def _import_file(path: Path) -> ModuleType:
-    """The module is called as its file is, so that the plugin may name it in "module:function"."""
+    """Import a one-file plugin. The module's name is the file's name, so that the plugin may write it in
+    "module:function"."""
     if not path.is_file():
-        raise PluginError(f"the file {path} is not there")
+        raise PluginError(f"the file {path} does not exist")
     name = path.stem
     spec = sys.modules[name].__spec__ if name in sys.modules else util.find_spec(name)
     if spec is not None and (spec.origin is None or Path(spec.origin).resolve() != path.resolve()):
@@ -79,8 +81,8 @@ def _import_file(path: Path) -> ModuleType:
 def _check_api(module: ModuleType, distribution: str | None) -> None:
     wanted = vars(module).get("WEFT_API")
     if not (isinstance(wanted, tuple) and len(wanted) == 2 and all(type(part) is int for part in wanted)):
-        given = "is missing" if wanted is None else f"= {wanted!r} is no pair of integers"
-        raise PluginError(f"WEFT_API {given} in {module.__name__}: for which plugin API is it written?",
+        given = "is missing" if wanted is None else f"= {wanted!r} is not a pair of integers"
+        raise PluginError(f"WEFT_API {given} in {module.__name__}: it must state the plugin API",
                           hint=f"write WEFT_API = {API}")
     if wanted[0] == API[0] and wanted <= API:
         return
@@ -91,10 +93,10 @@ def _check_api(module: ModuleType, distribution: str | None) -> None:
 
 
 def _hooks(module: ModuleType, plugin_id: str) -> dict[str, tuple[Callable[..., Any], tuple[str, ...]]]:
-    """By name, the hooks of a module with the parameters they take, once pluggy has checked them."""
+    """The hooks of a module by name, each with its parameters, after pluggy has checked them."""
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(Hooks)
-    marked = SimpleNamespace()  # without the module's other attributes, which may be lazy and raise
+    marked = SimpleNamespace()  # the hooks alone: other attributes of the module may be lazy and raise
     for name, value in vars(module).items():
         options = manager.parse_hookimpl_opts(module, name)
         if options is not None and _is_hook(name, options):
@@ -105,13 +107,14 @@ def _hooks(module: ModuleType, plugin_id: str) -> dict[str, tuple[Callable[..., 
         manager.register(marked, plugin_id)
     except pluggy.PluginValidationError as error:
         raise PluginError(" ".join(str(error).split()),
-                          hint="a hook takes `registry` and, if it wants, `config`") from error
+                          hint="a hook takes `registry` and, optionally, `config`") from error
     return {caller.name: (impl.function, (*impl.argnames, *impl.kwargnames))
             for caller in manager.get_hookcallers(marked) or () for impl in caller.get_hookimpls()}
 
 
 def _is_hook(name: str, options: pluggy.HookimplOpts) -> bool:
-    """False for one that weft need not know. Raises PluginError for one that it should know and does not."""
+    """True for a hook of weft. False for an unknown hook that is optional. Raises PluginError for an unknown hook that
+    is not, and for a wrapper."""
     called = options["specname"] or name
     if called not in _SPECS:
         if options["optionalhook"]:

@@ -1,4 +1,4 @@
-"""PluginRecord: what became of one plugin, and why. `weft plugins` lists them."""
+"""PluginRecord: the result of loading one plugin, with the reason. `weft plugins` lists the records."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Blocked(PluginError):
 
 
 class Incompatible(PluginError):
-    """The plugin and this weft are made for different versions of each other."""
+    """The plugin and this weft are written for different versions of each other."""
 
 
 class Duplicate(PluginError):
-    """Another plugin has the id already."""
+    """Another plugin has the same id."""
 
 
 _STATUS: dict[type[WeftError], Status] = {
@@ -36,8 +36,12 @@ _STATUS: dict[type[WeftError], Status] = {
 
 @dataclass(frozen=True)
 class PluginRecord:
-    """One plugin. `reason`: why it is not ok, or what is worth knowing; `remedy`: what to do about it;
-    `registered`: what it brought, by kind, as names or, where there may be many, their number."""
+    """The result of loading one plugin.
+
+    `reason`: The cause of any status but `ok`, or a note about a plugin that is ok.
+    `remedy`: The action that makes the plugin usable.
+    `registered`: Its registrations by kind: their names or, where there may be many, their number.
+    """
 
     id: str
     status: Status = "ok"
@@ -50,20 +54,20 @@ class PluginRecord:
     error: WeftError | None = field(default=None, repr=False, compare=False)
 
     def refused(self, error: WeftError) -> PluginRecord:
-        """This record with the status that an error means, its message and hint."""
+        """This record with the status that an error stands for, and the error's message and hint."""
         reason = str(error).removesuffix(f"; {error.hint}")
         status = _STATUS.get(type(error), "failed")
         return replace(self, status=status, reason=reason, remedy=error.hint or "", error=error)
 
     def noted(self, reason: str, remedy: str = "", status: Status | None = None) -> PluginRecord:
-        """This record with one more reason."""
+        """This record with one more reason and remedy."""
         reasons = "; ".join(filter(None, [self.reason, reason]))
         remedies = "; ".join(filter(None, [self.remedy, remedy]))
         return replace(self, status=status or self.status, reason=reasons, remedy=remedies)
 
     @property
     def traceback(self) -> str:
-        """Where the plugin's own code went wrong, as text; empty where nothing did."""
+        """The traceback of the plugin's own code as text; empty when it raised nothing."""
         import traceback
 
         cause = self.error.__cause__ if self.error is not None else None
@@ -77,7 +81,7 @@ class PluginRecord:
 
 
 def summary(brought: Contribution) -> dict[str, Any]:
-    """What a plugin brought, as `PluginRecord.registered` shows it."""
+    """A plugin's registrations, as `PluginRecord.registered` shows them."""
     kinds = {
         "device types": [announced.type for announced in brought.device_types],
         "ops": len(brought.ops),
