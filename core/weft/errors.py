@@ -1,7 +1,7 @@
 """Typed errors, one class per canonical status code.
 
-Each class also derives from the builtin that Python users expect, so `except ValueError` works. An error says
-what is wrong, where (node, op, device, location) and what to do about it (hint). Codes are those of absl::Status.
+Each class also derives from the builtin that Python users expect, so `except ValueError` works. An error names the
+fault, its place (node, op, device, location) and the way out (hint). The codes are absl::Status's.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import ClassVar, NamedTuple, ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 MOST_TEXT = 4096  # characters of an error's text
-MOST_COMPARED = 256  # characters of a name, and
-MOST_CANDIDATES = 5000  # names that are compared with it: the comparison is slow
+MOST_COMPARED = 256  # characters of a name that is compared with others
+MOST_CANDIDATES = 5000  # names that one name is compared with: the comparison is slow
 
 
 def printable(text: str, *, lines: bool = False) -> str:
@@ -34,7 +34,7 @@ def printable(text: str, *, lines: bool = False) -> str:
 
 
 def shortened(text: str, most: int = MOST_TEXT) -> str:
-    """`text` without its middle, where it has more than `most` characters (64 at least)."""
+    """`text` without its middle, when it has more than `most` characters (64 at least)."""
     if len(text) <= most:
         return text
     gap = f" ... {len(text):,} characters ... "
@@ -43,12 +43,12 @@ def shortened(text: str, most: int = MOST_TEXT) -> str:
 
 
 def shown(text: str, most: int = MOST_TEXT, *, lines: bool = False) -> str:
-    """`text` printable, at most `most` characters of it."""
+    """`text` made printable, at most `most` characters of it."""
     return shortened(printable(shortened(text, most), lines=lines), most)
 
 
 class Location(NamedTuple):
-    """A place in a file: `line` and `column` count from 1; None where they are unknown."""
+    """A place in a file. `line` and `column` count from 1; None where they are unknown."""
 
     file: str
     line: int | None = None
@@ -59,7 +59,12 @@ class Location(NamedTuple):
 
 
 class WeftError(Exception):
-    """Base of all errors that weft raises on purpose."""
+    """Base of all errors that weft raises on purpose.
+
+    `message`: The fault: the given value, and the expected one.
+    `node`, `op`, `device`, `location`: The place of the fault; None where it is unknown.
+    `hint`: The way out, or None.
+    """
 
     code: ClassVar[int] = 2
 
@@ -80,7 +85,7 @@ class WeftError(Exception):
         self.device = device
         self.location = location
         self.hint = hint
-        self.is_reported = False  # to the diagnostics handler of a host
+        self.is_reported = False  # True once a host's diagnostics handler has received it
 
     def __str__(self) -> str:
         place = [f"node '{self.node}'"] if self.node is not None else []
@@ -95,7 +100,7 @@ class WeftError(Exception):
         self, *, node: str | None = None, op: str | None = None, device: str | None = None,
         location: Location | None = None,
     ) -> WeftError:
-        """This error, with the places that it does not name yet filled in."""
+        """This error, with the given places filled in that it does not name yet."""
         self.node = self.node if self.node is not None else node
         self.op = self.op if self.op is not None else op
         self.device = self.device if self.device is not None else device
@@ -168,17 +173,17 @@ class Unauthenticated(WeftError, PermissionError):
 
 
 class PluginError(FailedPrecondition):
-    """A plugin broke its contract; raised in strict mode, else kept in the plugin's record."""
+    """A plugin broke its contract. Raised in strict mode, else kept in the plugin's record."""
 
 
 class WeftWarning(UserWarning):
-    """Something works, but not as it was asked to."""
+    """The operation works, but not in the requested way."""
 
     def __str__(self) -> str:
         return shown(super().__str__(), lines=True)
 
 
-# The first row that fits counts: a number of the operating system's, or a class of Python's.
+# The first row that fits counts. A row has an error number of the operating system, or an exception class of Python.
 _OF_SYSTEM: tuple[tuple[int | type[OSError], type[WeftError]], ...] = (
     (errno.ENAMETOOLONG, InvalidArgument), (errno.ELOOP, InvalidArgument), (errno.EINVAL, InvalidArgument),
     (errno.ENOSPC, ResourceExhausted), (errno.EDQUOT, ResourceExhausted), (errno.ENOMEM, ResourceExhausted),
@@ -190,7 +195,7 @@ _OF_SYSTEM: tuple[tuple[int | type[OSError], type[WeftError]], ...] = (
 
 
 def of_system(error: OSError, file: object = None) -> WeftError:
-    """The typed error for a refusal of the operating system, located at `file` or the file that `error` names."""
+    """The typed error for a refusal of the operating system, located at `file` or at the file that `error` names."""
     kind = next((ours for theirs, ours in _OF_SYSTEM
                  if (error.errno == theirs if isinstance(theirs, int) else isinstance(error, theirs))), Unknown)
     named = error.filename if file is None else file
@@ -198,20 +203,18 @@ def of_system(error: OSError, file: object = None) -> WeftError:
 
 
 def told(error: BaseException) -> str:
-    """The class and the text of an exception, which may be anyone's: its own code may fail to give a text."""
+    """The class and the text of an exception. Its own code may fail to return a text; then the class stands alone."""
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 - the class still says something
+    except Exception:  # noqa: BLE001 - the class alone is still informative
         text = ""
     return f"{type(error).__name__}: {text}".removesuffix(": ")
 
 
 @contextmanager
 def callers_code(what: str) -> Iterator[None]:
-    """Exceptions of the caller's own objects become InvalidArgument, which says `what` failed and has them as cause.
-
-    MemoryError becomes ResourceExhausted.
-    """
+    """Turn exceptions of the caller's own objects into InvalidArgument, whose text says that `what` failed, with the
+    exception as its cause. MemoryError becomes ResourceExhausted."""
     try:
         yield
     except WeftError:
@@ -223,7 +226,7 @@ def callers_code(what: str) -> Iterator[None]:
 
 
 def closest(name: str, candidates: Iterable[object], *, most: int = 3) -> list[str]:
-    """The candidates that look most like `name`, best first: the field's "did you mean".
+    """The candidates most similar to `name`, best first: the field's "did you mean".
 
     Long names, and candidates after the first few thousand, are not compared.
     """
@@ -236,7 +239,7 @@ def closest(name: str, candidates: Iterable[object], *, most: int = 3) -> list[s
 
 
 def boundary(function: Callable[P, R]) -> Callable[P, R]:
-    """What users call to load or run: whatever happens inside leaves as a WeftError, with its cause."""
+    """Decorate a public entry: every exception inside leaves it as a WeftError, with its cause."""
 
     @wraps(function)
     def inside(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -251,20 +254,20 @@ def boundary(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def unexpected(error: Exception) -> WeftError:
-    """The typed error for an exception that no other place has made one of."""
+    """The typed error for an exception that no other place has typed."""
     if is_lack_of_memory(error):
         return ResourceExhausted(f"out of memory: {error}".removesuffix(": "))
     if isinstance(error, RecursionError):
-        return ResourceExhausted(f"out of stack: {error}", hint="something is nested too deep")
+        return ResourceExhausted(f"out of stack: {error}", hint="the input is nested too deep: flatten it")
     if isinstance(error, OSError):
         return of_system(error)
     if isinstance(error, Warning):
-        return FailedPrecondition(f"a warning that is to be an error: {told(error)}")
+        return FailedPrecondition(f"Python turned a warning into an error: {told(error)}")
     return Internal(told(error), hint="this is a fault of weft: please report it")
 
 
 def is_lack_of_memory(error: BaseException) -> bool:
-    """True for a MemoryError, and for the ValueErrors by which NumPy refuses arrays larger than any memory."""
+    """True for a MemoryError, and for the ValueErrors with which NumPy refuses arrays larger than any memory."""
     if isinstance(error, ValueError):
         return str(error).startswith(_TOO_LARGE)
     return isinstance(error, MemoryError)
