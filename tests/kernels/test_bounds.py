@@ -167,7 +167,7 @@ def test_outputs_that_are_as_many_as_the_inputs_have_no_limit():
 ])
 def test_an_output_of_more_dimensions_than_a_tensor_has_is_refused(op, shape, attrs):
     definition = OPS.get(op)
-    with pytest.raises(InvalidArgument, match="dimensions, at most 254 are possible"):
+    with pytest.raises(InvalidArgument, match="dimensions, a tensor has at most 254"):
         infer(definition, OPS.metadata(definition), {"T": dtypes.float32, **attrs}, [info(dtypes.float32, shape)])
 
 

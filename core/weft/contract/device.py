@@ -199,8 +199,7 @@ class DeviceTypeRegistry:
 
 
 def load_callable(target: str | Callable[..., Any]) -> Callable[..., Any]:
-    """Return the callable itself, or the callable that "module:function" names, imported now. Raises PluginError when
-    the text names no callable."""
+    """The callable itself, or what "module:function" names, imported now."""
     if not isinstance(target, str):
         return target
     from importlib import import_module

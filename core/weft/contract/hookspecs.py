@@ -1,13 +1,13 @@
-"""The hooks of a plugin, and what each is handed.
+"""The hooks of a plugin, and the registry that each hook receives.
 
-A plugin's light module has any of these functions, decorated with `hookimpl`. `config` is the plugin's own section
-`[plugin.<id>]`, checked against the module's frozen dataclass `Config`; a hook need not take it.
+A plugin's light module defines any of these functions, decorated with `hookimpl`. A hook takes `registry` and,
+optionally, `config`: the plugin's own section `[plugin.<id>]`, checked against the module's frozen dataclass `Config`.
 
-A config file that was found by searching may come from a stranger. It sets options that are numbers or booleans, and
-those whose field says `field(default=..., metadata={"found": True})`: the plugin promises that no value of them is
-harmful.
+A config file that was found by searching may come from a stranger. It sets options that are numbers or booleans. It
+sets another option only when its field has `field(default=..., metadata={"found": True})`: with that the plugin
+promises that no value of the option is harmful.
 
-What a plugin registers is gathered in a Contribution and counts only when all its hooks have returned.
+All registrations of a plugin are gathered in a Contribution. They count only when all its hooks have returned.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Factory = str | Callable[..., Any]
 
 @dataclass
 class Contribution:
-    """All that one plugin registers."""
+    """All registrations of one plugin."""
 
     plugin: str
     config: Any = None
@@ -56,7 +56,11 @@ class DeviceRegistrar:
         self, *, type: str, scan: str | Callable[..., Iterable[Any]],  # noqa: A002 - the contract's word
         kernels: str | Callable[..., None] | None = None, priority: int = 0,
     ) -> None:
-        """Announce a device type. `scan(config)` yields its devices; nothing is imported before the type is used."""
+        """Announce a device type. `scan(config)` yields its devices, `kernels` registers kernels for them. Nothing is
+        imported before the type is used.
+
+        Raises PluginError for a name that is not in capitals, and for a second announcement of the type.
+        """
         if re.fullmatch(r"[A-Z_][A-Z0-9_]*", type) is None:
             raise PluginError(f"device type '{type}' must be written in capitals, digits and '_'")
         if any(announced.type == type for announced in self._to.device_types):
@@ -71,7 +75,8 @@ class OpRegistrar:
         self._to = to
 
     def add(self, op: OpSpec) -> None:
-        """Declare an op of the plugin's own."""
+        """Declare an op of the plugin. Raises InvalidArgument for a wrong notation, PluginError for a second
+        declaration."""
         definition = op.definition()
         if any(known.name == definition.name for known in self._to.ops):
             raise PluginError(f"op '{definition.name}' is declared twice")
@@ -83,11 +88,12 @@ class KernelPackRegistrar:
         self._to = to
 
     def kernels(self, device_type: str, register: str | Callable[..., None], *, priority: int = 0) -> None:
-        """Bring kernels for a device type, whoever's it is; inert where no plugin announces that type."""
+        """Register kernels for a device type of any plugin. They are inert while no plugin announces that type."""
         self._to.packs.append(KernelPack(device_type, register, priority, self._to.plugin))
 
     def host_kernels(self, register: str | Callable[..., None]) -> None:
-        """Bring kernels of host programs: `register(kernels)` is called when a program first asks for one."""
+        """Register kernels of host programs. `register(kernels)` is called when a program first asks for a host
+        kernel."""
         self._to.host_packs.append(HostPack(register, self._to.plugin))
 
 
@@ -97,8 +103,11 @@ class FactoryRegistrar:
         self._entries = entries
 
     def add(self, name: str, factory: Factory) -> None:
-        """Offer a factory under a name for config to choose: `factory()` gives an allocator, `factory(config)` with a
-        WorkQueueConfig a work queue. One that is named "module:function" is imported when it is chosen."""
+        """Register a factory under a name that config can choose. Raises PluginError for a second factory of that name.
+
+        `factory()` returns an allocator. `factory(config)` returns a work queue for a WorkQueueConfig. A factory that
+        is named "module:function" is imported when it is chosen.
+        """
         if name in self._entries:
             raise PluginError(f"{self._kind} '{name}' is registered twice")
         self._entries[name] = factory
@@ -112,8 +121,12 @@ class PassRegistrar:
         self, name: str, function: Factory, *, stage: str = "graph", after: Sequence[str] = (),
         before: Sequence[str] = (),
     ) -> None:
-        """Offer a pass, (Graph, PassContext) -> Graph, under a name; it runs unless `[passes] disable` names it. One
-        that is named "module:function" is imported when it first runs."""
+        """Register a pass, (Graph, PassContext) -> Graph, under a name. It runs unless `[passes] disable` names it. A
+        pass that is named "module:function" is imported when it first runs.
+
+        `after` and `before` are names of passes. Raises PluginError for an unknown stage, and for a second pass of that
+        name.
+        """
         if stage not in STAGES:
             raise PluginError(f"pass '{name}' wants stage '{stage}'; stages are {', '.join(STAGES)}")
         if name == FUSION or any(known.name == name for known in self._to.passes):
@@ -134,12 +147,12 @@ class Hooks:
 
     @hookspec
     def weft_kernels(self, registry: KernelPackRegistrar, config: Any) -> None:
-        """Bring kernels for any device type, registry.kernels(type, register, priority=), and for host programs,
-        registry.host_kernels(register)."""
+        """Register kernels: for any device type with registry.kernels(type, register, priority=), for host programs
+        with registry.host_kernels(register)."""
 
     @hookspec
     def weft_allocators(self, registry: FactoryRegistrar, config: Any) -> None:
-        """Offer host allocators: registry.add(name, factory)."""
+        """Register host allocators: registry.add(name, factory)."""
 
     @hookspec
     def weft_work_queues(self, registry: FactoryRegistrar, config: Any) -> None:
@@ -151,7 +164,7 @@ class Hooks:
 
 
 def registrars(to: Contribution) -> dict[str, Any]:
-    """By hook, the registry that it is handed: its entries go to `to`."""
+    """The registry that each hook receives, by the hook's name. Its registrations go to `to`."""
     return {
         "weft_devices": DeviceRegistrar(to),
         "weft_ops": OpRegistrar(to),

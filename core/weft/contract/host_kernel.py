@@ -30,7 +30,7 @@ from ..support.plugin_guard import plugin_guard
 from .device import Conflict, load_callable
 from .host_type import HostType
 
-OWN = "weft"  # the plugin name of the kernels that come with weft
+OWN = "weft"  # the plugin of the kernels and loaders that core itself has
 KernelFunction = Callable[..., Any]
 _REQUIRED: Any = inspect.Parameter.empty
 F = TypeVar("F", bound=KernelFunction)

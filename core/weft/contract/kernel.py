@@ -217,9 +217,10 @@ def dtype_names(allowed: Iterable[DType] | None) -> str:
 class FusionDef(NamedTuple):
     """A fusion: a chain of ops that one kernel of a pack can compute at once.
 
-    Each op is one of `ops`, is served by the same pack on the same device, and has the shape of the last op. Only the
-    fusion's own ops consume the values between them. At most one op is of `heads`; it comes first. At most one op is of
-    `leads`: it makes the head's first input, may have any shape, and is then the first of `Bind.fused`.
+    The same pack serves all ops, on the same device, and all have the shape of the last op. Only the fusion's own ops
+    consume the values between them. The ops are of `ops`; at most one is of `heads`, and is the first. At most one op
+    of `leads` precedes the head: it makes the head's first input, may have any shape, and is then the first of
+    `Bind.fused`.
     """
 
     kernel: KernelDef  # its `op` is the fusion's name

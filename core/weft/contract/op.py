@@ -27,8 +27,11 @@ REQUIRED: Any = object()  # the default of an attribute that has none
 
 
 class ArgDef(NamedTuple):
-    """One declared input or output: a tensor of a fixed type or of the type that attribute `type_attr` says,
-    `number_attr` of them, or one for each type in the list attribute `type_list_attr`."""
+    """One declared input or output of an op.
+
+    A tensor of the fixed type `dtype`, or of the type in attribute `type_attr`. With `number_attr` it stands for that
+    many tensors, with `type_list_attr` for one tensor of each type in that list.
+    """
 
     name: str
     dtype: DType | None = None
@@ -38,13 +41,13 @@ class ArgDef(NamedTuple):
     is_ref: bool = False
 
     def count(self, attrs: Attrs) -> int:
-        """The number of tensors that stand for this argument in a node with these attributes."""
+        """The number of tensors of this argument in a node with these attributes."""
         if self.type_list_attr is not None:
             return len(attrs[self.type_list_attr])
         return max(0, attrs[self.number_attr]) if self.number_attr is not None else 1
 
     def expand(self, attrs: Attrs) -> list[DType]:
-        """The types of the tensors that stand for this argument in a node with these attributes."""
+        """The types of the tensors of this argument in a node with these attributes."""
         if self.type_list_attr is not None:
             return list(attrs[self.type_list_attr])
         dtype = self.dtype if self.type_attr is None else attrs[self.type_attr]
@@ -53,7 +56,8 @@ class ArgDef(NamedTuple):
 
 
 class AttrDef(NamedTuple):
-    """A declared attribute. `type`: string, int, float, bool, type, shape, tensor, func, or list(...) of one."""
+    """A declared attribute. `type` is string, int, float, bool, type, shape, tensor, func, or list(...) of one of
+    these."""
 
     name: str
     type: str
@@ -63,14 +67,14 @@ class AttrDef(NamedTuple):
 
 
 class Tensor(NamedTuple):
-    """One tensor of a node's expanded signature."""
+    """One tensor in the expanded signature of a node."""
 
     arg: str
     dtype: DType
 
 
 class OpDef(NamedTuple):
-    """An op's signature, and what else is known of it."""
+    """The signature of an op, and further facts about it."""
 
     name: str
     inputs: tuple[ArgDef, ...] = ()
@@ -84,20 +88,20 @@ class OpDef(NamedTuple):
 
     @property
     def signature(self) -> tuple[Any, ...]:
-        """What two that are declared as one op have in common."""
+        """The parts that two declarations of one op must have in common."""
         return self.name, self.inputs, self.outputs, self.attrs, self.stateful
 
     def expand_inputs(self, attrs: Attrs) -> list[Tensor]:
         return [Tensor(a.name, d) for a in self.inputs for d in a.expand(attrs)]
 
     def count_inputs(self, attrs: Attrs) -> int:
-        """The number of inputs of a node with these attributes, however many that are."""
+        """The number of inputs of a node with these attributes, without expanding them."""
         return sum(arg.count(attrs) for arg in self.inputs)
 
     def check_outputs(self, attrs: Attrs) -> None:
         """Raises ResourceExhausted for a node with these attributes that has more than MOST_OUTPUTS outputs.
 
-        A list of types and a number that also counts inputs are as long as the file says them, and have no limit.
+        A list of types has no limit, nor has a number that also counts inputs: the file itself spells out as many.
         """
         counted = {arg.number_attr for arg in self.inputs}
         for arg in self.outputs:
@@ -109,7 +113,7 @@ class OpDef(NamedTuple):
         return [Tensor(a.name, d) for a in self.outputs for d in a.expand(attrs)]
 
     def output_index(self, name: str, index: int, attrs: Attrs) -> int:
-        """The number among all outputs of tensor `index` of the output argument `name`; -1 if there is none."""
+        """The index among all outputs of tensor `index` of the output argument `name`; -1 if there is none."""
         start = 0
         for arg in self.outputs:
             count = arg.count(attrs)
@@ -187,9 +191,9 @@ class OpRegistry:
 
 
 def infer(op: OpDef, rule: MetadataRule | None, attrs: Attrs, inputs: Sequence[ValueInfo]) -> tuple[ValueInfo, ...]:
-    """What is known of the outputs. Without a metadata function: their types only.
+    """The ValueInfo of each output. Without a metadata function only their types are known.
 
-    Raises InvalidArgument when the inputs do not fit the op.
+    Raises InvalidArgument when the inputs do not fit the op, and when the metadata function contradicts the signature.
     """
     declared = op.expand_outputs(attrs)
     if rule is None:
@@ -198,7 +202,7 @@ def infer(op: OpDef, rule: MetadataRule | None, attrs: Attrs, inputs: Sequence[V
     infos = result if isinstance(result, tuple) else (result,)
     if [i.meta.dtype for i in infos] != [t.dtype for t in declared]:
         raise InvalidArgument(
-            f"the metadata function of {op.name} gives {[i.dtype for i in infos]}, its signature says "
+            f"the metadata function of {op.name} returned {[i.dtype for i in infos]}, its signature declares "
             f"{[t.dtype for t in declared]}", op=op.name)
     for each in infos:
         _check_shape(each.meta)
@@ -206,15 +210,16 @@ def infer(op: OpDef, rule: MetadataRule | None, attrs: Attrs, inputs: Sequence[V
 
 
 def _check_shape(meta: TensorMetadata) -> None:
-    """Raises InvalidArgument for a shape that no tensor has."""
+    """Raises InvalidArgument for a shape that no tensor can have."""
     if meta.shape is not None and len(meta.shape) > MOST_DIMS:
-        raise InvalidArgument(f"an output would have {len(meta.shape)} dimensions, at most {MOST_DIMS} are possible")
+        raise InvalidArgument(f"an output would have {len(meta.shape)} dimensions, a tensor has at most {MOST_DIMS}")
     if meta.is_static and meta.size > MOST_ELEMENTS:
         raise InvalidArgument(f"an output of shape {shape_text(meta.shape)} would have more than 2**63 - 1 elements")
 
 
 def merge_info(a: ValueInfo, b: ValueInfo) -> ValueInfo:
-    """The most that two descriptions of one value say together. Raises InvalidArgument where they contradict."""
+    """The ValueInfo that holds all facts of two descriptions of one value. Raises InvalidArgument when they
+    contradict."""
     try:
         if a.dtype is not b.dtype:
             raise ValueError(f"{a.dtype} and {b.dtype} differ")
@@ -225,7 +230,7 @@ def merge_info(a: ValueInfo, b: ValueInfo) -> ValueInfo:
 
 
 def attr_text(value: object) -> str:
-    """An attribute's value as a person reads it."""
+    """An attribute's value as text for users."""
     if isinstance(value, DType):
         return value.tf_name
     if isinstance(value, tuple | list):

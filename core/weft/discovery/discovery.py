@@ -78,7 +78,7 @@ class Plugins:
             warnings.warn(text, WeftWarning, stacklevel=3)
 
     def _load(self, candidate: _Candidate) -> PluginRecord:
-        """Load one plugin, as a whole or not at all."""
+        """Load one plugin, wholly or not at all."""
         record, distribution = candidate.record(), candidate.distribution
         try:
             self._check_blocked(record)

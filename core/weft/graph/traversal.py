@@ -11,7 +11,7 @@ from .node import Node
 if TYPE_CHECKING:
     from .graph import Graph
 
-BACK_EDGES = frozenset(("NextIteration", "RefNextIteration"))  # their outputs belong to the next iteration
+BACK_EDGES = frozenset(("NextIteration", "RefNextIteration"))  # what they give is for the iteration after
 
 
 def consumers(nodes: Mapping[str, Node]) -> dict[str, list[Node]]:

@@ -50,7 +50,7 @@ def probe(device: Device, registries: Registries) -> None:
 
 
 def _add(device: Device, registries: Registries, inputs: Sequence[object], output: object) -> bool:
-    """Run the device type's first float32 AddV2 kernel. Returns False when there is none."""
+    """Run the device type's first float32 AddV2, if it has one."""
     meta = info(float32, SHAPE)
     attrs = {"T": float32}
     for kernel in registries.kernels.candidates("AddV2", device.type):

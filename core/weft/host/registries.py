@@ -1,4 +1,4 @@
-"""Everything that plugins have registered, by kind: what placement, linking and the host context ask."""
+"""Registries: the registrations of all plugins by kind, for placement, linking and the Host."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Registries:
         self.missing_plugins: dict[str, str] = {}  # plugins that are not in use, and why: what they bring is not here
 
     def add(self, brought: Contribution) -> None:
-        """Take in what a plugin brings, all of it or, when something does not fit, nothing (the error says what)."""
+        """Add all registrations of a plugin. If one of them does not fit, none is added, and the error names it."""
         for kind, mine, theirs in (
             ("allocator", self.allocators, brought.allocators),
             ("work queue", self.work_queues, brought.work_queues),
