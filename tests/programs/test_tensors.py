@@ -60,4 +60,4 @@ def test_a_host_kernel_gives_the_tensor_that_the_program_says(run, later, shape,
         assert result.get().tolist() == [2, 2]
     else:
         assert isinstance(result.error, error)
-        assert "where float32[2] was to come" in result.error.message
+        assert "expected float32[2]" in result.error.message

@@ -1,0 +1,16 @@
+"""The executor runs linked functions, each step in a frame of its own.
+
+A step first calls the flat list of its frame: calls without arguments, in order, with no test between them. Calls that
+depend on a pending value run afterwards in a `Dataflow`, which the step's `StepLoop` drives.
+
+- Nothing static happens per run. The linker infers shapes, binds kernels and builds the executable beforehand.
+- Bound calls are immutable and shared by concurrent steps. Per-step state lives in the step's frame.
+- Two steps never share a frame, and one thread at a time drives a step. So no counter of a step needs a lock.
+- The executor knows no control flow. Kernels call functions of the program through `Step.call`, which never waits.
+- No module here imports the linker, a session or a plugin. Devices, memory and threads come from the `Host`.
+
+Modules: `executable` has the run and its errors, `step` the kernels' view of it. `frame`, `bound_call` and
+`frame_calls` have registers and calls, `memory_plan` the buffers. `schedule`, `autotune`, `task_partition` and
+`parallel_schedule` decide the order of calls. `dataflow` and `step_loop` await values that come later. `host_array`
+checks payloads; `array_contract` and `dead_memory` are test modes; `trace` records times.
+"""

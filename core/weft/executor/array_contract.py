@@ -1,7 +1,7 @@
-"""Array contract: a kernel writes every output, returns no other array, and leaves its inputs as they are.
+"""Array contract: a kernel writes every output, returns no other array, and leaves its inputs unchanged.
 
-A returned array is told in the first run of an executable and wherever a call is bound, at no cost to later runs. With
-`[debug] poison` each call is checked: its outputs hold nonsense before it, and its inputs are compared by a checksum.
+A returned array is found in the first run of an executable and when a call is bound, at no cost to later runs. With
+`[debug] poison` each call is checked: outputs are poisoned before it, and checksums compare its inputs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ Poisoner = Callable[[Any], None]  # overwrites an output
 
 
 def check_returned(value: Any, outputs: Sequence[Any], kernel: KernelDef) -> None:
-    """Raises PluginError where the run function of a kernel that writes these outputs returned another array."""
+    """Check the return value of a kernel that writes these outputs.
+
+    Raises PluginError when it returned another array.
+    """
     if value is None or not outputs or value is outputs[0]:  # NumPy's functions return their output
         return
     for each in value if isinstance(value, tuple | list) else (value,):
@@ -38,10 +41,10 @@ def check_returned(value: Any, outputs: Sequence[Any], kernel: KernelDef) -> Non
 
 
 def watched(run: Run, poisons: Sequence[Poisoner], kernel: KernelDef, first: int = 0) -> Run:
-    """The run function, which raises PluginError where a call changes an input or returns an array.
+    """Wrap a run function: PluginError when a call changes an input or returns an array.
 
-    Inputs begin at argument `first`. The last arguments are outputs, one for each of `poisons`, which overwrite them
-    before the call. An output that is written over an input is left as it is.
+    Inputs begin at argument `first`. The last arguments are outputs, one for each of `poisons`, which overwrites it
+    before the call. An output that shares memory with an input is not overwritten.
     """
 
     def call(*arguments: Any) -> Any:
@@ -65,44 +68,47 @@ def watched(run: Run, poisons: Sequence[Poisoner], kernel: KernelDef, first: int
 
 
 def poison_array(array: Any) -> None:
-    """Overwrite a contiguous array of the host. Python objects stay: they are no bit patterns."""
+    """Overwrite a contiguous host array. Arrays of Python objects stay: their elements are pointers."""
     if not array.dtype.hasobject:
         poison(array.reshape(-1).view(np.uint8))
 
 
 def buffer_poisoner(device: Device, nbytes: int) -> Poisoner:
-    """Overwrites outputs of this size in the memory of a device, in the order of its stream."""
+    """Return a function that overwrites outputs of this size in a device's memory, in stream order."""
     nonsense = np.full(nbytes, POISON, np.uint8)
     nonsense.flags.writeable = False
     return lambda buffer: device.copy_in(nonsense, buffer, STREAM)
 
 
 def look_once(frame: Frame, check: Callable[[int, Any], None]) -> None:
-    """Have each call of a frame checked in its first run: `check(place, returned)`, where it returns anything."""
-    this = weakref.ref(frame)  # a frame that is never run is freed at once
-    for place, call in enumerate(frame.calls):
-        frame.calls[place] = partial(_first, this, place, call, check)
+    """Check each call of a frame in its first run.
+
+    `check(index, returned)` is called for a call that returns a value.
+    """
+    this = weakref.ref(frame)  # no cycle: a frame that never ran is freed at once
+    for index, call in enumerate(frame.calls):
+        frame.calls[index] = partial(_first, this, index, call, check)
 
 
-def _first(this: weakref.ref[Frame], place: int, call: Run, check: Callable[[int, Any], None]) -> None:
+def _first(this: weakref.ref[Frame], index: int, call: Run, check: Callable[[int, Any], None]) -> None:
     frame = this()
     if frame is not None:
-        frame.calls[place] = call
+        frame.calls[index] = call
     returned = call()
     if returned is not None:
-        check(place, returned)
+        check(index, returned)
 
 
 def _share(a: Any, b: Any) -> bool:
-    """True when two arrays may have memory in common, or two buffers of a device are the same."""
+    """True when two arrays may share memory, or two device buffers are the same object."""
     return a is b or (isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.may_share_memory(a, b))
 
 
 def _is_checked(value: Any) -> bool:
-    """True for arrays but for the stand-in of a constant, which is one element all over."""
+    """True for contiguous arrays. False for the stand-in of a constant, which repeats one element."""
     return isinstance(value, np.ndarray) and value.flags.c_contiguous
 
 
 def _checksum(array: Any) -> int:
-    """Of the elements; of Python objects, which objects they are."""
+    """Checksum of the elements; for Python objects, of their identities."""
     return crc32(array.tobytes() if array.dtype.hasobject else array.reshape(-1).view(np.uint8))

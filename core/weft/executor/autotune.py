@@ -1,9 +1,9 @@
-"""Autotuning: an executable finds its fastest schedule by running its steps.
+"""Autotuning: an executable finds its fastest schedule by timing its own runs.
 
-Short programs are told after one run and cost nothing from then on. Others are run a few times with a clock around
-each call; if dividing them by these costs promises to pay, both ways are tried in turn and the faster one stays: what
-the machine's cores do besides, BLAS's own threads and the GIL are in no estimate. It stays until the next trial, for
-longer each time: cores that were busy may be free.
+Short programs are recognised after one or two runs and cost nothing afterwards. Longer programs run a few times with a
+clock around each call. If these costs promise that a task partition pays, both schedules are tried in turn and the
+faster one stays. No estimate covers the load of other processes, BLAS's own threads or the GIL, so only trials decide.
+The decision holds until the next trial, for longer each time: cores that were busy may be free by then.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from .schedule import Schedule
 from .step import Step
 from .task_partition import LEAST_WORK
 
-ROUNDS = 7  # in which both ways are tried
-MARGIN = 1.1  # how much faster pieces have to be
+ROUNDS = 7  # rounds of a trial; each runs both schedules once
+MARGIN = 1.1  # factor by which the parallel schedule must be faster
 FIRST_STAY, LONGEST_STAY = 100, 25_600  # runs until the next trial
 
 Divide = Callable[[Sequence[int]], Schedule | None]
 Experiment = Generator[Schedule, int, Schedule]
-"""Yields the schedule of the next run, is sent its ns; returns the one that stays."""
+"""Yields the schedule of the next run, receives the run's duration in ns, returns the final schedule."""
 
 
 class Autotuner:
-    """`schedule` is how the next step is to be run: set when the decision is known already, found out otherwise."""
+    """Holds in `schedule` how the next step runs. The executable assigns it when the decision is known beforehand."""
 
     def __init__(self, flat: Schedule, divide: Divide) -> None:
         self._lock = Lock()
@@ -38,12 +38,15 @@ class Autotuner:
         self.schedule = self._trial(next(self._experiment))
 
     def _trial(self, tried: Schedule) -> Schedule:
-        """This way, measured; without a reference to the autotuner, which has it."""
+        """Return this schedule with a measured run. It holds the autotuner weakly: the autotuner owns it."""
         run = partial(_run_measured, weakref.ref(self), self._measured, tried)
         return Schedule(tried.make_frame, run, tried.run_each, tried.frames)
 
     def measure(self, number: int, tried: Schedule, frame: Frame, step: Step) -> None:
-        """Run, and go on with the experiment; only run when that run is measured already, or right now."""
+        """Run the frame and feed the duration to the experiment.
+
+        The run is not measured when trial `number` already has its measurement, or another thread measures right now.
+        """
         if number != self._measured or not self._lock.acquire(blocking=False):
             tried.run(frame, step)
             return
@@ -57,7 +60,7 @@ class Autotuner:
 
     def _go_on(self, tried: Schedule, took: int) -> None:
         self._measured += 1
-        self.schedule = tried  # stays when a Ctrl-C ends the experiment
+        self.schedule = tried  # remains when a Ctrl-C ends the experiment
         try:
             self.schedule = self._trial(self._experiment.send(took))
         except StopIteration as end:
@@ -73,8 +76,11 @@ def _run_measured(of: weakref.ref[Autotuner], number: int, tried: Schedule, fram
 
 
 def experiment(flat: Schedule, divide: Divide) -> Experiment:
-    """Cold, warm, by the clock, then both in turn: pieces stay when they were faster by MARGIN, the second best run of
-    each compared: other work on the machine disturbs some."""
+    """Find the faster schedule: a cold run, a warm run, two clocked runs, then trials of both schedules in turn.
+
+    The parallel schedule stays when it is faster by MARGIN. A trial compares the second best run of each schedule,
+    since other work on the machine disturbs some runs.
+    """
     for _ in range(2):
         if (yield flat) < LEAST_WORK:
             return flat
@@ -82,18 +88,18 @@ def experiment(flat: Schedule, divide: Divide) -> Experiment:
     clocked = Schedule(flat.make_frame, clock.run, flat.run_each, flat.frames)
     yield clocked
     yield clocked
-    pieces = divide(clock.costs)
-    if pieces is None:
+    parallel = divide(clock.costs)
+    if parallel is None:
         return flat
-    yield pieces  # cold
+    yield parallel  # cold
     stay = FIRST_STAY
     while True:
         times: tuple[list[int], list[int]] = ([], [])
         for _ in range(ROUNDS):
             times[0].append((yield flat))
-            times[1].append((yield pieces))
-        flat_time, pieces_time = (sorted(t)[1] for t in times)
-        faster, slower = (pieces, flat) if pieces_time * MARGIN < flat_time else (flat, pieces)
+            times[1].append((yield parallel))
+        flat_time, parallel_time = (sorted(t)[1] for t in times)
+        faster, slower = (parallel, flat) if parallel_time * MARGIN < flat_time else (flat, parallel)
         slower.frames.clear()
         for _ in range(stay):
             yield faster
@@ -101,7 +107,7 @@ def experiment(flat: Schedule, divide: Divide) -> Experiment:
 
 
 class Clock:
-    """Runs the flat list with a clock around each call; `costs` are the least ns of each so far."""
+    """Runs the flat list with a clock around each call. `costs` has the least ns of each call so far."""
 
     def __init__(self) -> None:
         self.costs: list[int] = []

@@ -1,9 +1,11 @@
-"""The executor's second speed: calls run when their arguments are available, wherever those come from.
+"""Dataflow: runs calls when their arguments are available, in any order.
 
-A call is ready when all arguments are there (non-strict: one of them); an error or death among them becomes its
-results, and it is not run. The step's loop runs what is ready, and tells of values that have come.
+A call is ready when all its arguments are available; a non-strict call is ready with one of them. An error or a dead
+value among the arguments becomes the call's results, and the call does not run. The step's loop runs ready calls and
+reports values that have come.
 
-Nothing here writes memory of the plan: calls are not in the order that it was made for. Results are new arrays.
+A Dataflow writes no memory of the plan, since the plan holds for the flat list's order only. Its results are new
+arrays.
 """
 
 from __future__ import annotations
@@ -22,15 +24,16 @@ from .frame import FrameLayout
 if TYPE_CHECKING:
     from .step import Step
 
-MISSING: Any = object()  # what a register holds that a call has yet to fill
-REST = -1  # in place of a call's number: all that are left
+MISSING: Any = object()  # in a register that a call has yet to fill
+REST = -1  # in place of a call's index: all remaining calls
 
 
 class Dataflow:
-    """Runs the calls of `layout` with these numbers over `values`, a register's payload or AsyncValue each.
+    """Runs the calls of `layout` with the indices `calls` over `values`, one payload or AsyncValue per register.
 
-    `stop`: the first error ends the step (a session's run); otherwise independent calls go on (a host program's).
-    `typed(error, call)` is the typed error for what a call raised. The loop of the step runs it.
+    `stop`: True when the first error ends the step (a session's run). Otherwise independent calls go on (a host
+        program's run).
+    `typed(error, call)`: returns the typed error for an exception of a call.
     """
 
     def __init__(
@@ -45,13 +48,13 @@ class Dataflow:
         self._stop = stop
         self._typed = typed
         self._users: dict[int, list[int]] = {}  # register -> calls that wait for it
-        self._missing: dict[int, int] = {}  # call -> how many of the values that it needs are not there
-        self._unfed: set[int] = set()  # non-strict calls none of whose arguments is there
-        self._promises: dict[int, list[AsyncValue]] = {}  # register -> who was promised its value
-        self._pending: set[int] = set()  # registers that hold a value that is to come
+        self._missing: dict[int, int] = {}  # call -> number of needed values that are not available
+        self._unfed: set[int] = set()  # non-strict calls without any available argument
+        self._promises: dict[int, list[AsyncValue]] = {}  # register -> promises of its value
+        self._pending: set[int] = set()  # registers that hold a pending value
         self._left = dict.fromkeys(calls)  # calls that have not run, in order
-        self._uses: dict[int, int] = {}  # register -> by how many of them it is used; the value dies with the last
-        self._may_pend = 0  # how many of them may give values that are to come
+        self._uses: dict[int, int] = {}  # register -> number of remaining consumers; its value dies with the last
+        self._may_pend = 0  # number of remaining calls that may return pending values
         for number in calls:
             call = layout.calls[number]
             self._may_pend += call.may_pend
@@ -60,7 +63,7 @@ class Dataflow:
             for register in layout.needs[number]:
                 self._uses[register] = self._uses.get(register, 0) + 1
         for register in layout.results:
-            self._uses[register] = -1  # for whoever started this
+            self._uses[register] = -1  # never 0: the caller takes the result
         for register, value in enumerate(values):
             if isinstance(value, AsyncValue):
                 self._receive(register, value)
@@ -69,7 +72,7 @@ class Dataflow:
                 self._enter(number)
 
     def value(self, register: int) -> AsyncValue:
-        """What the register holds or will hold."""
+        """Return the register's value, or a promise of it."""
         value = self.values[register]
         if value is not MISSING and register not in self._pending:
             return value if isinstance(value, AsyncValue) else available(value)
@@ -79,14 +82,14 @@ class Dataflow:
         return promise
 
     def break_promises(self, error: AsyncValue) -> None:
-        """The step has ended: what was promised and has not come is this error."""
+        """Complete all open promises with this error, at the end of the step."""
         promises, self._promises = self._promises, {}
         for waiting in promises.values():
             for promise in waiting:
                 promise.forward_to(error)
 
     def run(self, number: int) -> None:
-        """Run a call that is ready, or the REST."""
+        """Run the ready call with this index, or with REST all remaining calls."""
         if number != REST:
             if number in self._left:
                 self._run_call(number)
@@ -98,7 +101,10 @@ class Dataflow:
             self._run_call(each)
 
     def _enter_rest(self) -> bool:
-        """With nothing pending, and nothing left that may pend, there is nothing to count: the rest runs in order."""
+        """Queue all remaining calls at once when no value is pending and no remaining call may pend.
+
+        Then the calls run in order, without counters. Returns True when it did so.
+        """
         if self._pending or self._may_pend or not self._left:
             return False
         self._step.loop.enter(self, REST)
@@ -123,17 +129,17 @@ class Dataflow:
         started = 0
         if self._step.trace is not None:
             started = perf_counter_ns()
-            if self._step.error is not None:  # after the time: what begins after the end of the step has none
+            if self._step.error is not None:  # after the clock: a trace shows no start after the step's end
                 return
         # No local variable here may hold an error: its traceback leads through this frame.
         self._finish(number, call, self._results(number, call, arguments), started)
 
     def _results(self, number: int, call: BoundCall, arguments: list[Any]) -> list[Any]:
-        """What a call gives, errors included."""
+        """Run a call and return its values. An exception becomes all of them."""
         try:
             results = self._layout.fresh(number)(self._step, arguments)
             return results if len(results) == len(self._layout.gives[number]) else [*results, None]
-        except BaseException as error:  # a kernel may raise anything; it becomes its results
+        except BaseException as error:  # a kernel may raise any exception, which becomes the results
             if is_interrupt(error):
                 raise
             return self._failed(self._typed(error, call), len(self._layout.gives[number]))
@@ -159,7 +165,7 @@ class Dataflow:
             self._step.loop.enter(self, number)
 
     def _counts(self, number: int, register: int) -> bool:
-        """Whether a non-strict call could not run without this value, now that it has come."""
+        """True when a non-strict call could not run without this value, which has just come."""
         if register in self._layout.calls[number].call.after:
             return True
         is_first = number in self._unfed
@@ -167,7 +173,10 @@ class Dataflow:
         return is_first
 
     def _finish(self, number: int, call: BoundCall, results: Sequence[Any], started: int) -> None:
-        """`started` 0: it was not run, or nobody wants to know."""
+        """Store the results of a call.
+
+        `started` is the ns at its start, 0 when it did not run or no trace is recorded.
+        """
         if self._step.trace is not None and started:
             name = self._device_names[id(call.device)]
             self._step.trace.record(call.call, name, started, results if call.pends else ())
@@ -182,7 +191,7 @@ class Dataflow:
                 self._fill(register, value)
 
     def _receive(self, register: int, value: AsyncValue) -> None:
-        """A value that may come later: the register holds it until then."""
+        """Store a value that may come later. The register holds it until then."""
         if value.is_available():
             self._fill(register, value)
             return
@@ -213,7 +222,7 @@ class Dataflow:
                     self._step.loop.enter(self, number)
 
     def _settled(self, register: int, value: AsyncValue) -> Any:
-        """An available AsyncValue as a register holds it: the payload, DEAD, or the error with its place."""
+        """Convert an available AsyncValue to a register's form: payload, DEAD, or the error with its node."""
         if value.is_dead():
             return DEAD
         call = self._layout.producer.get(register)
@@ -221,7 +230,7 @@ class Dataflow:
         if error is None:
             try:
                 return self._layout.payload(register, value.get())
-            except Exception as unfit:  # noqa: BLE001 - what a kernel gave is no array
+            except Exception as unfit:  # noqa: BLE001 - the kernel's payload may be any object
                 assert call is not None
                 return self._failed(self._typed(unfit, call), 1)[0]
         if call is not None:
@@ -232,7 +241,7 @@ class Dataflow:
 
 
 def _stopped(arguments: list[Any]) -> AsyncValue | None:
-    """The first error among them, else a death."""
+    """Return the first error among the arguments, else a dead value, else None."""
     dead = None
     for value in arguments:
         if isinstance(value, AsyncValue):

@@ -1,6 +1,7 @@
-"""Dead memory: a test mode overwrites it with nonsense, so that a wrong alias or retains declaration shows.
+"""Dead memory: a test mode overwrites it, so that a wrong alias or retains declaration gives nonsense.
 
-`[debug] poison` chooses it. A frame's memory is dead before the first write and after the last read of what is in it.
+`[debug] poison` turns the mode on. A frame's memory is dead before the first write and after the last read of the
+values in it.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ FrameCall = Callable[[], Any]
 def poisoned(
     calls: Sequence[FrameCall], touched: Sequence[Collection[int]], memory: Mapping[int, Any]
 ) -> list[FrameCall]:
-    """The calls, of which each also poisons what nobody reads after it; the last one all memory, for the next run.
+    """Wrap the calls of a flat list, so that each also poisons the memory that no later call reads.
 
-    `touched`: the registers that each call reads or writes; `memory`: the bytes that hold a register, the same object
-    for those that share them.
+    The last call poisons all memory, for the next run.
+
+    `touched`: for each call the registers that it reads or writes.
+    `memory`: register to the bytes that hold it. Registers that share bytes map to the same object.
     """
     everything = {id(block): block for block in memory.values()}
     for block in everything.values():

@@ -1,9 +1,10 @@
-"""The executor: runs a linked program, each step in a frame of its own.
+"""Executable: a linked function, whose runs each have a frame of their own.
 
-A run fills registers and calls the frame's flat list in order; nothing is looked up or tested per call. The first
-exception ends the step; which call raised it is read off the list's iterator, at no cost to the others. A step that is
-cancelled ends through the same iterator (Cursor.stop); only a step with a deadline or a trace looks at each call.
-Results are the user's: what was not made in this very run is copied at the door.
+A run fills registers and calls the frame's flat list in order. Nothing is looked up or tested per call. The first
+exception ends the step. The list's iterator tells which call raised it, at no cost to the other calls. A cancelled step
+ends through the same iterator (`Cursor.stop`). Only a step with a deadline or a trace does work between calls.
+
+Results belong to the user: an array that this run did not make itself is copied first.
 """
 
 from __future__ import annotations
@@ -33,12 +34,17 @@ from .step import Step
 if TYPE_CHECKING:
     from ..host.host import Host
 
-FREE_FRAMES = 8  # frames kept for reuse; more steps at once make frames of their own
-FREE_BYTES = 64 << 20  # of memory plans in these frames; one frame is kept however large it is
+FREE_FRAMES = 8  # idle frames kept for reuse; more concurrent steps make further frames
+FREE_BYTES = 64 << 20  # bytes of memory plans in idle frames; one frame is kept, however large it is
 
 
 class Executable:
-    """A function linked for given argument metadata. Several threads may run it at once."""
+    """A function linked for given argument metadata. Several threads may run it at once.
+
+    `declined`: node to the (pack, reason) pairs of preferred kernels that declined it.
+    `layout`: the properties of its frames.
+    `autotuner`: holds the schedule of the next run.
+    """
 
     def __init__(
         self, function: Function, metas: Sequence[TensorMetadata], calls: Sequence[BoundCall],
@@ -47,12 +53,12 @@ class Executable:
     ) -> None:
         self.function = function
         self.metas = tuple(metas)
-        self.declined = declined  # node -> (pack, reason) of better kernels that declined it
+        self.declined = declined
         self.layout = FrameLayout(function, metas, calls, presets, host)
         self._host = host
         self._device_names = {id(None): "host"} | {id(device): name for name, device in devices.items()}
         self._asynchronous = [d for d in devices.values() if not d.attributes.get("host_visible")]
-        self.is_asynchronous = self.layout.is_asynchronous  # its calls need a Step of their own
+        self.is_asynchronous = self.layout.is_asynchronous  # then each run needs a Step of its own
         self._count = len(function.arg_names)
         self._open = self.layout.open
         self._late = sorted(self.layout.late)
@@ -62,7 +68,7 @@ class Executable:
         self._pick = _picker(function.results)
         run_flat = _run_one if len(self.layout.attached) == 1 else _run_flat
         self._flat = flat = Schedule(self.layout.make_frame, run_flat, _run_flat_each)
-        self.nbytes = sum(bytes_of_call(bound.bound) for bound in calls)  # about
+        self.nbytes = sum(bytes_of_call(bound.bound) for bound in calls)  # approximate
         self._frame_bytes = self.layout.plan.nbytes
         self._most_free = max(1, min(FREE_FRAMES, FREE_BYTES // max(self._frame_bytes, 1)))
         host.memory.may_drop(flat.frames)
@@ -72,19 +78,19 @@ class Executable:
 
     @property
     def frame_bytes(self) -> int:
-        """Bytes of the memory plans in the frames that are kept."""
+        """Bytes of the memory plans in idle frames."""
         return len(self.autotuner.schedule.frames) * self._frame_bytes
 
     def ways(self) -> dict[str, str]:
-        """By node, in which way its kernel does the work, where that tells."""
+        """Return the kernel's description of its algorithm by node, for kernels that have one."""
         told = ((bound.call, bound.how) for bound in self.layout.calls)
         return {node: how for call, how in told if how for node in call.fused or (call.node,)}
 
     def run(self, feeds: Sequence[Any], step: Step) -> list[Any]:
-        """Results for these arguments: arrays of exactly the linked metadata, contiguous and aligned.
+        """Run the calls and return the results: arrays of exactly the linked metadata, contiguous and aligned.
 
-        Raises the typed error of the first call that fails, with its node, op and device; the step is quiet then.
-        Unavailable when a device was lost before.
+        Raises the typed error of the first call that fails, with its node, op and device; the step is quiet by then.
+        Raises Unavailable when a device was lost before.
         """
         if self._asynchronous:
             self._host.check(self._asynchronous)
@@ -107,7 +113,7 @@ class Executable:
         except HandOver:
             left = self.layout.after(frame.position(), without=True)
         except BaseException as error:
-            # The typed error is no local variable: it would hold itself, and the frame, through its traceback.
+            # The typed error is not kept in a local variable: its traceback would hold itself and the frame.
             if is_interrupt(error):
                 self._keep(frame)
                 raise
@@ -131,8 +137,10 @@ class Executable:
         return results
 
     def _abort(self, error: BaseException, frame: Frame, step: Step, schedule: Schedule) -> WeftError:
-        """The typed error of the call that raised, or of the end of the step, when what has started is quiet. The
-        frame is given up where devices or kernels that were not waited for may still use it."""
+        """Return the typed error of the call that raised, or of the cancelled step, once all started work is quiet.
+
+        The frame is given up when devices or abandoned kernels may still use it.
+        """
         typed = step.end() if frame.cursor.is_stopped else self._typed_at(error, frame)
         frame.context.run(self._quiet)
         if self.is_asynchronous:
@@ -144,21 +152,25 @@ class Executable:
         return typed
 
     def _finish(self, frame: Frame, step: Step, left: Sequence[int]) -> list[Any]:
-        """The values of all registers when the calls that are left have run. Raises the step's error: then the frame
-        is given up, for kernels that were not waited for may still use it."""
+        """Run the remaining calls in a Dataflow and return the values of all registers.
+
+        Raises the step's error. The frame is then given up, since abandoned kernels may still use it.
+        """
         rest = self._dataflow(frame.registers, left, step, stop=True)
         step.loop.run()
         if step.error is not None:
             frame.context.run(self._quiet)
-            rest.values.clear()  # they hold the error, whose traceback leads here
+            rest.values.clear()  # the values hold the error, whose traceback holds this frame
             frame.registers.clear()
             raise step.error
         return rest.values
 
     def start(self, arguments: Sequence[Any], step: Step) -> list[AsyncValue]:
-        """Results for these arguments, payloads or AsyncValues each; they may come later: `step.loop` runs what is
-        left. A call that fails takes those that depend on it with it, and no others. Raises Unavailable when a device
-        was lost before."""
+        """Start a run and return its results, payloads or AsyncValues, which may come later.
+
+        `step.loop` runs the remaining calls. A failed call fails its dependents, and no other call. Raises Unavailable
+        when a device was lost before.
+        """
         if self._asynchronous:
             self._host.check(self._asynchronous)
         try:
@@ -181,18 +193,18 @@ class Executable:
                     frame.context.run(_run_flat_each, self._call_each, frame, step)
             except HandOver:
                 left = self.layout.after(frame.position(), without=True)
-            except BaseException as error:  # a kernel may raise anything; it becomes its results
+            except BaseException as error:  # a kernel may raise any exception, which becomes its results
                 if is_interrupt(error):
                     raise
                 left = () if step.error is not None else self._fail(error, frame)
             else:
                 if not left and not self._pends:
                     return self._give_back(frame)
-        has_ended = step.error is not None  # then the position may mean nothing: no result is known to be there
+        has_ended = step.error is not None  # then the position may mean nothing, and no result is known to exist
         rest = self._dataflow(registers, () if has_ended else left, step, stop=False)
         if self._asynchronous:
             self._keep(frame)
-        registers.clear()  # an error may hold this frame through its traceback, and lives as long as it is a result
+        registers.clear()  # an error that is a result lives on, and its traceback may hold this frame
         if has_ended:
             return [failed(step.end()) for _ in self._results]
         results = [rest.value(register) for register in self._results]
@@ -201,7 +213,7 @@ class Executable:
         return results
 
     def _give_back(self, frame: Frame) -> list[AsyncValue]:
-        """The results in a frame, which is free then."""
+        """Return the results in a frame, and free the frame."""
         registers = frame.registers
         results = self._pick(registers)
         for i in self._copied:
@@ -210,14 +222,14 @@ class Executable:
         return [available(result) for result in results]
 
     def _free(self, frame: Frame, schedule: Schedule) -> None:
-        """The frame is idle again, without the values of its run. (`run` has these lines itself: a call costs more.)"""
+        """Drop the values of a run and make the frame idle. (`run` repeats these lines: a call would cost more.)"""
         for register in self._open:
             frame.registers[register] = None
         if len(schedule.frames) < self._most_free:
             schedule.frames.append(frame)
 
     def _fail(self, error: BaseException, frame: Frame) -> list[int]:
-        """The call that raised has failed: the numbers of the calls that are left."""
+        """Make the error of the failed call its results. Return the indices of the remaining calls."""
         position = frame.position()
         failure = failed(self._typed_at(error, frame))
         for register in self.layout.calls[self.layout.attached[position]].call.gives:
@@ -225,25 +237,25 @@ class Executable:
         return self.layout.after(position, without=True)
 
     def _own(self, value: AsyncValue) -> AsyncValue:
-        """A copy of a result, once it is there."""
+        """Return a copy of a result, as soon as the result is available."""
         if value.is_available():
             try:
                 return value if value.is_error() or value.is_dead() else available(self._copy(value.get()))
-            except Exception as error:  # noqa: BLE001 - there may be no memory, and nobody to tell but who has the value
+            except Exception as error:  # noqa: BLE001 - memory may be short, and only the value can report it
                 return failed(as_weft_error(error, "copying a result"))
         own = AsyncValue()
         value.and_then(lambda: own.forward_to(self._own(value)))
         return own
 
-    def _call_each(self, place: int, call: FrameCall, frame: Frame, step: Step) -> None:
-        """A call of the flat list of a step that has a deadline or a trace."""
-        started = perf_counter_ns()  # before the look: what begins after the end of the step has no time
+    def _call_each(self, index: int, call: FrameCall, frame: Frame, step: Step) -> None:
+        """Run one call of the flat list in a step that has a deadline or a trace."""
+        started = perf_counter_ns()  # before the check: a trace shows no start after the end of the step
         if step.cancelled():
             raise step.error  # type: ignore[misc]
         call()
         if step.trace is None:
             return
-        bound = self.layout.calls[self.layout.attached[place]]
+        bound = self.layout.calls[self.layout.attached[index]]
         given = [frame.registers[r] for r in bound.given] if bound.pends else ()
         step.trace.record(bound.call, self._device_names[id(bound.device)], started, given)
 
@@ -257,7 +269,7 @@ class Executable:
                            device_names=self._device_names)
 
     def _synchronize(self, frame: Frame) -> None:
-        """Wait until the devices have done what was enqueued. Raises their errors, typed, with the device."""
+        """Wait until the devices have done all enqueued work. Raises their errors, typed, with the device."""
         for device in self._asynchronous:
             try:
                 device.synchronize(device.record(STREAM))
@@ -271,26 +283,26 @@ class Executable:
                 raise typed from error
 
     def _quiet(self) -> None:
-        """A step has failed: what is enqueued reads feeds, which the user may change or drop now."""
+        """Wait for enqueued work of a failed step: it reads feeds, which the user may change or drop afterwards."""
         for device in self._asynchronous:
-            with suppress(Exception):  # a device that fails as well comes second
+            with suppress(Exception):  # the first error is the one to report
                 device.synchronize(device.record(STREAM))
 
     def _keep(self, frame: Frame) -> None:
-        """What devices may still use of a frame that is given up lives until they have done with it."""
+        """Keep the registers of an abandoned frame alive until the devices have done with them."""
         registers = list(frame.registers)
         for device in self._asynchronous:
-            with suppress(Exception):  # a device that is lost uses nothing
+            with suppress(Exception):  # a lost device uses no memory any more
                 self._host.waiter(device).keep(frame, registers)
 
     def _typed_at(self, error: BaseException, frame: Frame) -> WeftError:
-        """The typed error for what the call at the frame's cursor raised."""
+        """Return the typed error for an exception of the call at the frame's cursor."""
         if not self.layout.attached:
             return self._typed(error, None)
         return self._typed(error, self.layout.calls[self.layout.attached[frame.position()]])
 
     def _typed(self, error: BaseException, bound: BoundCall | None) -> WeftError:
-        """The typed error for what a call raised: the one place where a kernel's exception becomes weft's."""
+        """Return the typed error for an exception of a call. Exceptions of kernels become weft's only here."""
         if bound is None:
             return as_weft_error(error, "the run")
         if isinstance(error, Cancelled | DeadlineExceeded):
@@ -307,7 +319,10 @@ class Executable:
 
 
 def _picker(results: Sequence[int]) -> Callable[[list[Any]], list[Any]]:
-    """The results among all registers. (For one, a comprehension takes three times as long as this.)"""
+    """Return a function that picks the results from all registers.
+
+    (For one result, a comprehension takes three times as long.)
+    """
     if len(results) == 1:
         (only,) = results
         return lambda registers: [registers[only]]
@@ -315,7 +330,7 @@ def _picker(results: Sequence[int]) -> Callable[[list[Any]], list[Any]]:
 
 
 def _run_one(frame: Frame, step: Step) -> None:
-    """A flat list of one call: the cursor is at it already."""
+    """Run a flat list of one call. The cursor already stands at it."""
     if step.error is not None:
         raise step.error
     frame.calls[0]()
@@ -324,7 +339,7 @@ def _run_one(frame: Frame, step: Step) -> None:
 def _run_flat(frame: Frame, step: Step) -> None:
     frame.cursor = cursor = Cursor()
     cursor.calls = calls = iter(frame.calls)
-    if step.error is not None:  # after the cursor is there: who ends a step sets its error, then stops its cursors
+    if step.error is not None:  # tested after the cursor is set: a cancellation sets the error, then stops the cursors
         raise step.error
     for call in calls:
         call()
@@ -337,7 +352,7 @@ def _run_flat_each(call_each: CallEach, frame: Frame, step: Step) -> None:
     cursor.calls = calls = iter(frame.calls)
     if step.error is not None:
         raise step.error
-    for place, call in enumerate(calls):
-        call_each(place, call, frame, step)
+    for index, call in enumerate(calls):
+        call_each(index, call, frame, step)
     if cursor.is_stopped:
         raise step.end()

@@ -1,8 +1,8 @@
-"""Frames: what one running step has to itself, and how a linked program's calls are attached to one.
+"""Frames: the state of one running step, and the forms in which a linked program's calls are bound to it.
 
 A register is *fixed* when its payload is the same object in every run of a frame: a constant, a buffer of the memory
-plan, a small feed's copy, a view of these. A call whose registers are all fixed is attached to them; the others are
-*open* and read their registers when they run.
+plan, the copy of a small feed, or a view of these. A call whose registers are all fixed becomes a FrameCall over these
+payloads. The other registers are *open*: a FrameCall reads them when it runs.
 """
 
 from __future__ import annotations
@@ -56,34 +56,41 @@ from .task_partition import TaskPartition
 if TYPE_CHECKING:
     from ..host.host import Host
 
-SMALL_FEED = 4096  # bytes up to which a feed is copied into the frame, so that its users can be attached
-FEED_USERS = 3  # from how many users on that pays: a copy costs about as much as two open calls cost more
+SMALL_FEED = 4096  # bytes up to which a feed is copied into the frame, which makes its register fixed
+FEED_USERS = 3  # consumers from which on the copy pays: it costs as much as two open calls cost more than fixed ones
 
-FreshCall = Callable[[Step, list[Any]], list[Any]]  # arguments to results that are new, or views of them
+FreshCall = Callable[[Step, list[Any]], list[Any]]  # arguments to results, which are new arrays or views of arguments
 
 
 class Cursor:
-    """The position of one run in a list of calls, and the end of that run from another thread.
+    """The position of one run in a list of calls. Another thread can end the run through it.
 
-    Every run has a cursor of its own: a stop that comes late ends a run that is over, never the frame's next one.
+    Every run has a cursor of its own. So a late stop ends a run that is over, and never the frame's next run.
     """
 
     calls: Iterator[FrameCall] = iter(())
     is_stopped = False
 
     def stop(self) -> None:
-        """Begin no further call. A list's iterator that is set behind its end tells the loop over it that all is done,
-        so the loop itself tests nothing. It asks whether it was stopped when it is over."""
+        """Begin no further call.
+
+        The list's iterator is set behind its end, so the loop over it ends and tests nothing per call. After the loop,
+        the run tests `is_stopped`.
+        """
         self.is_stopped = True
         self.calls.__setstate__(maxsize)  # type: ignore[attr-defined]
 
 
 class Frame:
-    """Registers, the calls attached to them, and the arrays that feeds are copied into. `lent`: buffers of the run that
-    is on, and what frees them.
+    """The registers of one step, the FrameCalls over them, and the arrays that feeds are copied into.
 
-    The last register holds the Step that runs in the frame, one at a time. `cursor` is the position of its run.
-    `pieces`: the calls of each piece, in frames that are run in pieces; `cursors`: the position in each.
+    The last register holds the Step that runs in the frame, one at a time.
+
+    `copies`: (register, array) for each feed that is copied.
+    `lent`: buffers of the current run, with the functions that free them.
+    `cursor`: the position of the current run.
+    `pieces`: the calls of each piece, in frames of a parallel schedule.
+    `cursors`: the position in each piece.
     """
 
     __slots__ = ("__weakref__", "calls", "context", "copies", "cursor", "cursors", "lent", "pieces", "registers")
@@ -101,13 +108,13 @@ class Frame:
         self.context = KernelContext()
 
     def position(self) -> int:
-        """The number, among the attached calls, of the one that was called last; of a run that was stopped, any."""
+        """Return the flat index of the call that started last. For a stopped run the index means nothing."""
         left: int = self.cursor.calls.__length_hint__()  # type: ignore[attr-defined]
         return max(len(self.calls) - left - 1, 0)
 
     def stop(self, step: Step) -> None:
-        """Begin no further call, if this step runs here. Any thread may ask, after it has set the step's error."""
-        cursors = self.cursor, *self.cursors  # before the owner: a later owner's run has other cursors
+        """Begin no further call if this step runs here. Any thread may call this after it has set the step's error."""
+        cursors = self.cursor, *self.cursors  # read before the owner: a later owner's run has other cursors
         for owner in self.registers[-1:]:
             if owner is step:
                 for cursor in cursors:
@@ -115,7 +122,12 @@ class Frame:
 
 
 class FrameLayout:
-    """Everything about the frames of an executable that can be decided before there is one."""
+    """All properties of an executable's frames that are known before the first frame exists.
+
+    `attached`: for each FrameCall of the flat list the index of its call in `calls`.
+    `late`: the indices of the calls that run in a Dataflow, behind asynchronous results.
+    `plan`: the memory plan of the flat list.
+    """
 
     def __init__(
         self, function: Function, metas: Sequence[TensorMetadata], calls: Sequence[BoundCall],
@@ -133,9 +145,9 @@ class FrameLayout:
         self._root = _roots(calls, len(metas))
         self.producer = {r: bound for bound in calls for r in bound.given}
         self._memory = [self.producer[r].memory if r in self.producer else HOST for r in range(len(metas))]
-        self.late = self._find_late()  # numbers of calls that wait for what asynchronous ones give
+        self.late = self._find_late()  # indices of calls that depend on asynchronous results
         self.is_asynchronous = any(call.may_pend or (call.kernel is not None and call.kernel.step) for call in calls)
-        # Host kernels may hand over to the event-driven path, poison follows the order of the list.
+        # Host kernels may hand over to a Dataflow, and poisoning follows the order of the list.
         self._checks = host.debug.poison
         self.is_in_order = host.debug.poison or any(call.device is None for call in calls)
         self._fresh_calls: dict[int, FreshCall] = {}
@@ -153,13 +165,15 @@ class FrameLayout:
         self._dying = self._find_dying({*function.results, *arguments})
         self.copied_results = self._find_copied(function.results, given.union(arguments, self._retained()))
 
-    def plan_of(self, pieces: TaskPartition) -> MemoryPlan:
-        """The memory plan for the flat list in pieces; it plans the same registers as `plan`."""
-        return plan_memory([self._uses[n] for n in self.attached], pieces)
+    def plan_of(self, partition: TaskPartition) -> MemoryPlan:
+        """Return the memory plan under a task partition. It plans the same registers as `plan`."""
+        return plan_memory([self._uses[n] for n in self.attached], partition)
 
     def make_frame(self, plan: MemoryPlan | None = None) -> Frame:
-        """A new frame, by `plan` or else for the flat list. Raises ResourceExhausted when a device has no memory for
-        its buffers."""
+        """Return a new frame for `plan`, by default the plan of the flat list.
+
+        Raises ResourceExhausted when host or device memory is short.
+        """
         plan = plan or self.plan
         registers: list[Any] = [None] * (len(self._metas) + 1)
         for register, value in self._presets.items():
@@ -177,15 +191,15 @@ class FrameLayout:
         for i, copy in copies:
             registers[i] = copy
         lent: list[Owned] = []
-        attached = [self._attach(self.calls[n], registers, lent) for n in range(len(self.calls)) if n not in self.late]
-        flat = [call for call in attached if call is not None]
-        if plan is self.plan:  # pieces have another order
+        bound = [self._attach(self.calls[n], registers, lent) for n in range(len(self.calls)) if n not in self.late]
+        flat = [call for call in bound if call is not None]
+        if plan is self.plan:  # under a task partition the last consumer is not known beforehand
             flat = [partial(then_forget, call, registers, self._dying[n]) if n in self._dying else call
                     for n, call in zip(self.attached, flat, strict=True)]
         if self._host.debug.poison:
             flat = self._poisoned(flat, buffers, dict(copies))
         frame = Frame(registers, flat, copies, lent)
-        if len(flat) > 1:  # behind a lone call there is nothing to stop
+        if len(flat) > 1:  # after a single call no call is left to stop
             self._host.frames[id(frame)] = frame
         if not self._has_frames and plan is self.plan:
             self._has_frames = True
@@ -193,26 +207,29 @@ class FrameLayout:
         if owned:
             weakref.finalize(frame, self._host.device_memory.dropped.extend, owned)
         if any(bound.wraps for bound in self.calls):
-            weakref.finalize(frame, self._host.device_memory.dropped.extend, lent)  # of a run that failed
+            weakref.finalize(frame, self._host.device_memory.dropped.extend, lent)  # a failed run leaves some
         return frame
 
     def _poisoned(self, flat: list[FrameCall], buffers: Mapping[int, Any], copies: dict[int, Any]) -> list[FrameCall]:
-        """The attached calls, which leave nothing to be read in host memory of the frame that is dead."""
+        """Wrap the FrameCalls so that they poison the frame's host memory as soon as it is dead."""
         touched = [{self._root[r] for r in (*call.args, *call.results)}
                    for call in (self.calls[n].call for n in self.attached)]
         blocks = {r: buffers[slot] for r, slot in self.plan.slot_of.items() if self.plan.slots[slot][0] == HOST}
         return poisoned(flat, touched, blocks | {i: copy.reshape(-1).view(np.uint8) for i, copy in copies.items()})
 
-    def _check_returned(self, registers: list[Any], place: int, returned: Any) -> None:
-        """Raises PluginError where a call of the flat list returned an array that is no output of it."""
-        bound = self.calls[self.attached[place]]
+    def _check_returned(self, registers: list[Any], index: int, returned: Any) -> None:
+        """Raises PluginError when a call of the flat list returned an array that is not one of its outputs."""
+        bound = self.calls[self.attached[index]]
         outputs = [registers[r] for r in bound.call.results]
-        if bound.kernel is not None and all(out is not None for out in outputs):  # None: it is dead
+        if bound.kernel is not None and all(out is not None for out in outputs):  # None: dead already
             check_returned(returned, outputs, bound.kernel)
 
     def _lent(self, results: Sequence[int]) -> frozenset[int]:
-        """Registers whose arrays others read later: the user, a device that works through its queue, a kernel that
-        has returned, a call that waits for one; and those that may hold such an array in a device's form."""
+        """Return the registers whose arrays are read later, outside the order of the flat list.
+
+        The readers are the user, a device that works through its queue, a kernel that has returned, or a late call.
+        Registers that may hold such an array in a device's form are among them.
+        """
         read_later = [a for bound in self.calls if not bound.sees_host
                       for a in bound.call.args if self._memory[a] == HOST]
         read_later += [a for n, bound in enumerate(self.calls) if bound.lends or n in self.late
@@ -222,7 +239,10 @@ class FrameLayout:
         return frozenset(self._root[r] for r in (*results, *read_later)) | self._retained()
 
     def _retained(self) -> frozenset[int]:
-        """Registers whose arrays a kernel keeps: they are neither the frame's nor the user's."""
+        """Return the registers whose arrays a kernel keeps.
+
+        These arrays belong neither to the frame nor to the user.
+        """
         return frozenset(self._root[bound.call.args[i]] for bound in self.calls for i in bound.retained)
 
     def _find_uses(self, lent: frozenset[int]) -> list[Use]:
@@ -254,10 +274,10 @@ class FrameLayout:
         return frozenset(fixed)
 
     def _find_dying(self, kept: set[int]) -> dict[int, list[int]]:
-        """For calls of the flat list the open registers that no later call uses: what they hold dies there."""
+        """For each call of the flat list return the open registers without later consumers, whose values die there."""
         last = {r: n for n, bound in enumerate(self.calls) for r in (*bound.call.needs, *bound.call.results)}
         kept |= self.fixed | {r for n in self.late for r in self.calls[n].call.needs}
-        kept |= {r for bound in self.calls if bound.pends for r in bound.given}  # the run waits for them
+        kept |= {r for bound in self.calls if bound.pends for r in bound.given}  # the end of the run waits for them
         dying: dict[int, list[int]] = {}
         for register, number in last.items():
             if register not in kept and number not in self.late:
@@ -265,7 +285,10 @@ class FrameLayout:
         return dying
 
     def _find_copied(self, results: Sequence[int], not_fresh: set[int]) -> tuple[int, ...]:
-        """The results that are copied at the door: their elements are not this run's, or are returned already."""
+        """Return the indices of results that are copied before the user gets them.
+
+        A result is copied when its elements are not this run's own, or when an earlier result is the same array.
+        """
         roots = [self._root[register] for register in results]
         first = {root: i for i, root in reversed([*enumerate(roots)])}
         return tuple(i for i, root in enumerate(roots) if (root in not_fresh or first[root] < i)
@@ -279,9 +302,12 @@ class FrameLayout:
         return out.is_static and out.shape == arg.shape and out.dtype.itemsize == arg.dtype.itemsize
 
     def _allocate(self, plan: MemoryPlan, owned: list[Owned]) -> dict[int, Any]:
-        """A buffer for each slot; `owned` gets those on devices. Host memory goes back when the last array over it is
-        gone, which may be later than the frame: a kernel of an abandoned step may still use it."""
-        users = {slot: self.producer[register] for register, slot in reversed(plan.slot_of.items())}  # the first one
+        """Allocate a buffer for each slot; `owned` receives the buffers on devices.
+
+        Host memory is released with the last array over it, maybe later than the frame: a kernel of an abandoned step
+        may still use it.
+        """
+        users = {slot: self.producer[register] for register, slot in reversed(plan.slot_of.items())}  # its first user
         buffers = self._arena(plan, users)
         try:
             for slot, (memory, nbytes) in enumerate(plan.slots):
@@ -296,7 +322,7 @@ class FrameLayout:
         return buffers
 
     def _arena(self, plan: MemoryPlan, users: Mapping[int, BoundCall]) -> dict[int, Any]:
-        """Buffers of the slots in host memory, one behind the other; in large pages, if the system has any."""
+        """Allocate the slots in host memory in one block, with large pages if the system has them."""
         sizes = {slot: nbytes for slot, (memory, nbytes) in enumerate(plan.slots) if memory == HOST}
         if not sizes:
             return {}
@@ -323,7 +349,10 @@ class FrameLayout:
         return error.at(node=user.call.node, op=user.call.op, device=name)
 
     def _maker(self, register: int, registers: list[Any]) -> Maker:
-        """Makes the register's arrays, or its buffers, which belong to the step that is in the last of `registers`."""
+        """Return a maker of the register's arrays, or of its device buffers.
+
+        Device buffers belong to the step in the last of `registers`.
+        """
         meta = self._metas[register]
         if self._memory[register] != HOST:
             device = self.producer[register].device
@@ -332,7 +361,7 @@ class FrameLayout:
         return self._host.memory.maker(meta.dims, meta.dtype.numpy, "a result")
 
     def _attach(self, bound: BoundCall, registers: list[Any], lent: list[Owned]) -> FrameCall | None:
-        """The call without arguments over these registers; None where nothing is left to run."""
+        """Return the FrameCall of a call over these registers, or None when nothing is left to run."""
         args, results = bound.call.args, bound.call.results
         if bound.is_view:
             return self._attach_view(bound, registers)
@@ -360,12 +389,15 @@ class FrameLayout:
             attach = getattr(bound.bound, "attach", None)
             if attach is None:
                 return partial(run, *inputs, *outputs)
-            attached = _attached(bound, attach, inputs, outputs)
-            return partial(self._watched(lambda *_: attached(), bound), *inputs, *outputs) if self._checks else attached
+            call = _attached(bound, attach, inputs, outputs)
+            return partial(self._watched(lambda *_: call(), bound), *inputs, *outputs) if self._checks else call
         return open_call(registers, args, results, self._fresh(bound, registers), run)
 
     def _runner(self, bound: BoundCall, registers: list[Any]) -> Callable[..., Any]:
-        """The call's run function; of one that returns its results, a function of the list of its arguments."""
+        """Return the call's run function.
+
+        A kernel that returns its results becomes a function of the list of arguments.
+        """
         assert bound.kernel is not None
         assert bound.bound is not None
         run = run_of(bound.bound)
@@ -381,7 +413,7 @@ class FrameLayout:
         return run
 
     def _watched(self, run: Callable[..., Any], bound: BoundCall, first: int = 0) -> Callable[..., Any]:
-        """The run function of a call, checked against the array contract each time."""
+        """Return the run function of a call, checked against the array contract each time."""
         device, kernel = bound.device, bound.kernel
         assert device is not None
         assert kernel is not None
@@ -391,7 +423,7 @@ class FrameLayout:
         return watched(run, poisons, kernel, first)
 
     def fresh(self, number: int) -> FreshCall:
-        """Call `number` as a function that writes no memory of the plan; made when it is first asked for."""
+        """Return call `number` as a function that writes no memory of the plan. It is built on first use."""
         if number not in self._fresh_calls:
             self._fresh_calls[number] = self._make_fresh(self.calls[number])
         return self._fresh_calls[number]
@@ -428,7 +460,7 @@ class FrameLayout:
         def call_for_one(_: Step, ins: list[Any]) -> list[Any]:
             out = makers[0]()
             returned = run(*ins, out)  # type: ignore[misc]
-            if returned is not out and returned is not None:  # a call of check_returned takes a tenth of a small kernel
+            if returned is not out and returned is not None:  # calling check_returned costs a tenth of a small kernel
                 check_returned(returned, (out,), kernel)
             return [out]
 
@@ -455,22 +487,24 @@ class FrameLayout:
         return call
 
     def payload(self, register: int, value: Any) -> Any:
-        """What an asynchronous kernel completed a value with, as the register holds it."""
+        """Convert the payload of an asynchronous kernel's result to the form that the register holds."""
         if register in self._opaque:
             return value
         producer = self.producer.get(register)
         return given(value, self._metas[register], "an argument" if producer is None else producer.call.op)
 
     def after(self, position: int, *, without: bool) -> list[int]:
-        """The numbers of the calls that have not run when the flat list has come to this position, with or without
-        the one that stands there."""
+        """Return the indices of the calls that have not run when the flat list stopped at this flat index.
+
+        `without` leaves out the call at that index.
+        """
         if not self.attached:
             return sorted(self.late)
         start = self.attached[position] + without
         return sorted(self.late.union(range(start, len(self.calls))))
 
     def _find_late(self) -> frozenset[int]:
-        """The calls that need, at whatever distance, a result of an asynchronous one."""
+        """Return the indices of the calls that depend, directly or not, on an asynchronous result."""
         pending: set[int] = set()
         late = set()
         for number, bound in enumerate(self.calls):
@@ -493,7 +527,7 @@ class FrameLayout:
 
 
 def _roots(calls: Sequence[BoundCall], count: int) -> list[int]:
-    """For every register the one whose buffer it shows: itself, or what it is an alias of."""
+    """For each register return its root: the register whose buffer it shows, itself unless it is an alias."""
     root = list(range(count))
     for bound in calls:
         for output, argument in bound.alias.items():
@@ -504,9 +538,9 @@ def _roots(calls: Sequence[BoundCall], count: int) -> list[int]:
 def _attached(
     bound: BoundCall, attach: Callable[..., FrameCall], inputs: Sequence[Any], outputs: Sequence[Any]
 ) -> FrameCall:
-    """What the kernel attaches to these arrays. Raises as `raise_of`."""
+    """Return the FrameCall from the kernel's `attach` for these arrays. Raises as `raise_of`."""
     assert bound.kernel is not None
     try:
         return attach(inputs, outputs)
-    except Exception as error:  # noqa: BLE001 - it is raised again
+    except Exception as error:  # noqa: BLE001 - raised again, typed
         raise_of("attach", error, bound.kernel.pack, bound.call.node, bound.call.op)

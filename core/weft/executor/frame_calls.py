@@ -1,4 +1,4 @@
-"""FrameCall: the forms that a call takes when it needs no arguments any more, and how each treats its registers."""
+"""FrameCall: the forms of a call that is bound to a frame's registers and takes no arguments any more."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Maker = Callable[[], Any]
 
 
 class HandOver(Exception):
-    """A call of the flat list gave what is no payload: the rest is the event-driven path's."""
+    """A call of the flat list returned a value without a payload, so a Dataflow runs the remaining calls."""
 
 
 def then_forget(call: FrameCall, registers: list[Any], dead: Sequence[int]) -> Any:
@@ -40,8 +40,10 @@ def open_call(
     registers: list[Any], args: tuple[int, ...], results: tuple[int, ...], fresh: tuple[Maker | None, ...],
     run: Callable[..., Any],
 ) -> FrameCall:
-    """A call that reads its registers when it runs; `fresh` makes the outputs that are no buffers of the frame. The
-    call returns what `run` returns."""
+    """Return a call that reads its registers when it runs, and returns the result of `run`.
+
+    `fresh`: for each result a maker of its output, or None when the output is a buffer of the frame.
+    """
     if len(results) == 1 and fresh[0] is not None and len(args) in (1, 2):
         make, result, first, last = fresh[0], results[0], args[0], args[-1]
 
@@ -74,7 +76,7 @@ def run_returning(
 def run_host(
     registers: list[Any], args: Sequence[int], results: Sequence[int], run: Callable[[list[Any]], list[Any]]
 ) -> None:
-    """A host kernel that may give AsyncValues, and mostly does not. Raises HandOver when it does."""
+    """Run a host kernel that may return AsyncValues, and rarely does. Raises HandOver when it does."""
     is_payload = True
     for register, value in zip(results, run([registers[a] for a in args]), strict=True):
         registers[register] = value
@@ -97,13 +99,15 @@ def checked(
     run: Callable[..., Any], metas: Sequence[TensorMetadata], op: str, kernel: KernelDef, memory: HostMemory,
     inputs: list[Any],
 ) -> list[Any]:
-    """Results of a kernel that returns them: payloads where they are there, else AsyncValues. Raises Internal for
-    AsyncValues of a kernel that does not say that it gives them."""
+    """Run a kernel that returns its results: payloads where they are available, else AsyncValues.
+
+    Raises Internal for AsyncValues from a kernel that is not declared asynchronous.
+    """
     if kernel.nonstrict:
         inputs = [x if isinstance(x, AsyncValue) else available(x) for x in inputs]
     values = returned(run(*inputs), metas, op)
     if not (kernel.asynchronous or kernel.nonstrict) and any(isinstance(v, AsyncValue) for v in values):
-        raise Internal(f"the kernel of {op} gave an AsyncValue and is not declared asynchronous", op=op)
+        raise Internal(f"the kernel of {op} returned an AsyncValue and is not declared asynchronous", op=op)
     for value in values:
         if value.__class__ is ndarray and value.nbytes >= LARGE:
             memory.hold(value, "a result")
@@ -111,21 +115,21 @@ def checked(
 
 
 def acted(run: Callable[..., Any], inputs: list[Any]) -> list[Any]:
-    """What the chain of an asynchronous call without results holds: that it is done, or is to come."""
+    """Return the value of the chain of an asynchronous call without results: None when done, else an AsyncValue."""
     return [unwrapped(run(*inputs))]
 
 
 def returning(
     run: Callable[..., Any], metas: Sequence[TensorMetadata], call: Call, kernel: KernelDef, memory: HostMemory
 ) -> Callable[[list[Any]], list[Any]]:
-    """The run function of a kernel that returns what it gives, for a list of its inputs."""
+    """Return the run function of a kernel that returns its results, as a function of a list of inputs."""
     if kernel.asynchronous and call.chain is not None:
         return partial(acted, run)
     return partial(checked, run, metas, call.op, kernel, memory)
 
 
 def with_values(run: Callable[..., list[Any]], inputs: list[Any]) -> list[Any]:
-    """A non-strict host kernel's results."""
+    """Run a non-strict host kernel: each input that is a payload becomes an available AsyncValue."""
     return run(*[x if isinstance(x, AsyncValue) else available(x) for x in inputs])
 
 
@@ -135,7 +139,7 @@ def run_view(registers: list[Any], pairs: Sequence[tuple[int, int, TensorMetadat
 
 
 def run_alias(registers: list[Any], pairs: Sequence[tuple[int, int, TensorMetadata]]) -> None:
-    """Of buffers on a device, which have no shape."""
+    """Share buffers on a device, which have no shape: the result register holds the source's buffer."""
     for result, source, _ in pairs:
         registers[result] = registers[source]
 
@@ -147,7 +151,7 @@ def on_stream(copy: Callable[..., None], source: Any, result: Any) -> None:
 def run_leaving(
     registers: list[Any], source: int, result: int, make: Maker, leave: Callable[[Any, Any], AsyncValue]
 ) -> None:
-    """A value leaves a device: the register holds what is to come."""
+    """Copy a value out of a device; the register holds an AsyncValue for the copy."""
     registers[result] = leave(registers[source], make())
 
 
@@ -158,13 +162,13 @@ def run_event(registers: list[Any], result: int, reach: Callable[[], AsyncValue]
 def run_wrapping(
     registers: list[Any], source: int, result: int, memory: DeviceMemory, device: Device, lent: list[Owned]
 ) -> None:
-    """A feed enters a device that may read it where it is; what is made for that goes to `lent`."""
+    """Enter a feed into a device that may read it in host memory. `lent` receives the device's buffer, to be freed."""
     registers[result] = buffer = memory.enter(device, registers[source])
     lent.append((device.free, buffer))
 
 
 def device_maker(memory: DeviceMemory, device: Device, nbytes: int, owner: Callable[[], Step]) -> Maker:
-    """Makes buffers on a device that live as long as the step which runs. Raises ResourceExhausted."""
+    """Return a maker of device buffers that live as long as the running step. The maker raises ResourceExhausted."""
     def make() -> Any:
         buffer = memory.allocate(device, nbytes)
         owner().own(device.free, buffer)

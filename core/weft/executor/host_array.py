@@ -13,25 +13,28 @@ from ..values.tensor import TensorMetadata, fits, shape_text
 
 
 def typed(buffer: Any, meta: TensorMetadata) -> Any:
-    """The start of a byte buffer as an array of this static type and shape."""
+    """View the start of a byte buffer as an array of this static type and shape."""
     return buffer[: meta.nbytes].view(meta.dtype.numpy).reshape(meta.dims)
 
 
 def view(array: Any, meta: TensorMetadata) -> Any:
-    """The same elements with an alias's type and shape."""
+    """View the elements of an array under an alias's type and shape."""
     if array.dtype != meta.dtype.numpy:
         array = array.view(meta.dtype.numpy)
     return array if array.shape == meta.shape else array.reshape(meta.dims)
 
 
 def stand_in(meta: TensorMetadata) -> Any:
-    """An array of this static type and shape which nobody reads, and which takes no memory."""
+    """Make an array of this static type and shape for a constant that no call reads. It takes no memory."""
     return np.broadcast_to(np.zeros((), meta.dtype.numpy), meta.dims)
 
 
 def returned(result: Any, metas: Sequence[TensorMetadata], op: str) -> list[Any]:
-    """What a kernel returned, as contiguous arrays or AsyncValues that are to come or are none. Raises Internal when
-    these are not as many as there are `metas`, or not such."""
+    """Check the result of a kernel and list its values: contiguous arrays, or AsyncValues without a payload.
+
+    An AsyncValue stays when it is pending, failed or dead. Raises Internal when the number of values differs from the
+    number of `metas`, or when an array does not fit its metadata.
+    """
     values = list(result) if isinstance(result, tuple | list) else [result]
     if len(values) != len(metas) or any(v is None for v in values):
         got = 0 if result is None else len(values)
@@ -40,13 +43,15 @@ def returned(result: Any, metas: Sequence[TensorMetadata], op: str) -> list[Any]
 
 
 def given(value: Any, meta: TensorMetadata, op: str) -> Any:
-    """A value that a kernel gave, as a register holds it: a contiguous array, or an AsyncValue that has none (yet).
-    A number of Python's own is of any type. Raises Internal when an array is not what `meta` says."""
+    """Convert a value from a kernel to a register's form: a contiguous array, or an AsyncValue without a payload.
+
+    A Python number fits any type. Raises Internal when an array does not match `meta`.
+    """
     value = unwrapped(value)
     if isinstance(value, AsyncValue):
         return value
     array = np.asarray(value, meta.dtype.numpy if isinstance(value, int | float | complex) else None, order="C")
     if array.dtype != meta.dtype.numpy or not fits(array.shape, meta):
         found = f"{array.dtype}{shape_text(array.shape)}"
-        raise Internal(f"the kernel of {op} gave {found}, where {meta} was to come", op=op)
+        raise Internal(f"the kernel of {op} returned {found}, expected {meta}", op=op)
     return array

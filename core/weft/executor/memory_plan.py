@@ -1,9 +1,9 @@
-"""The memory plan: which registers share a buffer, decided once from who uses what until when.
+"""The memory plan assigns registers to shared buffers, once per executable, by the lifetimes of their values.
 
-A planned register belongs to a slot, a buffer of its frame; those in host memory are parts of one block. Slots are
-reused as soon as the value in them is read for the last time; the smallest that fits is taken, else the largest is
-grown. An output that may be written over an input takes its slot when nobody needs the input any more. In a list that
-is run in pieces, what is over is what has ended in every order that they allow.
+A planned register belongs to a slot, a buffer of its frame. Slots in host memory are parts of one block. A slot is free
+again after the last read of its value. A register takes the smallest free slot that fits; if none fits, the largest one
+grows. An output that may be written over an input takes the input's slot when no later call needs the input. Under a
+task partition, a use is over only when it has ended in every order that the partition allows.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from .task_partition import TaskPartition
 
 
 class Use(NamedTuple):
-    """One call's part in the plan, by roots (an alias counts as the register it views).
+    """The registers of one call as the plan sees them, by roots: an alias counts as the register that it shows.
 
-    `writes`: register and bytes of outputs to be planned; `memory`: whose memory they live in; `inplace`: (written,
-    read) registers that may share.
+    `writes`: (register, bytes) of outputs to plan.
+    `memory`: the stream whose memory holds the outputs.
+    `inplace`: (written, read) pairs of registers that may share a slot.
     """
 
     reads: tuple[int, ...]
@@ -30,7 +31,11 @@ class Use(NamedTuple):
 
 
 class MemoryPlan(NamedTuple):
-    """`slot_of`: planned register to slot; `slots`: (memory, bytes) of each."""
+    """The slots of a frame, and the slot of each planned register.
+
+    `slot_of`: planned register to slot.
+    `slots`: (memory, bytes) of each slot.
+    """
 
     slot_of: dict[int, int]
     slots: list[tuple[int, int]]
@@ -40,11 +45,14 @@ class MemoryPlan(NamedTuple):
         return sum(size for _, size in self.slots)
 
 
-def plan_memory(uses: Sequence[Use], pieces: TaskPartition | None = None) -> MemoryPlan:
-    """Slots for everything that the calls write, in their order; or in every order in which their pieces may run."""
-    home, reach = ([0] * len(uses), [1]) if pieces is None else (pieces.homes(), pieces.reach())
+def plan_memory(uses: Sequence[Use], partition: TaskPartition | None = None) -> MemoryPlan:
+    """Assign a slot to every planned output of the calls.
+
+    The plan holds for the calls in order; with `partition`, for every order that it allows.
+    """
+    home, reach = ([0] * len(uses), [1]) if partition is None else (partition.homes(), partition.reach())
     last_use: dict[int, int] = {}
-    used_in: dict[int, int] = {}  # register -> bit set of the pieces that use it
+    used_in: dict[int, int] = {}  # register -> bit set of the pieces of the partition that use it
     for index, use in enumerate(uses):
         for register in (*use.reads, *(r for r, _ in use.writes)):
             last_use[register] = index
@@ -52,7 +60,7 @@ def plan_memory(uses: Sequence[Use], pieces: TaskPartition | None = None) -> Mem
     plan = MemoryPlan({}, [])
     free = FreeSlots()
     for index, use in enumerate(uses):
-        later = ~reach[home[index]]  # pieces that may not have ended
+        later = ~reach[home[index]]  # bit set of the pieces that may not have ended
         over = {w: r for w, r in use.inplace
                 if _may_share(plan, use, w, r, last_use[r] == index and not used_in[r] & later)}
         for register, nbytes in use.writes:
@@ -68,7 +76,7 @@ def plan_memory(uses: Sequence[Use], pieces: TaskPartition | None = None) -> Mem
 
 
 def _may_share(plan: MemoryPlan, use: Use, written: int, read: int, dies: bool) -> bool:
-    """True when `written` may take over the buffer of `read`: planned, not needed later, read once, large enough."""
+    """True when `written` may take over the slot of `read`: planned, dead afterwards, read once, large enough."""
     if not dies or read not in plan.slot_of or use.reads.count(read) != 1:
         return False
     wanted = dict(use.writes).get(written)
@@ -77,20 +85,20 @@ def _may_share(plan: MemoryPlan, use: Use, written: int, read: int, dies: bool) 
 
 
 class FreeSlots:
-    """Free slots, sorted by size: a program may have 100,000 of them, and asks for one in each call."""
+    """Free slots, sorted by size: a program may have 100,000 slots, and looks for one in each call."""
 
     def __init__(self) -> None:
         self._sorted: dict[tuple[int, int], list[tuple[int, int, int]]] = {}  # (bytes, number, slot) by (memory, users)
         self._numbers = count()
 
     def put(self, slot: int, memory: int, nbytes: int, users: int) -> None:
-        """Add a slot; `users`: bit set of the pieces that used it last."""
+        """Add a slot. `users` is the bit set of the pieces that used it last."""
         insort(self._sorted.setdefault((memory, users), []), (nbytes, next(self._numbers), slot))
 
     def take(self, memory: int, nbytes: int, later: int) -> int | None:
-        """Remove and return the smallest slot of `nbytes` or more, else the largest one; None where there is none.
+        """Remove and return the smallest slot of `nbytes` or more, else the largest slot, else None.
 
-        Slots that were used by a piece in the bit set `later` do not count.
+        Slots last used by a piece in the bit set `later` do not count.
         """
         mine = [found for (where, users), found in self._sorted.items()
                 if found and where == memory and not users & later]
@@ -102,7 +110,7 @@ class FreeSlots:
 
 
 def _take(plan: MemoryPlan, free: FreeSlots, later: int, memory: int, nbytes: int) -> int:
-    """A free slot of this memory that holds `nbytes`, or a new one."""
+    """Return a free slot of this memory, grown to `nbytes` if necessary, or a new slot."""
     slot = free.take(memory, nbytes, later)
     if slot is None:
         plan.slots.append((memory, nbytes))

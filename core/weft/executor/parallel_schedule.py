@@ -1,6 +1,6 @@
-"""Piecewise: the flat list run in pieces, by the thread that runs the step and those of the work queue that are free.
+"""Parallel schedule: a flat list under a task partition, run by the step's thread and free work queue threads.
 
-Its frames have a memory plan of their own, which is right in every order that the pieces allow.
+Its frames have a memory plan of their own, which holds in every order that the partition allows.
 """
 
 from __future__ import annotations
@@ -22,67 +22,73 @@ if TYPE_CHECKING:
 
 
 def dependencies(layout: FrameLayout) -> list[list[int]]:
-    """For each call of the flat list the earlier ones that it needs, by their places in it. Stateful calls need the
-    one before: what they do to the world has an order."""
-    place = {number: i for i, number in enumerate(layout.attached)}
-    maker: dict[int, int] = {}  # register -> place of the call that fills it
+    """For each call of the flat list return the indices of the earlier calls that it needs.
+
+    A stateful call needs the previous stateful call: side effects have an order.
+    """
+    index_of = {number: i for i, number in enumerate(layout.attached)}
+    producer: dict[int, int] = {}  # register -> index of the call that fills it
     needs: list[list[int]] = [[] for _ in layout.attached]
     last_stateful: list[int] = []
     for number, bound in enumerate(layout.calls):
         call = bound.call
-        if number in place:
-            here = place[number]
-            before = {maker[r] for r in call.needs if r in maker}
+        if number in index_of:
+            here = index_of[number]
+            before = {producer[r] for r in call.needs if r in producer}
             if bound.stateful:
                 before.update(last_stateful)
                 last_stateful = [here]
             needs[here] = sorted(before)
-            maker.update(dict.fromkeys(call.gives, here))
-        elif number not in layout.late:  # a view that frames are made with: there when what it shows is
+            producer.update(dict.fromkeys(call.gives, here))
+        elif number not in layout.late:  # a fixed view: it has its value as soon as its source has
             shown = {r: call.args[bound.alias[i]] for i, r in enumerate(call.results)}
-            maker.update({r: maker[source] for r, source in shown.items() if source in maker})
+            producer.update({r: producer[source] for r, source in shown.items() if source in producer})
     return needs
 
 
 def divided(layout: FrameLayout, host: Host, flat: Schedule, costs: Sequence[int]) -> Schedule | None:
-    """The list in pieces by these costs of its calls, in ns; None where that does not promise to be faster."""
+    """Partition the list by the costs of its calls, in ns. Return None when that does not promise to be faster."""
     alone = sum(cost for number, cost in zip(layout.attached, costs, strict=True) if layout.calls[number].fills_cores)
     if alone * LEAST_GAIN > sum(costs):
         return None
-    pieces = divide(dependencies(layout), costs, host.work_queue.parallelism_level)
-    return None if pieces is None else parallel_schedule(layout, host, flat, pieces)
+    partition = divide(dependencies(layout), costs, host.work_queue.parallelism_level)
+    return None if partition is None else parallel_schedule(layout, host, flat, partition)
 
 
-def parallel_schedule(layout: FrameLayout, host: Host, flat: Schedule, pieces: TaskPartition) -> Schedule:
-    """The list in these pieces; `flat` is how a frame is run for which there was too little memory."""
-    this = Piecewise(layout, host, flat, pieces)
+def parallel_schedule(layout: FrameLayout, host: Host, flat: Schedule, partition: TaskPartition) -> Schedule:
+    """Return a schedule for this partition. `flat` runs the frames for which memory was short."""
+    this = ParallelSchedule(layout, host, flat, partition)
     schedule = Schedule(this.make_frame, this.run, this.run_each)
     host.memory.may_drop(schedule.frames)
     return schedule
 
 
-class Piecewise:
-    def __init__(self, layout: FrameLayout, host: Host, flat: Schedule, pieces: TaskPartition) -> None:
+class ParallelSchedule:
+    """The frames of a parallel schedule and its runs. The partition and the memory plan are shared by all of them."""
+    def __init__(self, layout: FrameLayout, host: Host, flat: Schedule, partition: TaskPartition) -> None:
         self._layout = layout
         self._host = host
         self._flat = flat.run, flat.run_each
-        self._pieces = pieces
-        self._plan = layout.plan_of(pieces)
-        self._users = pieces.users()
+        self._partition = partition
+        self._plan = layout.plan_of(partition)
+        self._users = partition.users()
 
     def make_frame(self) -> Frame:
-        """A frame with the calls of each piece; a plain one when there is no memory for it."""
+        """Return a frame with the calls of each piece, or a frame of the flat plan when memory is short."""
         with suppress(ResourceExhausted):
             return self._make_frame()
-        return self._layout.make_frame()  # here, where the error keeps nothing of the first one alive any more
+        return self._layout.make_frame()  # after the handler: the error kept parts of the first frame alive
 
     def _make_frame(self) -> Frame:
         frame = self._layout.make_frame(self._plan)
-        frame.pieces = [[frame.calls[i] for i in members] for members in self._pieces.calls]
+        frame.pieces = [[frame.calls[i] for i in members] for members in self._partition.calls]
         return frame
 
     def run(self, frame: Frame, step: Step) -> None:
-        """Raises what the first call to fail raises, when the begun ones have ended; the frame's cursor is there."""
+        """Run all pieces. After all started pieces have ended, raises the error of the first call that failed.
+
+        The frame's cursor then stands at that call.
+        """
         if frame.pieces:
             self._run(frame, step, None)
         else:
@@ -96,16 +102,16 @@ class Piecewise:
 
     def _run(self, frame: Frame, step: Step, call_each: CallEach | None) -> None:
         frame.cursors = cursors = [Cursor() for _ in frame.pieces]
-        last: dict[int, int] = {}  # of pieces that raised: the place of the call that did
+        last: dict[int, int] = {}  # piece that raised -> flat index of the call that raised
         work = partial(self._run_piece, frame, step, last, call_each)
 
         def stop() -> None:
             for cursor in cursors:
                 cursor.stop()
-            if self._layout.is_asynchronous:  # the step is this run's alone
+            if self._layout.is_asynchronous:  # then the step belongs to this run alone
                 step.cancel(Cancelled("another kernel of the run has failed"))
 
-        job = Job(self._host, list(map(len, self._pieces.needs)), self._users, work, stop)
+        job = Job(self._host, list(map(len, self._partition.needs)), self._users, work, stop)
         try:
             job.run()
         except Exception:
@@ -116,28 +122,28 @@ class Piecewise:
     def _run_piece(
         self, frame: Frame, step: Step, last: dict[int, int], call_each: CallEach | None, _: Job, piece: int
     ) -> None:
-        places, cursor = self._pieces.calls[piece], frame.cursors[piece]
+        indices, cursor = self._partition.calls[piece], frame.cursors[piece]
         cursor.calls = calls = iter(frame.pieces[piece])
-        if step.error is not None or cursor.is_stopped:  # after the calls are there: a stop moves those that it finds
+        if step.error is not None or cursor.is_stopped:  # after `calls` is set: a stop moves that iterator
             raise step.end()
         try:
             if call_each is None:
                 for call in calls:
                     call()
             else:
-                for place, call in zip(places, calls, strict=False):
-                    call_each(place, call, frame, step)
+                for index, call in zip(indices, calls, strict=False):
+                    call_each(index, call, frame, step)
         except BaseException:
             left: int = calls.__length_hint__()  # type: ignore[attr-defined]
-            if not cursor.is_stopped:  # asked after the position was read: a cursor is marked, then moved
-                last[piece] = places[max(len(places) - left - 1, 0)]
+            if not cursor.is_stopped:  # tested after the position is read: `stop` sets the flag, then moves
+                last[piece] = indices[max(len(indices) - left - 1, 0)]
             raise
         if cursor.is_stopped:
             raise step.end()
 
-    def _cursor_at(self, frame: Frame, place: int) -> Cursor:
-        """A cursor behind the call at this place of the flat list."""
+    def _cursor_at(self, frame: Frame, index: int) -> Cursor:
+        """Return a cursor behind the call at this index of the flat list."""
         cursor = Cursor()
         cursor.calls = calls = iter(frame.calls)
-        calls.__setstate__(place + 1)  # type: ignore[attr-defined]
+        calls.__setstate__(index + 1)  # type: ignore[attr-defined]
         return cursor

@@ -1,4 +1,4 @@
-"""Schedule: one order in which a flat list runs, in frames of its own. A step gives its frame back when it ends."""
+"""Schedule: one order in which a flat list runs, with the frames for it. A step returns its frame when it ends."""
 
 from __future__ import annotations
 
@@ -8,19 +8,24 @@ from .frame import Frame
 from .frame_calls import FrameCall
 from .step import Step
 
-CallEach = Callable[[int, FrameCall, Frame, Step], None]  # a call, by its place in the list
+CallEach = Callable[[int, FrameCall, Frame, Step], None]  # receives a call with its index in the flat list
 
 
 class IdleFrames(list[Frame]):
-    """Frames that no step runs in. Those of much memory are dropped when it runs short."""
+    """Frames in which no step runs. The memory budget drops frames with much memory when memory runs short."""
 
     def drop(self) -> None:
         self.clear()
 
 
 class Schedule:
-    """`run(frame, step)` and `run_each(call_each, frame, step)` are called in the frame's context. `frames` are
-    those that no step runs in."""
+    """One way to run a flat list; both run functions are called in the frame's context.
+
+    `frames`: idle frames, in which no step runs.
+    `make_frame`: returns a new frame.
+    `run(frame, step)`: runs the list without a look at single calls.
+    `run_each(call_each, frame, step)`: hands each call to `call_each`, for steps with a deadline or a trace.
+    """
 
     __slots__ = ("frames", "make_frame", "run", "run_each")
 

@@ -1,7 +1,8 @@
-"""Step: one run of a program, as its kernels and those who wait for it see it: what it may use, and when it must end.
+"""Step: one run of a program, as its kernels and its callers see it, with its resources, its deadline and its error.
 
-A step is cancelled once, by whoever comes first: its user, its deadline, its first error, the end of its session.
-Kernels that have started are asked to end (`on_cancel`, or by polling `cancelled`); others are not started any more.
+A step is cancelled once: by its user, its deadline, its first error, or the end of its session. The first of these
+errors stays. Kernels that have started are asked to end, by `on_cancel` or by polling `cancelled`. No other kernels
+start.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ if TYPE_CHECKING:
     from ..host.host import Host
     from .trace import Trace
 
-SLICE = 0.005  # seconds between two looks of a step that waits for a lock
+SLICE = 0.005  # seconds between two checks for cancellation while a step waits for a lock
 
 
 class RunOptions(NamedTuple):
     """Limits and records of one run.
 
-    `timeout`: seconds, preparing and linking included; None or infinity for no limit.
-    `cancel`: a token; the run ends when it is cancelled.
-    `trace`: the run's RunMetadata gets the times of its kernels.
+    `timeout`: seconds, including preparation and linking; None or infinity for no limit.
+    `cancel`: a token; cancelling it ends the run.
+    `trace`: True records the times of the run's kernels in its RunMetadata.
     """
 
     timeout: float | None = None
@@ -48,15 +49,20 @@ class RunOptions(NamedTuple):
         timeout = self.timeout
         if timeout is not None and (not isinstance(timeout, Real) or isinstance(timeout, bool)):
             raise InvalidArgument(f"RunOptions.timeout is a number of seconds or None, not {type(timeout).__name__}")
-        if timeout is not None and not timeout >= 0:  # nor is NaN
+        if timeout is not None and not timeout >= 0:  # `not >=` also catches NaN
             raise InvalidArgument(f"RunOptions.timeout is {float(timeout)} s", hint="a timeout is 0 or more seconds")
         if self.cancel is not None and not isinstance(self.cancel, CancelToken):
             raise InvalidArgument(f"RunOptions.cancel is a CancelToken or None, not {type(self.cancel).__name__}")
 
 
 class Step:
-    """`timeout`: seconds from now; `parents`: tokens whose cancellation is this step's; `trace`: what its kernels'
-    times are recorded in; `resources`: what its kernels share with other steps, the host's if nothing is said."""
+    """The state of one run, apart from its frames.
+
+    `timeout`: seconds from now.
+    `parents`: tokens; cancelling one of them cancels the step.
+    `trace`: records the times of the step's kernels.
+    `resources`: shared by the kernels of several steps; the host's by default.
+    """
 
     def __init__(
         self, host: Host, timeout: float | None = None, parents: tuple[CancelToken, ...] = (),
@@ -66,28 +72,29 @@ class Step:
         self.trace = trace
         self.resources = host.resources if resources is None else resources
         self._thread = get_ident()
-        self._loops: dict[None, StepLoop] = {}  # the one, once it is needed: setting a default is atomic
+        self._loops: dict[None, StepLoop] = {}  # at most one, made on first use: `setdefault` is atomic
         self._is_over = False
-        self._owned: list[tuple[Callable[[Any], None], Any]] = []  # buffers of this run alone, and what frees them
-        self.error: WeftError | None = None  # why the step must end
+        self._owned: list[tuple[Callable[[Any], None], Any]] = []  # (free function, buffer) of this run alone
+        self.error: WeftError | None = None  # the reason why the step must end
         self.deadline = None if timeout is None or timeout > TIMEOUT_MAX else monotonic() + timeout
-        self.is_plain = trace is None and self.deadline is None  # its calls need no look one by one
+        self.is_plain = trace is None and self.deadline is None  # no check between single calls
         self._timeout = timeout
-        self._first: dict[None, WeftError] = {}  # the error of whoever came first: setting a default is atomic
+        self._first: dict[None, WeftError] = {}  # the first error, at most one: `setdefault` is atomic
         self._ended = CancelToken()
         self._parents = [(parent, parent.on_cancel(self._cancel_by_parent)) for parent in parents]
 
     @property
     def loop(self) -> StepLoop:
-        """What runs the calls that could not be run in order; made when there are some."""
+        """The loop of the calls that could not run in order, made on first use."""
         for loop in self._loops.values():
             return loop
         return self._loops.setdefault(None, StepLoop(self, self._thread))
 
     def call(self, function: Callee, arguments: Sequence[Any]) -> list[AsyncValue]:
-        """Run a function of the program in this step: its results, which may come later. Arguments may be AsyncValues.
+        """Run a function of the program in this step and return its results, which may come later.
 
-        The one door for kernels that call functions. It never waits, and may be called from any thread.
+        Arguments may be AsyncValues. This is the only way for kernels to call functions. It never waits, and any thread
+        may call it.
         """
         executable = function.executable
         if self._is_over:
@@ -95,22 +102,27 @@ class Step:
         return self.loop.call(executable, arguments)
 
     def own(self, free: Callable[[Any], None], buffer: Any) -> None:
-        """Free a buffer on a device when the step is over; what is enqueued then may still use it."""
+        """Free a device buffer when the step is over. Work enqueued by then may still use it."""
         self._owned.append((free, buffer))
 
     def post(self, mail: Callable[[], None]) -> bool:
-        """Have the thread that drives this step call back: for kernels that go on when a value has come. False when
-        the step is over."""
+        """Call `mail` back on the thread that drives this step. Returns False when the step is over.
+
+        Kernels continue this way when a value has come.
+        """
         return not self._is_over and self.loop.post(mail)
 
     def enqueue(self, work: Callable[[], Any]) -> AsyncValue:
-        """The result of `work`, a non-blocking task of the work queue: its value, or as error whatever it raises."""
+        """Run `work` as a non-blocking task of the work queue.
+
+        Returns its result; an exception becomes the value's error.
+        """
         value = AsyncValue()
         self.host.work_queue.add_task(lambda: self._complete(value, work))
         return value
 
     def enqueue_blocking(self, work: Callable[[], Any]) -> AsyncValue:
-        """As enqueue, of work that waits for the outside world."""
+        """Like `enqueue`, for work that blocks on the outside world."""
         value = AsyncValue()
         self.host.work_queue.add_blocking_task(lambda: self._complete(value, work), allow_queuing=True)
         return value
@@ -118,7 +130,7 @@ class Step:
     def _complete(self, value: AsyncValue, work: Callable[[], Any]) -> None:
         try:
             if self.error is not None:
-                raise Cancelled("the run ended before this began")
+                raise Cancelled("the run ended before this task began")
             result = work()
         except BaseException as error:
             value.set_error(as_weft_error(error, "a task of the work queue"))
@@ -131,31 +143,33 @@ class Step:
             value.emplace(result)
 
     def leave(self) -> None:
-        """Nobody waits for this step: the work queue goes on with what is left of it."""
+        """Detach: the caller does not wait. The work queue finishes the step."""
         if self._loops:
             self.loop.leave()
         else:
             self.close()
 
     def cancelled(self) -> bool:
-        """True when the step must end: kernels that take long ask this now and then."""
+        """True when the step must end. Kernels that take long poll this."""
         if self.deadline is not None and self.error is None and monotonic() >= self.deadline:
             self.cancel(DeadlineExceeded(f"the run took longer than its timeout of {self._timeout} s"))
         return self.error is not None
 
     def check(self) -> None:
-        """Raises the error of a step that must end."""
+        """Raises the step's error when the step must end."""
         if self.cancelled():
             raise self.error  # type: ignore[misc]
 
     def end(self) -> WeftError:
-        """The error of a run that was stopped; a lasting step may have been restarted since."""
+        """Return the error of a stopped run; Cancelled when a lasting step has been restarted since."""
         return self.error or Cancelled("the run was cancelled")
 
     @contextmanager
     def holding(self, lock: Lock | RLock) -> Iterator[None]:
-        """With the lock, which another thread may hold for long. Raises the error of a step that ends while it
-        waits."""
+        """Hold a lock that another thread may hold for long.
+
+        Raises the step's error when the step ends while it waits.
+        """
         while not lock.acquire(timeout=SLICE):
             self.check()
         try:
@@ -164,35 +178,38 @@ class Step:
             lock.release()
 
     def cancel(self, error: WeftError) -> None:
-        """End the step with this error, unless it has one already."""
+        """End the step with this error, unless it has an error already."""
         if self.error is None:
             self.error = self._first.setdefault(None, error)
             self.host.stop(self)
         self._ended.cancel()
 
     def parallel_for(self, count: int, work: Callable[[int], object]) -> None:
-        """Call `work` with every number below `count`, here and on threads of the work queue that have nothing to do.
+        """Call `work` with every index below `count`, on this thread and on idle threads of the work queue.
 
-        Returns when all has ended; raises what the first one to fail has raised, when what had begun has ended. For
-        kernels that split their work, into parts of 100 us or more.
+        Returns when all calls have ended. After a failure no new calls start; when the started ones have ended, the
+        first error is raised. For kernels that split their work into parts of 100 us or more.
         """
         Job(self.host, [0] * count, [()] * count, lambda _, number: work(number)).run()
 
     def on_cancel(self, callback: Callable[[], Any]) -> int:
-        """Call back when the step must end, at once if it must; gives a number for `forget`."""
+        """Call back when the step must end, at once if it must already. Returns a handle for `forget`."""
         return self._ended.on_cancel(callback)
 
     def forget(self, number: int) -> None:
         self._ended.forget(number)
 
     def restart(self) -> None:
-        """Serve on after a cancellation."""
+        """Clear the cancellation, so that the step serves further runs."""
         self.error = None
         self._first.clear()
         self._ended = CancelToken()
 
     def close(self) -> None:
-        """The step is over: its parents forget it, and it the error, whose traceback may hold all that the run had."""
+        """End the step: its parents forget it, and it drops its error.
+
+        The error's traceback may hold all values of the run.
+        """
         if self.error is not None:
             self.error = self._first[None] = Cancelled("the run has ended")
         for parent, number in self._parents:
@@ -206,7 +223,10 @@ class Step:
 
 
 def lasting_step(host: Host, resources: Resources) -> Step:
-    """A step shared by all runs that need none of their own. Cancelling the host cancels it; restart revives it."""
+    """Return a step shared by all runs that need none of their own.
+
+    Cancelling the host cancels it; `restart` revives it.
+    """
     step = Step(host, resources=resources)
     host.lasting[id(step)] = step
     if host.cancellation.is_cancelled:

@@ -1,8 +1,8 @@
-"""The loop of a step: what is to be done now, and the one thread at a time that does it.
+"""StepLoop: the remaining work of a step, and the one thread at a time that does it.
 
-To do are calls that are ready and mail: values that have come, functions that were asked for from other threads. So no
-counter of a step needs a lock; whoever completes a value only puts it into the mail. The thread is the one that waits
-for the step (`run`), or, when nobody does, a task of the work queue that comes when there is mail (`leave`).
+Work is ready calls and mail: values that have come, and function calls from other threads. A thread that completes a
+value only puts it into the mail, so no counter of a step needs a lock. The driving thread is the one that waits for the
+step (`run`). After `leave` it is a task of the work queue, which starts when mail arrives.
 """
 
 from __future__ import annotations
@@ -26,32 +26,34 @@ if TYPE_CHECKING:
     from .executable import Executable
     from .step import Step
 
-DEAF = 0.5  # seconds that a step waits, once it must end, for kernels that have started
-DEEPEST = 32  # calls of functions within each other on one stack; what is deeper takes its turn in the mail
+DEAF = 0.5  # seconds that a cancelled step waits for kernels that have started
+DEEPEST = 32  # nested function calls on one stack; a deeper call goes through the mail
 
 
 class StepLoop:
-    """Belongs to one step, and to the thread that made the step until it waits or leaves. All methods but `post` and
-    `call` are for the thread that drives."""
+    """The loop of one step. The thread that made the step owns the loop until it waits or leaves.
+
+    Any thread may call `post` and `call`. All other methods are for the driving thread.
+    """
 
     def __init__(self, step: Step, thread: int) -> None:
         self._step = step
-        self._thread = thread  # that drives; 0 when none does
+        self._thread = thread  # id of the driving thread; 0 without one
         self._context = KernelContext()
         self._ready: list[tuple[int, int, Dataflow]] = []
         self._numbers = count()
-        self._expected: dict[int, Callable[[], None]] = {}  # for values that are pending, or in the mail
+        self._expected: dict[int, Callable[[], None]] = {}  # callbacks of values that are pending, or in the mail
         self._promising: set[Dataflow] = set()
         self._depth = 0
         self._lock = threading.Lock()
         self._mail: deque[Callable[[], None]] = deque()
-        self._bell: AsyncValue | None = None  # wakes the thread that waits
-        self._left = False  # nobody waits: tasks of the work queue come
-        self._sent = False  # a task is on its way
+        self._bell: AsyncValue | None = None  # wakes the waiting thread
+        self._left = False  # no thread waits: tasks of the work queue drive
+        self._sent = False  # a task is enqueued and has not started
         self._over = False
 
     def run(self) -> None:
-        """Until nothing is left to do, or the step has ended and is quiet."""
+        """Drive the step until no work is left, or until it was cancelled and its kernels are quiet."""
         self._context.run(self._run)
 
     def _run(self) -> None:
@@ -70,13 +72,17 @@ class StepLoop:
             self._end()
 
     def leave(self) -> None:
-        """Do what can be done now; the work queue goes on with the rest when it can."""
+        """Do the work that is possible now; tasks of the work queue do the rest."""
         self._left = True
         self._step.on_cancel(self._ring)
         self._work()
 
     def call(self, function: Executable, arguments: Sequence[Any]) -> list[AsyncValue]:
-        """Results of a function, run in this step: at once, unless it is called from afar or from too deep."""
+        """Run a function in this step and return its results.
+
+        The function runs at once. A call from another thread, or nested too deep, goes through the mail and returns
+        promises.
+        """
         if threading.get_ident() == self._thread and self._depth < DEEPEST:
             self._depth += 1
             try:
@@ -92,11 +98,11 @@ class StepLoop:
         return promises if self.post(begin) else [self._ended() for _ in promises]
 
     def _started(self, function: Executable, arguments: Sequence[Any]) -> list[AsyncValue]:
-        """What `start` gives, errors included: nobody is there to catch them."""
+        """Return the results of `start`. Errors become results, since no caller could catch them."""
         try:
             if self._step.error is None:
                 return function.start(arguments, self._step)
-        except Exception as error:  # noqa: BLE001 - there may be no memory for a frame
+        except Exception as error:  # noqa: BLE001 - memory for a frame may be short
             return [failed(as_weft_error(error, "calling a function"))] * len(function.function.results)
         return [self._ended() for _ in function.function.results]
 
@@ -104,15 +110,17 @@ class StepLoop:
         return failed(self._step.error or Cancelled("the run has ended"))
 
     def enter(self, dataflow: Dataflow, number: int) -> None:
-        """A call is ready. Those of the youngest function go first, in the order of its program."""
+        """Queue a ready call. Calls of the youngest function go first, in the order of its program."""
         heapq.heappush(self._ready, (dataflow.rank, number, dataflow))
 
     def next_rank(self) -> int:
         return -next(self._numbers)
 
     def expect(self, value: AsyncValue, arrived: Callable[[], None]) -> None:
-        """Call back, on the thread that drives, when a pending value is available; not after the end of the step, which
-        the value may outlive."""
+        """Call back on the driving thread when a pending value is available.
+
+        After the end of the step, which the value may outlive, there is no call.
+        """
         number = next(self._numbers)
         self._expected[number] = arrived
         value.and_then(lambda: self.post(partial(self._deliver, number)))
@@ -121,14 +129,14 @@ class StepLoop:
         self._expected.pop(number)()
 
     def promises(self, dataflow: Dataflow) -> None:
-        """This has promised values that will not come if the step ends before."""
+        """Register a Dataflow that has promised values, so that the end of the step breaks its promises."""
         self._promising.add(dataflow)
 
     def has_kept(self, dataflow: Dataflow) -> None:
         self._promising.discard(dataflow)
 
     def post(self, mail: Callable[[], None]) -> bool:
-        """Have something done by the thread that drives; False when the step is over. May be called by any thread."""
+        """Queue a callback for the driving thread. Returns False when the step is over. Any thread may call this."""
         with self._lock:
             if self._over:
                 return False
@@ -137,7 +145,7 @@ class StepLoop:
         return True
 
     def _ring(self) -> None:
-        """Wake who waits, or send for somebody when nobody does."""
+        """Wake the waiting thread, or enqueue a task when no thread waits."""
         with self._lock:
             bell, self._bell = self._bell, None
             idle = self._left and not self._thread and not self._over
@@ -153,11 +161,11 @@ class StepLoop:
         elif send:
             try:
                 self._step.host.work_queue.add_task(self._come)
-            except WeftError as error:  # the queue is closed: the end of the step, which needs none
+            except WeftError as error:  # the queue is closed; cancelling the step needs no task
                 self._step.cancel(error)
 
     def _come(self) -> None:
-        """As a task of the work queue."""
+        """Drive the step as a task of the work queue."""
         with self._lock:
             self._sent = False
             if self._thread or self._over:
@@ -166,7 +174,7 @@ class StepLoop:
         self._work()
 
     def _work(self) -> None:
-        """Everything there is to do now."""
+        """Do all the work that is possible now; close the step when none is left."""
         is_left = False
         try:
             while not is_left and not self._step.cancelled():
@@ -176,7 +184,7 @@ class StepLoop:
                     is_left = self._rest()
                 else:
                     break
-        except BaseException:  # a Ctrl-C: nobody else would go on
+        except BaseException:  # a Ctrl-C: no other thread would drive on
             self._step.cancel(Cancelled("the run was interrupted"))
             raise
         finally:
@@ -185,7 +193,7 @@ class StepLoop:
                 self._step.close()
 
     def _rest(self) -> bool:
-        """Leave until there is mail; False when there is some, or the step has just been cancelled."""
+        """Stop driving until mail arrives. Returns False when there is mail already, or the step was just cancelled."""
         with self._lock:
             if self._mail or self._step.error is not None:
                 return False
@@ -193,7 +201,7 @@ class StepLoop:
             return True
 
     def _do_next(self) -> bool:
-        """Open a letter or, when there is no mail, run a call that is ready. False when there is neither."""
+        """Call back for one piece of mail or, without mail, run a ready call. Returns False when there is neither."""
         if self._mail:
             self._mail.popleft()()
         elif self._ready:
@@ -204,7 +212,7 @@ class StepLoop:
         return True
 
     def _drain(self) -> None:
-        """The step has ended: wait for what has started, for a while."""
+        """Wait, up to DEAF seconds after the end of the step, for kernels that have started."""
         self._break_promises()
         end = monotonic() + DEAF
         while self._mail or (self._expected and end - monotonic() > 0):
@@ -228,10 +236,10 @@ class StepLoop:
             self._promising.pop().break_promises(self._ended())
 
     def _wait(self, timeout: float | None) -> None:
-        """Until there is mail, the step is cancelled, or the time is over."""
+        """Wait until mail arrives, the step is cancelled, or the timeout has passed."""
         bell = AsyncValue()
         with self._lock:
             if self._mail or (self._step.error is not None and timeout is None):
-                return  # who cancels rings, but may have done so before there was a bell
+                return  # a cancellation rings, but may have come before the bell existed
             self._bell = bell
         self._step.host.work_queue.await_values([bell], timeout)

@@ -1,13 +1,16 @@
-"""Pieces: the calls of a flat list divided into runs that are worth a task of their own, or not divided at all.
+"""TaskPartition: the calls of a flat list, divided into pieces that are each worth a task of the work queue.
 
-Calls that can only run one after the other, and cheap ones around a single other, are merged. What is left is scheduled
-on the threads by its measured costs, each where it would end earliest; going to another thread costs DISPATCH. What a
-thread does without a break is a piece: it is cut where another thread needs a result sooner, before something that
-needs what another thread is still doing, and where it has become worth a task without being a chain.
+Calls that can only run one after the other are merged, and so are cheap calls around a single other one. List
+scheduling then assigns each merged call to the thread where it ends earliest, by measured costs. A result that another
+thread needs costs DISPATCH more. The calls of one thread without a break form a piece. A piece is cut where another
+thread needs a result sooner. It is also cut before a call that needs unfinished work of another thread. Last, it is cut
+where it has become worth a task without being a chain.
 
-A piece needs only pieces that were closed before it was opened: they never need each other in circles. It also needs
-the one ABREAST places before it in its thread's schedule, so that buffers are used again: were all independent pieces
-ready at once, each would have its own, and none would be in a cache. Any thread may run any piece all the same.
+A piece needs only pieces that were closed before it was opened, so no cycle arises. It also needs the piece ABREAST
+positions earlier in its thread's schedule, so that buffers are reused. Otherwise all independent pieces would be ready
+at once, each with buffers of its own, and none in a cache. Any thread may still run any piece.
+
+A list that is not worth dividing has no partition.
 """
 
 from __future__ import annotations
@@ -15,41 +18,45 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-DISPATCH = 25_000  # ns until another thread has begun what it was offered
-HANDLING = 3_000  # ns that a piece costs its thread
+DISPATCH = 25_000  # ns until another thread begins the work that it was offered
+HANDLING = 3_000  # ns of overhead per piece on its thread
 TASK = 100_000  # ns of work that are worth a task
 LEAST_WORK = 300_000  # ns below which a whole list is not worth dividing
-LEAST_GAIN = 1.2  # the speed that an estimate has to promise
-ABREAST = 2  # pieces of one thread's schedule that may run at a time: another thread can help where one is late
+LEAST_GAIN = 1.2  # speed-up that an estimate must promise
+ABREAST = 2  # pieces of one thread's schedule that may run at a time, so that another thread can help a late one
 
-Needs = Sequence[Sequence[int]]  # of each call (or piece) the earlier ones that it needs
+Needs = Sequence[Sequence[int]]  # for each call (or piece) the indices of the earlier ones that it needs
 
 
 class TaskPartition(NamedTuple):
-    """`calls`: those of each piece, in program order. `needs`: of each piece the earlier ones that must have ended."""
+    """The pieces of a flat list, and the order that they need.
+
+    `calls`: the calls of each piece, in program order.
+    `needs`: for each piece the earlier pieces that must have ended.
+    """
 
     calls: tuple[tuple[int, ...], ...]
     needs: tuple[tuple[int, ...], ...]
 
     @classmethod
     def of(cls, calls: Sequence[Sequence[int]], needs: Needs) -> TaskPartition:
-        """These pieces, which come in an order in which they may run, of calls that need each other like that."""
+        """Build a partition of calls with these needs. The pieces come in an order in which they may run."""
         home = {call: piece for piece, members in enumerate(calls) for call in members}
         between = (sorted({home[n] for call in members for n in needs[call]} - {piece})
                    for piece, members in enumerate(calls))
         return cls(tuple(tuple(sorted(members)) for members in calls), tuple(map(tuple, between)))
 
     def homes(self) -> list[int]:
-        """The piece of each call."""
+        """For each call return the index of its piece."""
         home = {call: piece for piece, members in enumerate(self.calls) for call in members}
         return [home[call] for call in range(len(home))]
 
     def costs(self, costs: Sequence[int]) -> list[int]:
-        """What each piece costs, for calls that cost so much."""
+        """Return the cost of each piece, given the cost of each call."""
         return [sum(costs[call] for call in members) for members in self.calls]
 
     def reach(self) -> list[int]:
-        """Of each piece a bit set: itself, and those that have ended whenever it runs."""
+        """For each piece return a bit set: the piece itself, and all pieces that have ended whenever it runs."""
         reach: list[int] = []
         for piece, needs in enumerate(self.needs):
             bits = 1 << piece
@@ -59,7 +66,7 @@ class TaskPartition(NamedTuple):
         return reach
 
     def users(self) -> list[tuple[int, ...]]:
-        """Of each piece those that need it."""
+        """For each piece return its consumers: the pieces that need it."""
         users: list[list[int]] = [[] for _ in self.needs]
         for piece, needs in enumerate(self.needs):
             for needed in needs:
@@ -68,7 +75,7 @@ class TaskPartition(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """The thread on which each call would run, and from when until when."""
+    """The thread on which each call would run, and its start and end in ns."""
 
     thread: list[int]
     start: list[int]
@@ -76,31 +83,31 @@ class Schedule(NamedTuple):
 
 
 def divide(needs: Needs, costs: Sequence[int], threads: int) -> TaskPartition | None:
-    """Pieces of calls that cost so many ns each; None where `threads` threads would not gain enough by them."""
+    """Partition calls by their costs in ns. Return None when `threads` threads would not gain enough."""
     total = sum(costs)
     if threads < 2 or total < max(LEAST_WORK, LEAST_GAIN * max(_remaining(needs, costs), default=0)):
         return None
     merged = TaskPartition.of(_merge(needs, costs), needs)
     lanes, cut = _cut(merged.needs, merged.costs(costs), threads)
-    pieces = TaskPartition.of([[call for part in parts for call in merged.calls[part]] for parts in cut], needs)
-    pieces = TaskPartition(pieces.calls, _abreast(pieces.needs, lanes))
-    each = [HANDLING + cost for cost in pieces.costs(costs)]
-    return pieces if total >= LEAST_GAIN * max(schedule(pieces.needs, each, threads).end) else None
+    partition = TaskPartition.of([[call for part in parts for call in merged.calls[part]] for parts in cut], needs)
+    partition = TaskPartition(partition.calls, _abreast(partition.needs, lanes))
+    each = [HANDLING + cost for cost in partition.costs(costs)]
+    return partition if total >= LEAST_GAIN * max(schedule(partition.needs, each, threads).end) else None
 
 
 def _merge(needs: Needs, costs: Sequence[int]) -> list[list[int]]:
-    """The calls in groups, which come in an order in which they may run."""
-    groups = [[call] for call in range(len(costs))]  # by what a group is known by: one of its calls
-    group = list(range(len(costs)))  # of each call
+    """Merge calls into groups, returned in an order in which they may run."""
+    groups = [[call] for call in range(len(costs))]  # indexed by one of the group's calls
+    group = list(range(len(costs)))  # call -> index of its group
     cost = list(costs)
     users: list[list[int]] = [[] for _ in costs]
     for call, before in enumerate(needs):
         for needed in before:
             users[needed].append(call)
-    left = [len(u) for u in users]  # of each group: uses of its results by calls outside
+    left = [len(u) for u in users]  # group -> uses of its results by calls outside it
 
     def join(member: int, other: int) -> None:
-        """The group `member` becomes part of the group `other`."""
+        """Move all calls of the group `member` into the group `other`."""
         for call in groups[member]:
             group[call] = other
         groups[other] += groups[member]
@@ -108,7 +115,7 @@ def _merge(needs: Needs, costs: Sequence[int]) -> list[list[int]]:
         groups[member] = []
 
     for call, before in enumerate(needs):
-        # Nothing but the group's first call needs others: they come in the order of these first calls.
+        # Only the first call of a group needs other groups. So the order of first calls is an order of groups.
         sources = {group[needed] for needed in before}
         if len(sources) == 1:
             source, = sources
@@ -117,7 +124,7 @@ def _merge(needs: Needs, costs: Sequence[int]) -> list[list[int]]:
                 left[source] += left[call] - len(before)
                 join(call, source)
     for call in range(len(costs) - 1, -1, -1):
-        # A group that only one other uses comes right before it: the order of those others stays.
+        # A group with a single consumer group moves right before it. The order of the other groups stays.
         sinks = {group[user] for member in groups[call] for user in users[member]} - {call}
         if len(sinks) == 1:
             sink, = sinks
@@ -127,16 +134,16 @@ def _merge(needs: Needs, costs: Sequence[int]) -> list[list[int]]:
 
 
 def schedule(needs: Needs, costs: Sequence[int], threads: int) -> Schedule:
-    """List scheduling: those with the longest way to the end come first, each to the thread where it ends earliest."""
+    """List scheduling: calls with the longest path to the end come first, each on the thread where it ends earliest."""
     remaining = _remaining(needs, costs)
     thread, start, end = ([0] * len(costs) for _ in range(3))
     free = [0] + [DISPATCH] * (threads - 1)
     for call in sorted(range(len(costs)), key=lambda c: (-remaining[c], c)):
-        known: dict[int, int] = {}  # thread -> when what the call needs has ended there
+        known: dict[int, int] = {}  # thread -> end of the needed calls that run there
         for needed in needs[call]:
             known[thread[needed]] = max(known.get(thread[needed], 0), end[needed])
         best, begin = -1, 0
-        for t in (*known, free.index(min(free))):  # any other is as far away, and free later
+        for t in (*known, free.index(min(free))):  # every other thread has the same latency, and is free later
             ready = max((e if t == home else e + DISPATCH for home, e in known.items()), default=0)
             if best < 0 or max(free[t], ready) < begin:
                 best, begin = t, max(free[t], ready)
@@ -146,7 +153,10 @@ def schedule(needs: Needs, costs: Sequence[int], threads: int) -> Schedule:
 
 
 def _remaining(needs: Needs, costs: Sequence[int]) -> list[int]:
-    """The longest way to the end from the start of each call, in ns: longer for a call than for those that need it."""
+    """The longest path from the start of each call to the end, in ns.
+
+    A call's path is longer than the paths of its consumers.
+    """
     remaining = [max(cost, 1) for cost in costs]
     for call in range(len(costs) - 1, -1, -1):
         for needed in needs[call]:
@@ -155,7 +165,12 @@ def _remaining(needs: Needs, costs: Sequence[int]) -> list[int]:
 
 
 class _Piece:
-    """A piece that grows: `cost` so far; `due`: when another thread would use a result; `closed`: grows no more."""
+    """A piece that grows.
+
+    `cost`: ns of its calls so far.
+    `due`: when another thread would use a result.
+    `opened`, `closed`: positions in the schedule; a closed piece grows no more.
+    """
 
     __slots__ = ("calls", "closed", "cost", "due", "opened")
 
@@ -168,10 +183,12 @@ class _Piece:
 
 
 def _cut(needs: Needs, costs: Sequence[int], threads: int) -> tuple[list[int], list[list[int]]]:
-    """What each thread does when all is scheduled, cut into pieces, in the order in which they were opened: of each
-    piece the thread and the calls."""
+    """Schedule all calls and cut each thread's calls into pieces, in the order in which they were opened.
+
+    Return the thread of each piece, and the calls of each piece.
+    """
     plan = schedule(needs, costs, threads)
-    due = [float("inf")] * len(costs)  # when the first other thread uses the call's result
+    due = [float("inf")] * len(costs)  # call -> when another thread first uses its result
     for call, needed in enumerate(needs):
         for n in needed:
             if plan.thread[n] != plan.thread[call]:
@@ -201,7 +218,7 @@ def _cut(needs: Needs, costs: Sequence[int], threads: int) -> tuple[list[int], l
 
 
 def _abreast(needs: Needs, lanes: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """These needs, and of each piece the one ABREAST places before it in its lane."""
+    """Add to each piece's needs the piece ABREAST positions before it in its lane, its thread's schedule."""
     before: dict[int, list[int]] = {}
     more = []
     for piece, lane in enumerate(lanes):

@@ -15,8 +15,10 @@ from ..values.async_value import AsyncValue
 
 
 class Event(NamedTuple):
-    """One call of a kernel: nanoseconds of a clock that only goes forward. `end_ns` of what an asynchronous kernel
-    has started (`is_asynchronous`) is when its result became available."""
+    """One call of a kernel, in nanoseconds of a monotonic clock.
+
+    `is_asynchronous`: the kernel returned an AsyncValue, and `end_ns` is the time at which it became available.
+    """
 
     call: Call
     device: str
@@ -27,15 +29,17 @@ class Event(NamedTuple):
 
 
 class Trace:
-    """Events of one or more steps, in the order in which they ended. Safe to fill from several threads."""
+    """Events of one or more steps, in the order of their ends. Several threads may record at once."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self._threads: dict[int, str] = {}
 
     def record(self, call: Call, device: str, start_ns: int, given: Iterable[Any] = ()) -> None:
-        """A call that started then has just returned, on this thread; of what it has given, AsyncValues are followed
-        until they are available."""
+        """Record a call that started at `start_ns` and has just returned on this thread.
+
+        Each AsyncValue in `given`, its results, adds an event when it becomes available.
+        """
         thread = threading.current_thread()
         self._threads[thread.native_id or 0] = thread.name
         started = Event(call, device, thread.native_id or 0, start_ns, perf_counter_ns())
@@ -46,7 +50,7 @@ class Trace:
                     started._replace(end_ns=perf_counter_ns(), is_asynchronous=True)))
 
     def to_chrome(self) -> dict[str, Any]:
-        """The trace in Chrome's trace event format: times are microseconds."""
+        """Return the trace in Chrome's trace event format. Times are microseconds."""
         process = os.getpid()
         names = [{"name": "thread_name", "ph": "M", "pid": process, "tid": tid, "args": {"name": name}}
                  for tid, name in self._threads.items()]
@@ -64,7 +68,7 @@ class Trace:
         return {"traceEvents": [*names, *rows], "displayTimeUnit": "ms"}
 
     def dump(self, path: str | os.PathLike[str]) -> None:
-        """Write the trace as JSON; the file appears when all of it is written. Raises OSError."""
+        """Write the trace as JSON. The file appears once it is complete. Raises OSError."""
         file = Path(path)
         aside = file.with_name(f".weft-{os.urandom(6).hex()}.tmp")
         try:
@@ -75,7 +79,7 @@ class Trace:
 
 
 class RunMetadata:
-    """What a run tells of itself: `trace`, if its options ask for one."""
+    """The records of a run. `trace` is set when the run's options ask for a trace."""
 
     def __init__(self) -> None:
         self.trace: Trace | None = None
