@@ -285,8 +285,8 @@ def test_the_diagnostics_handler_hears_of_each_failure_once_and_of_none_that_is_
 
 
 @pytest.mark.parametrize(("code", "message"), [
-    ("test.wrong_type", "gave 'one' as result 0"),
-    ("test.too_many", "gave <class"),
+    ("test.wrong_type", "returned 'one' as result 0"),
+    ("test.too_many", "returned <class"),
 ])
 def test_in_debug_mode_a_result_of_the_wrong_type_is_an_error(checking_host, code, message):
     b = Body()
@@ -308,7 +308,7 @@ def test_arguments_of_users_are_checked(host):
     same = program(b.function("main", 0))
     request = weft.RequestContext(host)
     for wrong in ("1", 1.0, True, 2**31):
-        with pytest.raises(InvalidArgument, match="the program's is i32"):
+        with pytest.raises(InvalidArgument, match="the program expects i32"):
             same.run("main", wrong, request=request)
     with pytest.raises(InvalidArgument, match="takes 1 arguments, 0 given"):
         same.run("main", request=request)

@@ -1,0 +1,15 @@
+"""The linker binds a function of a host program to the kernels of one host, and returns an executable.
+
+For given argument metadata it infers shapes, folds known values, fuses calls, binds kernels and lays out constants. All
+static work of a program happens here, once per link, so that runs look nothing up.
+
+- `link` is the only place where a program meets kernels. Programs are data and know none.
+- A call with unknown shapes becomes a `LazyKernel`, which binds in the run and remembers its bound kernels.
+- A kernel that declines is a refusal. When all candidates decline, `NodesDeclined` carries the refusals, and the
+  session places the graph anew.
+- The linker changes neither the program nor the graph. Links of one program share values through `Shared`.
+- It imports the compiler's inference and the executor. The executor and the compiler never import it.
+
+Modules: `link` binds a whole function, `binder` one call, `host_binding` a call of a host kernel. `folding` computes
+calls with known inputs. `fusion` groups calls for one kernel, `patterns` lets a pack's own function find them.
+"""

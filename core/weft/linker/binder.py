@@ -1,5 +1,4 @@
-"""Binder: one call of a program meets the kernels that may serve it, when the program is linked or, where its shapes
-are known only then, while it runs."""
+"""Binder: binds one call to the first of its kernels that takes it, at link time or, for unknown shapes, in the run."""
 
 from __future__ import annotations
 
@@ -27,7 +26,12 @@ if TYPE_CHECKING:
 
 
 class Binder(NamedTuple):
-    """What is needed to bind one call, whenever its shapes are known."""
+    """The inputs of binding one call, apart from its shapes.
+
+    `candidates`: kernels in the order in which they are asked.
+    `keep`: the session's store for `Bind.resource`.
+    `checks`: `[debug] poison` is on, so each run is checked against the array contract.
+    """
 
     call: Call
     op: OpDef
@@ -39,16 +43,19 @@ class Binder(NamedTuple):
     memory: HostMemory
     keep: Keep
     function: str
-    checks: bool  # every call against the array contract: [debug] poison
+    checks: bool
 
     def bind(
         self, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata], needed: Collection[int] | None = None
     ) -> tuple[KernelDef | None, Bound, list[tuple[str, str]]]:
-        """The first candidate that takes the call, or None, and that kernel bound; (pack, reason) of those that
-        declined. `needed`: as in `Bind`. Raises ResourceExhausted where there is no memory for the outputs: a kernel
-        may compute as much when it is bound."""
+        """Bind the first candidate that takes the call. Returns kernel, bound kernel, and (pack, reason) of each
+        refusal.
+
+        The kernel is None when all candidates declined. `needed` is as in `Bind`. Raises ResourceExhausted when memory
+        for the outputs is short: a kernel may compute as much when it is bound.
+        """
         refusals: list[tuple[str, str]] = []
-        in_host_memory = self.device.attributes.get("host_visible")  # the budget is not of devices' own memory
+        in_host_memory = self.device.attributes.get("host_visible")  # the budget does not cover devices' own memory
         for output in outputs:
             if in_host_memory and output.is_static and output.nbytes >= LARGE and not self._may_alias():
                 self.memory.ask(output.nbytes, f"the result {output} of {self.op.name}")
@@ -66,48 +73,53 @@ class Binder(NamedTuple):
         return any(kernel.aliases(self.call.attrs) for kernel in self.candidates)
 
     def value_inputs(self) -> frozenset[int]:
-        """The inputs whose elements the metadata function reads."""
+        """Indices of the inputs whose elements the metadata function reads."""
         if self.rule is None:
             return frozenset()
         tensors = self.op.expand_inputs(self.call.attrs)
         return frozenset(i for i, tensor in enumerate(tensors) if tensor.arg in self.rule.values)
 
     def retained(self, kernels: Sequence[KernelDef]) -> frozenset[int]:
-        """The inputs that one of these kernels reads after it has returned. Raises Unimplemented for those that are in
-        a device's memory."""
+        """Indices of the inputs that one of these kernels reads after it has returned.
+
+        Raises Unimplemented for retained inputs in a device's memory.
+        """
         names = {name for kernel in kernels for name in kernel.retains}
         if not names:
             return frozenset()
         if not self.device.attributes.get("host_visible") and not names <= kernels[0].host:
             raise Unimplemented(f"{kernels[0].pack}'s kernel for {self.op.name} retains inputs in the memory of "
                                 f"{self.device_name}", node=self.call.node, op=self.op.name,
-                                hint="a kernel may retain what it reads in host memory")
+                                hint="a kernel may only retain inputs that it reads in host memory")
         tensors = self.op.expand_inputs(self.call.attrs)
         return frozenset(i for i, tensor in enumerate(tensors) if tensor.arg in names)
 
 
 def bind(kernel: KernelDef, node: Bind, device: str) -> Bound | Declined:
-    """What the kernel's bind returns. Raises as `raise_of`."""
+    """Return the result of the kernel's bind function. Raises as `raise_of`."""
     try:
         bound = kernel.bind(node)
         check_bound(bound, kernel.pack, node.op)
-    except Exception as error:  # noqa: BLE001 - it is raised again
+    except Exception as error:  # noqa: BLE001 - raised again, typed
         raise_of("bind", error, kernel.pack, node.node, node.op, device)
     return bound
 
 
 class LazyKernel:
-    """A call whose shapes are known only while it runs: bound once for each combination it meets."""
+    """A call whose shapes are known only in the run.
+
+    It binds once for each combination of shapes, and of the elements that its metadata function reads.
+    """
 
     def __init__(self, binder: Binder, known: Sequence[ValueInfo], needed: Collection[int]) -> None:
         self._binder = binder
         self._needed = needed
-        self._known = tuple(known)  # of the inputs: what is the same in every run
+        self._known = tuple(known)  # facts about the inputs that hold in every run
         self._values = tuple(sorted(i for i in binder.value_inputs() if not known[i].is_known))
         self._bound: dict[Any, Callable[[Step, list[Any]], list[Any]]] = {}
 
     def __call__(self, step: Step, inputs: list[Any]) -> list[Any]:
-        """Outputs for these input arrays. Raises InvalidArgument when they do not fit the op."""
+        """Return the outputs for these input arrays. Raises InvalidArgument when they do not fit the op."""
         key = (tuple([x.shape for x in inputs]), tuple([_elements(inputs[i]) for i in self._values]))
         run = self._bound.get(key)
         if run is None:
@@ -120,7 +132,7 @@ class LazyKernel:
         self._bound.pop(key, None)
 
     def _bind(self, inputs: list[Any]) -> tuple[Callable[[Step, list[Any]], list[Any]], int]:
-        """The call for these inputs, bound, and its bytes."""
+        """Bind the call for these inputs. Returns the run function and its approximate bytes."""
         binder = self._binder
         infos = []
         for i, (array, known) in enumerate(zip(inputs, self._known, strict=True)):
@@ -129,15 +141,15 @@ class LazyKernel:
         outputs = [o.meta for o in infer_call(binder.call, binder.op, binder.rule, infos)]
         open_output = next((o for o in outputs if not o.is_static), None)
         if open_output is not None and not binder.candidates[0].returns:
-            raise Unimplemented(f"the metadata function tells no more of a result than {open_output}",
+            raise Unimplemented(f"the metadata function leaves a result open: {open_output}",
                                 node=binder.call.node, op=binder.op.name)
         kernel, bound, refusals = binder.bind(infos, outputs, self._needed)
         if kernel is None:
             why = "; ".join(f"{pack}: {reason}" for pack, reason in refusals)
             raise Unimplemented(f"no kernel takes these inputs: {why}", node=binder.call.node, op=binder.op.name)
-        return self._attached(kernel, bound, outputs), bytes_of_call(bound)
+        return self._run_of(kernel, bound, outputs), bytes_of_call(bound)
 
-    def _attached(
+    def _run_of(
         self, kernel: KernelDef, bound: Bound, outputs: Sequence[TensorMetadata]
     ) -> Callable[[Step, list[Any]], list[Any]]:
         binder = self._binder
@@ -152,8 +164,7 @@ class LazyKernel:
             returns = returning(run, outputs, binder.call, kernel, binder.memory)
             return lambda _, ins: returns(ins)
         if kernel.returns:
-            return lambda step, ins: returning(partial(run, step), outputs, binder.call, kernel,
-                                                  binder.memory)(ins)
+            return lambda step, ins: returning(partial(run, step), outputs, binder.call, kernel, binder.memory)(ins)
         makers = [binder.memory.maker(o.dims, o.dtype.numpy, "a result") for o in outputs]
 
         def call(step: Step, ins: list[Any]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Folding: a call whose inputs are known is computed when a program is linked, or before, instead of in every run."""
+"""Folding: a call with known inputs is computed at link time or before, instead of in every run."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ..support.aligned_array import solid
 from ..values.tensor import MadeInfo, TensorMetadata, ValueInfo
 from .binder import Binder
 
-Compute = Callable[[Sequence[ValueInfo]], list[Any] | None]  # results of known inputs; None where that fails
+Compute = Callable[[Sequence[ValueInfo]], list[Any] | None]  # known inputs to results; None when the kernel fails
 POINTER = 8  # bytes
-FOLDED_BYTES = 64 << 10  # a folded value may be this large, or as large as what it was made from
-SPREAD_BYTES = 16 << 20  # inputs that are one element all over are laid out up to this size
+FOLDED_BYTES = 64 << 10  # a folded value may have this size, or the size of the inputs that it is computed from
+SPREAD_BYTES = 16 << 20  # splat inputs, one element in memory, are laid out up to this size
 
 
 def is_worth_folding(inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> bool:
-    """Whether all inputs are known, and computing the outputs, which are not, takes little memory and time.
+    """True when all inputs are known, outputs are not, and computing them takes little memory and time.
 
-    The outputs may not be much larger than what the inputs take in memory, nor may the inputs as the kernel reads them:
-    a splat is one element in memory, and up to 2**48 for a kernel.
+    The outputs may not be much larger than the memory of the inputs. Nor may the inputs be as the kernel reads them: a
+    splat is one element in memory, and up to 2**48 for a kernel.
     """
-    for known in inputs:  # the test that most nodes fail
+    for known in inputs:  # first, since most nodes fail this test
         if not known.is_known:
             return False
     if all(o.is_known for o in outputs) or not all(o.meta.is_static and o.dtype.itemsize for o in outputs):
@@ -40,12 +40,12 @@ def is_worth_folding(inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) 
 
 
 def laid_out(meta: TensorMetadata) -> int:
-    """The bytes of a static tensor's array, where a string is a pointer."""
+    """Bytes of a static tensor's array, in which a string is a pointer."""
     return meta.size * (meta.dtype.itemsize or POINTER)
 
 
 def _held(known: ValueInfo) -> int:
-    """The bytes that a known value takes: little where it is one element all over."""
+    """Bytes that a known value takes in memory; a splat takes one element."""
     if isinstance(known, MadeInfo):
         return known.held
     value = known.value
@@ -54,14 +54,19 @@ def _held(known: ValueInfo) -> int:
 
 
 def folded(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> list[Any] | None:
-    """The call's results, or None where no kernel takes it or it fails: then it fails in the run that needs it."""
+    """Return the call's results, or None when no kernel takes the call or the kernel fails.
+
+    A failure then repeats in the run that needs the call.
+    """
     compute = folding(binder, inputs, outputs)
     return None if compute is None else compute(inputs)
 
 
 def folding(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> Compute | None:
-    """What computes the call's results, of inputs that are known; None where no kernel takes the call. If bind is told
-    no elements of `inputs`, it does so for all inputs of their metadata."""
+    """Return a function from known inputs to the call's results, or None when no kernel takes the call.
+
+    If `inputs` have no elements, the function serves all inputs of their metadata.
+    """
     metas = [o.meta for o in outputs]
     try:
         kernel, bound, _ = binder.bind(inputs, metas)

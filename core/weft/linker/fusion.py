@@ -1,8 +1,8 @@
-"""Fusing: calls that a pack's kernel may do at once, since nobody else needs what goes between them.
+"""Fusion: groups calls that one kernel of a pack may do at once, since their inner values have no other consumers.
 
-A group grows from its last call backwards, to calls all of whose users are in it. What the group needs was there before
-its last call, and nothing that leaves it was there earlier: so it can stand in the place of that call. A second head
-cannot join; what is done to its result alone leaves the group, and makes one with it.
+A group grows backwards from its last call; a producer joins when all its consumers are in the group. All inputs of the
+group exist before its last call, and none of its results is needed earlier. So the fused call can replace the last
+call. A second head cannot join. The calls that depend on that head alone leave the group, and form one with it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,20 @@ from ..contract.kernel import FusedOp, FusionDef, KernelDef
 from ..program.host_program import Call
 from ..values.tensor import TensorMetadata
 
-MOST = 32  # calls of a group: a kernel's text should stay one that a compiler is quick with
+MOST = 32  # calls of a group, so that compilers stay quick with the text of its kernel
 
 Fusions = Callable[[Call], Sequence[FusionDef]]
 
 
 class Group:
-    """`calls` in their order. `fusions`: those that take all of them, and `without_head` those that take all but the
-    head, each in the order in which they are to be asked; `head`, if there is one, is one of the calls; `lead` makes
-    its first argument, and is none of them."""
+    """Calls to be fused.
+
+    `calls`: the members, in their order.
+    `fusions`: fusions that take all members, in the order in which they are to be asked.
+    `without_head`: fusions that take all members but the head, in the same order.
+    `head`: a member that begins a fusion, if there is one.
+    `lead`: a call before the head that computes the head's first argument; it is no member.
+    """
 
     def __init__(self, calls: list[Call], fusions: list[FusionDef], without_head: list[FusionDef]) -> None:
         self.calls = calls
@@ -35,7 +40,7 @@ class Group:
         return self.calls if self.lead is None else [self.lead, *self.calls]
 
     def join(self, call: Call, able: Sequence[FusionDef]) -> bool:
-        """Take the call in, if a fusion that can have it takes all the others too."""
+        """Add the call if a fusion that can have it takes all other members too. Returns True on success."""
         if len(self.calls) == MOST:
             return False
         taking = [f for f in self.fusions if f in able and call.op in f.ops]
@@ -51,7 +56,7 @@ class Group:
         return True
 
     def attempts(self) -> Iterator[tuple[FusionDef, list[Call]]]:
-        """Each fusion to be asked, and the calls that it would do."""
+        """Yield each fusion to be asked, with the calls that it would cover."""
         for fusion in self.fusions:
             if self.lead is not None and self.lead.op in fusion.leads:
                 yield fusion, self.everything
@@ -65,7 +70,10 @@ class Group:
             yield from self._starts()
 
     def _starts(self) -> Iterator[tuple[FusionDef, list[Call]]]:
-        """What a head can be done with where it is not all: the first calls, of which the last alone is needed."""
+        """Yield fusions of the group's first calls, with the head, for the case that no fusion takes all calls.
+
+        Longest first. Of these calls only the last one has consumers among the remaining calls.
+        """
         for count in range(len(self.calls) - 1, 1, -1):
             start = self.calls[:count]
             inner = {register for call in start[:-1] for register in call.results}
@@ -77,14 +85,17 @@ class Group:
 def groups(
     calls: Sequence[Call], metas: Sequence[TensorMetadata], kept: Collection[int], fusions: Fusions
 ) -> dict[int, Group]:
-    """The groups of two calls and more, by the id of the last call of each. `fusions`: of the call's pack, none where
-    it cannot be fused; `kept`: registers that the function gives to others."""
+    """Return the groups of two calls and more, by the id of each group's last call.
+
+    `fusions`: returns the fusions of a call's pack, none when the call cannot be fused.
+    `kept`: registers with consumers outside the function.
+    """
     users: dict[int, list[Call]] = {}
     leaving = {*kept, *(register for call in calls for register in call.after)}
     for call in calls:
         for register in call.args:
             users.setdefault(register, []).append(call)
-    home: dict[int, Group] = {}  # by the id of a call
+    home: dict[int, Group] = {}  # id of a call -> its group
     found: list[Group] = []
     for call in reversed(calls):
         able = fusions(call)
@@ -106,20 +117,23 @@ def groups(
             group = Group([call], ends, ends)
             found.append(group)
         home[id(call)] = group
-    made = [group for group in found if len(group.calls) > 1]
-    maker = {register: call for call in calls for register in call.results}
-    for group in made:
-        lead = maker.get(group.head.args[0]) if group.head is not None and group.head.args else None
+    formed = [group for group in found if len(group.calls) > 1]
+    producer = {register: call for call in calls for register in call.results}
+    for group in formed:
+        lead = producer.get(group.head.args[0]) if group.head is not None and group.head.args else None
         is_free = lead is not None and (id(lead) not in home or len(home[id(lead)].calls) == 1)
         if lead is not None and is_free and leaving.isdisjoint(lead.results):
             using = [id(user) for register in lead.results for user in users.get(register, ())]
             if using == [id(group.head)] and any(lead.op in f.leads for f in fusions(lead) if f in group.fusions):
                 group.lead = lead
-    return {id(group.calls[-1]): group for group in made}
+    return {id(group.calls[-1]): group for group in formed}
 
 
 def _home(call: Call, users: Mapping[int, Sequence[Call]], home: Mapping[int, Group]) -> Group | None:
-    """The group of all that use the call's results; none where that is a head, which takes what is there already."""
+    """Return the group of all consumers of the call's results, else None.
+
+    A head among the consumers also gives None: it reads values from before its group.
+    """
     using = [user for register in call.results for user in users.get(register, ())]
     group = home.get(id(using[0])) if using else None
     if group is None or any(home.get(id(user)) is not group or user is group.head for user in using):
@@ -130,8 +144,10 @@ def _home(call: Call, users: Mapping[int, Sequence[Call]], home: Mapping[int, Gr
 def _of_branch(
     group: Group, head: Call, able: Sequence[FusionDef], users: Mapping[int, Sequence[Call]], fusions: Fusions
 ) -> Group | None:
-    """A group of this call and of what needs nothing of the other group's head but only of it, which leaves that group;
-    None where that is no group."""
+    """Split a branch off the group and return it as a group with this head, or None when it forms no group.
+
+    The branch has the calls that depend on this head and not on the group's head.
+    """
     first, second = (_dependents(group.calls, each) for each in (group.head, head))
     branch = [call for call in group.calls if id(call) in second and id(call) not in first]
     inside = {id(call) for call in branch}
@@ -142,15 +158,15 @@ def _of_branch(
     ends = [f for f in fusions(last) if last.op in f.ops]
     if not branch or leaks or feeds or not ends or not users.keys().isdisjoint(last.results[1:]):
         return None
-    made = Group([last], ends, ends)
-    if not all(made.join(call, fusions(call)) for call in reversed(inner)) or not made.join(head, able):
+    split_off = Group([last], ends, ends)
+    if not all(split_off.join(call, fusions(call)) for call in reversed(inner)) or not split_off.join(head, able):
         return None
     group.calls = [call for call in group.calls if id(call) not in inside]
-    return made
+    return split_off
 
 
 def _dependents(calls: Sequence[Call], head: Call | None) -> set[int]:
-    """The ids of the calls that need what the head gives, at whatever distance."""
+    """Return the ids of the calls that depend on the head, directly or not."""
     given = set(head.results) if head is not None else set()
     found = set()
     for call in calls:
@@ -161,7 +177,7 @@ def _dependents(calls: Sequence[Call], head: Call | None) -> set[int]:
 
 
 def fused_ops(calls: Sequence[Call], metas: Sequence[TensorMetadata]) -> tuple[tuple[int, ...], tuple[FusedOp, ...]]:
-    """The registers that the calls need from outside, and what they do over these."""
+    """Return the registers that the calls need from outside, and the calls as ops over these."""
     inner = {register for call in calls for register in call.results}
     inputs = tuple(dict.fromkeys(a for call in calls for a in call.args if a not in inner))
     number = {register: i for i, register in enumerate(inputs)}
@@ -175,7 +191,7 @@ def fused_ops(calls: Sequence[Call], metas: Sequence[TensorMetadata]) -> tuple[t
 
 
 def fused_call(kernel: KernelDef, calls: Sequence[Call], inputs: tuple[int, ...]) -> Call:
-    """One call in the place of the last of them: see `Call.fused`."""
+    """Return the fused call that replaces the last of these calls (see `Call.fused`)."""
     last = calls[-1]
     inner = {register for call in calls for register in call.results}
     after = tuple(dict.fromkeys(r for call in calls for r in call.after if r not in inner))

@@ -1,4 +1,4 @@
-"""A host kernel meets its call: the call is checked against the declaration, and its attributes are filled in."""
+"""Host binding: checks the call of a host kernel against its declaration, and fills in its attributes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..values.tensor import TensorMetadata
 
 
 def check_call(kernel: HostKernel, call: Call, function: Function) -> None:
-    """Raises InvalidArgument, with the declaration and the call's location, for a call that does not fit it."""
+    """Check a call against its kernel's declaration. Raises InvalidArgument with the declaration and the location."""
     types = function.register_types
     wanted = [argument.type for argument in kernel.arguments]
     if len(call.args) < len(wanted) or (kernel.variadic is None and len(call.args) > len(wanted)):
@@ -36,7 +36,7 @@ def check_call(kernel: HostKernel, call: Call, function: Function) -> None:
 
 
 def _check_attributes(kernel: HostKernel, call: Call) -> None:
-    given = {name for name in call.attrs if not name.startswith("_")}  # the others are marks of the program's maker
+    given = {name for name in call.attrs if not name.startswith("_")}  # the others are notes of the program's producer
     for name in sorted(given - kernel.attributes.keys()):
         raise _unfit(kernel, call, f"has an attribute '{name}'")
     for name, attribute in kernel.attributes.items():
@@ -53,8 +53,10 @@ def _check_attributes(kernel: HostKernel, call: Call) -> None:
 def bind_host_kernel(
     kernel: HostKernel, call: Call, types: Sequence[RegisterType], functions: Sequence[Callee], check_types: bool
 ) -> Callable[..., list[Any]]:
-    """The kernel as a function of its arguments alone, after the step where it asks for it, that gives a list: of its
-    results, payloads or AsyncValues, for registers of these types."""
+    """Return the kernel as a function of its arguments, after the step for kernels that ask for it.
+
+    The function returns a list of results, payloads or AsyncValues, for registers of these types.
+    """
     keywords: dict[str, Any] = {name: value for name, value in call.attrs.items() if not name.startswith("_")}
     if kernel.takes_more_callees:
         keywords[kernel.callees[0]] = tuple(functions)
@@ -77,7 +79,7 @@ def bind_host_kernel(
 
 
 def _listed(result: Any, kernel: HostKernel, count: int) -> Sequence[Any]:
-    """The results one by one. Raises Internal for too many or too few."""
+    """Return the results one by one. Raises Internal for too many or too few."""
     if count == 1 and kernel.results is not None:
         return (result,)
     if result is None and count == 0:
@@ -89,17 +91,17 @@ def _listed(result: Any, kernel: HostKernel, count: int) -> Sequence[Any]:
 
 
 def _check_results(results: Sequence[Any], kernel: HostKernel) -> None:
-    """Raises Internal where a result is not of the declared type."""
+    """Raises Internal when a result is not of its declared type."""
     for i, (value, kind) in enumerate(zip(results, kernel.results or (), strict=False)):
         if kind is not None and not isinstance(value, AsyncValue) and not kind.accepts(value):
-            raise Internal(f"host kernel {kernel.code} gave {value!r} as result {i}", op=kernel.code,
+            raise Internal(f"host kernel {kernel.code} returned {value!r} as result {i}", op=kernel.code,
                            hint=f"it is declared as {kernel}")
 
 
 def check_argument(value: Any, kind: RegisterType, name: str) -> None:
-    """Raises InvalidArgument when what a user passes to a function of host types is not of the argument's type."""
+    """Raises InvalidArgument when a user's argument is not of the host type that the function declares."""
     if isinstance(kind, str) and kind in NAMED and not isinstance(value, AsyncValue) and not NAMED[kind].accepts(value):
-        raise InvalidArgument(f"argument '{name}' is {value!r}, the program's is {kind}")
+        raise InvalidArgument(f"argument '{name}' is {value!r}, the program expects {kind}")
 
 
 def _fits(given: RegisterType, wanted: HostType | None) -> bool:

@@ -1,7 +1,7 @@
-"""Link: a host program is bound to the kernels of this host, for given metadata of its arguments.
+"""Link: binds a function of a host program to the kernels of this host, for given metadata of its arguments.
 
-Everything static happens here, once: shapes are inferred, what is known before the run is folded, kernels are bound,
-memory is planned. What has no static shape is bound when it is first seen (see LazyKernel).
+All static work happens here, once. Shapes are inferred, known values are folded, and kernels are bound; the executable
+plans memory. A call without static shapes binds in the run (see `LazyKernel`).
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from ..host.host import Host
 
 Refusal = tuple[str, str, str, str]  # node, device, pack, reason
-HUGE = 1 << 28  # bytes of a tensor from which its kernel is bound in the run, not in the link
+HUGE = 1 << 28  # bytes of a tensor beyond which its kernel binds in the run, not in the link
 
 
 def nothing() -> None:
-    """The check of a link that nothing ends."""
+    """The default check of a link: the link runs to its end."""
 
 
 class NodesDeclined(Unimplemented):
-    """No kernel on the assigned device took these nodes."""
+    """Every kernel on the assigned device declined these nodes. `refusals` has the reasons."""
 
     def __init__(self, refusals: list[Refusal]) -> None:
         node, device, pack, reason = refusals[0]
@@ -54,10 +54,12 @@ class NodesDeclined(Unimplemented):
 
 
 class Shared:
-    """What the links of one program share: what kernels prepared, constants folded and uploaded (by register).
-    `resources` are what kernels keep for nodes, for the programs of one session together.
+    """Values that the links of one program share.
 
-    `buffers` are those on devices, with what frees them; they live as long as the program may be linked or run.
+    `prepared`: objects that kernels prepared from constants.
+    `folded`, `uploaded`, `laid_out`: constants by result registers or register.
+    `buffers`: device buffers with the functions that free them; they live as long as the program may be linked or run.
+    `resources`: state that kernels keep for nodes, shared by the programs of one session.
     """
 
     def __init__(self, functions: dict[str, LinkedFunction], resources: Resources) -> None:
@@ -70,14 +72,14 @@ class Shared:
         self.resources = resources
 
     def renumbered(self) -> Shared:
-        """This for a program that was lowered anew: its registers mean other values."""
+        """Return the part of this that a newly lowered program may use: its registers mean other values."""
         anew = Shared({}, self.resources)
         anew.prepared, anew.buffers = self.prepared, self.buffers
         return anew
 
 
 class LinkedFunction:
-    """A function of a program, linked when it is first called."""
+    """A function of a program, linked on first use."""
 
     def __init__(
         self, program: ProgramDef, name: str, host: Host, functions: dict[str, LinkedFunction],
@@ -92,7 +94,7 @@ class LinkedFunction:
 
     @property
     def executable(self) -> Executable:
-        if self._executable is None:  # two threads may link it at once: either link will do
+        if self._executable is None:  # two threads may link it at once: either link is right
             shared = Shared(self._functions, self._resources)
             self._executable = link(self._program, self._host, function=self.name, shared=shared)
         return self._executable
@@ -105,12 +107,14 @@ def link(
 ) -> Executable:
     """Bind a function of the program for arguments of this metadata (default: as far as the program knows them).
 
-    Pass the same `shared` to the links of one program. `waits`: it will only be run by those who wait for the devices
-    in the end, so that what is copied out for them alone need not be waited for by itself. `fuses`: packs are asked for
-    kernels that do several calls at once. `check` is called with each call of the program: it raises where the link is
-    to end.
-    Raises NodesDeclined, InvalidArgument when metadata contradicts an op, FailedPrecondition when a mapped file that
-    constants are views of has changed.
+    `shared`: the same object for all links of one program.
+    `waits`: True when every run waits for the devices at its end. A value that is copied out for the caller alone then
+        needs no wait of its own.
+    `fuses`: True to ask packs for kernels that do several calls at once.
+    `check`: called once per call of the program; it raises to end the link.
+
+    Raises NodesDeclined, InvalidArgument when metadata contradicts an op, and FailedPrecondition when a mapped file
+    with constants has changed.
     """
     check_unchanged(program.constants)
     chosen = program.functions[function]
@@ -138,9 +142,9 @@ class Linker:
         self._devices = [host.open(name) for name in program.requires]  # by stream
         self._binders: dict[int, Binder] = {}
         self._declined: dict[str, list[tuple[str, str]]] = {}
-        self._frozen: set[int] = set()  # registers that are the same in every link of this program
+        self._frozen: set[int] = set()  # registers with the same value in every link of this program
         self._calls: list[Call] = list(function.kernels)
-        self._taken: set[int] = set()  # registers that somebody takes
+        self._taken: set[int] = set()  # registers with consumers
 
     def link(self, arguments: Sequence[ValueInfo]) -> Executable:
         function = self._function
@@ -168,18 +172,20 @@ class Linker:
         memory = self._memory()
         read = {r for bound in bound_calls for r in bound.read}
         taken = read.union(function.results) & values.keys()
-        as_they_are = {r for r in taken - read if memory[r] == HOST}  # copied at the door
-        presets = {r: self._made(r, values[r]) for r in as_they_are}
-        presets |= {r: self._preset(r, self._made(r, values[r]), memory[r]) for r in taken - as_they_are}
+        as_they_are = {r for r in taken - read if memory[r] == HOST}  # results, which the run copies for the user
+        presets = {r: self._elements(r, values[r]) for r in as_they_are}
+        presets |= {r: self._preset(r, self._elements(r, values[r]), memory[r]) for r in taken - as_they_are}
         unread = {r for bound in bound_calls for r in bound.call.args} & values.keys() - presets.keys()
         presets |= {r: stand_in(metas[r]) for r in unread}
         devices = dict(zip(self._program.requires, self._devices, strict=True))
         return Executable(function, metas, bound_calls, presets, devices, self._host, self._declined)
 
     def _fuse(self, calls: list[Call], known: Sequence[ValueInfo]) -> Iterator[Call | BoundCall]:
-        """The calls, from the last of an order in which they may run to the first; in place of several that a kernel
-        does at once, that kernel's, bound. (Networks have their largest weights in the end: where kernels lay these
-        anew in threads, those have most to do while the rest is bound.)"""
+        """Yield the calls from last to first, in reverse of an order in which they may run; a fused call comes bound.
+
+        Networks have their largest weights at the end. Kernels that pack these in threads then work while the rest
+        binds.
+        """
         if not self._fuses:
             yield from reversed(calls)
             return
@@ -198,11 +204,11 @@ class Linker:
     def _recognise(
         self, calls: list[Call], known: Sequence[ValueInfo], metas: Sequence[TensorMetadata], kept: set[int]
     ) -> tuple[list[Call], dict[int, BoundCall]]:
-        """The calls, with one in place of those that a pattern does, and these bound, by their ids."""
+        """Replace calls by the patterns that cover them. Returns the calls, and the bound pattern calls by id."""
         if not any(self._patterns(call) for call in calls):
             return calls, {}
         done: dict[int, BoundCall] = {}
-        gone: dict[int, Call | None] = {}  # by the id of a call: what is in its place
+        gone: dict[int, Call | None] = {}  # id of a call -> its replacement
         for pattern, members in found(calls, known, kept, partial(self._findable, metas=metas)):
             bound = self._bind_at_once(pattern, members, known, metas)
             if bound is not None:
@@ -213,7 +219,7 @@ class Linker:
     def _fuse_group(
         self, group: Group, known: Sequence[ValueInfo], metas: Sequence[TensorMetadata]
     ) -> Iterator[Call | BoundCall]:
-        """The group, the last first, in as few calls as its pack's kernels can do it in."""
+        """Yield the group from last to first, in as few calls as its pack's kernels need for it."""
         for fusion, calls in group.attempts():
             bound = self._bind_at_once(fusion, calls, known, metas)
             if bound is not None:
@@ -228,7 +234,7 @@ class Linker:
         self, what: FusionDef | PatternDef, calls: list[Call], known: Sequence[ValueInfo],
         metas: Sequence[TensorMetadata],
     ) -> BoundCall | None:
-        """One call in place of these, if the kernel takes it."""
+        """Return one bound call for all of these, or None when the kernel declines."""
         args, ops = fused_ops(calls, metas)
         call = fused_call(what.kernel, calls, args)
         device, name = self._devices[call.stream], self._program.requires[call.stream]
@@ -242,29 +248,29 @@ class Linker:
         return BoundCall(call, device, HOST if self._visible(call) else call.stream, what.kernel, bound)
 
     def _fusions(self, call: Call) -> Sequence[FusionDef]:
-        """What the pack of this call can do at once with others."""
+        """The fusions that the pack of this call offers."""
         if call.stream == HOST or call.code in OWN:
             return ()
         return self._host.registries.kernels.fusions(self._devices[call.stream].type, call.pack)
 
     def _patterns(self, call: Call) -> Sequence[PatternDef]:
-        """What the pack of this call finds by itself."""
+        """The patterns that the pack of this call offers."""
         if call.stream == HOST or call.code in OWN:
             return ()
         return self._host.registries.kernels.patterns(self._devices[call.stream].type, call.pack)
 
     def _findable(self, call: Call, metas: Sequence[TensorMetadata]) -> Sequence[PatternDef]:
-        """Its pack's patterns, if they may have this call."""
+        """The patterns of the call's pack, empty when a pattern must not cover this call."""
         patterns = self._patterns(call)
         return patterns if patterns and self._is_plain(call, metas) else ()
 
     def _able(self, call: Call, metas: Sequence[TensorMetadata]) -> list[FusionDef]:
-        """Those of its pack's fusions that may take this call: all is known of it, and its kernel is a plain one."""
+        """The fusions of the call's pack that may take this call: it must be plain and all its shapes known."""
         able = [f for f in self._fusions(call) if call.op in f.ops or call.op in f.heads or call.op in f.leads]
         return able if able and self._is_plain(call, metas) else []
 
     def _is_plain(self, call: Call, metas: Sequence[TensorMetadata]) -> bool:
-        """Whether all is known of a call, and its kernel does nothing but compute."""
+        """True when all metadata of a call is known, and its kernel only computes."""
         if not all(metas[r].is_static and metas[r].dtype.itemsize for r in (*call.args, *call.results)):
             return False
         binder = self._binder(call)
@@ -272,8 +278,7 @@ class Linker:
         return not (kernel.host or kernel.retains or kernel.returns or kernel.step or binder.op.stateful)
 
     def _keep_feeds(self, bound_calls: Sequence[BoundCall], metas: list[TensorMetadata]) -> list[BoundCall]:
-        """The calls, with a copy, in a new register, of what a kernel would retain of a feed: after the run that is the
-        user's again."""
+        """Add a copy, in a new register, of each feed that a kernel retains: after the run the user may change it."""
         feeds = set(range(len(self._function.arg_names)))
         kept: list[BoundCall] = []
         for bound in bound_calls:
@@ -288,8 +293,10 @@ class Linker:
         return kept
 
     def _after_others(self) -> set[int]:
-        """The results of calls that control edges order after others, and what is made of these: though they be known
-        before the run, what comes before them has to happen."""
+        """Return the results of calls with incoming control edges, and all values computed from them.
+
+        Their calls run even when the values are known beforehand, since the work before them must happen.
+        """
         found: set[int] = set()
         for call in self._function.kernels:
             if call.after or not found.isdisjoint(call.args):
@@ -297,7 +304,7 @@ class Linker:
         return found
 
     def _memory(self) -> dict[int, int]:
-        """The stream whose memory each register lives in; HOST where it is the host's."""
+        """For each register return the stream whose memory holds it, HOST for host memory."""
         memory: dict[int, int] = dict.fromkeys(range(len(self._function.register_types)), HOST)
         for call in self._function.kernels:
             if call.code == COPY:
@@ -307,8 +314,7 @@ class Linker:
         return memory
 
     def _preset(self, register: int, value: Any, memory: int) -> Any:
-        """A value that is known before the run, in the memory that its register lives in; uploaded once if it is the
-        same in every link."""
+        """Return a known value in the memory of its register. A value that all links share is uploaded once."""
         if memory == HOST:
             return value if is_solid(value) else self._laid_out(register, value)
         if register in self._frozen and register in self._shared.uploaded:
@@ -319,36 +325,38 @@ class Linker:
             buffer = self._host.device_memory.upload(device, laid_out)
         except WeftError as error:
             self._host.failed(device, error)
-            raise error.at(device=self._program.requires[memory])  # noqa: B904 - the same error, with its place filled in
+            raise error.at(device=self._program.requires[memory])  # noqa: B904 - the same error, with its device
         self._shared.buffers.append((device.free, buffer))
         if register in self._frozen:
             self._shared.uploaded[register] = buffer
         return buffer
 
-    def _made(self, register: int, known: ValueInfo) -> Any:
-        """The elements of a known value. Raises ResourceExhausted where they take memory and there is none."""
+    def _elements(self, register: int, known: ValueInfo) -> Any:
+        """Return the elements of a known value. Raises ResourceExhausted when they need memory and it is short."""
         if not isinstance(known, MadeInfo):
             return known.value
         node = self._node_of(register)
         try:
             return self._host.memory.lend(laid_out(known.meta), f"constant '{node}' {known.meta}", lambda: known.value)
         except ResourceExhausted as error:
-            raise error.at(node=node)  # noqa: B904 - the same error, with its place filled in
+            raise error.at(node=node)  # noqa: B904 - the same error, with its node
 
     def _node_of(self, register: int) -> str:
         return next((call.node for call in self._function.kernels if register in call.results), "")
 
     def _laid_out(self, register: int, value: Any) -> LaidOut:
-        """The value for calls, one for all links where it is the same in every link."""
-        made = LaidOut(value, self._host.memory, self._node_of(register))
-        return self._shared.laid_out.setdefault(register, made) if register in self._frozen else made
+        """Return the value as calls read it, one object for all links that share it."""
+        laid = LaidOut(value, self._host.memory, self._node_of(register))
+        return self._shared.laid_out.setdefault(register, laid) if register in self._frozen else laid
 
     def _visible(self, call: Call) -> bool:
         return bool(self._devices[call.stream].attributes.get("host_visible"))
 
     def _without_other_names(self, known: Sequence[ValueInfo]) -> list[Call]:
-        """The function's calls, each with the values themselves where an argument is another name of one in host memory
-        and nothing more: who uses one output of an IdentityN uses no other."""
+        """Return the function's calls, with arguments that are mere aliases in host memory replaced by their sources.
+
+        Then a consumer of one output of an IdentityN does not depend on the other outputs.
+        """
         calls = []
         source: dict[int, int] = {}
         for call in self._function.kernels:
@@ -367,7 +375,7 @@ class Linker:
         return calls
 
     def _needed(self, values: Mapping[int, Any]) -> list[Call]:
-        """The calls whose results are not known already and which somebody uses, or which act on the outside."""
+        """Return the calls that have unknown results with consumers, or effects on the outside."""
         wanted = self._taken = {*self._function.results, *self._function.targets}
         needed = []
         for call in reversed(self._calls):
@@ -387,7 +395,7 @@ class Linker:
             named = next((k for k in candidates if k.pack == call.pack), None)
             if named is None:
                 raise Unimplemented(f"no kernel {call.code} on {name}", node=call.node, op=call.op, device=name,
-                                    hint="weft plugins tells which packs are there")
+                                    hint="'weft plugins' lists the packs")
             same = tuple(k for k in candidates[candidates.index(named):]
                          if k.host == named.host)
             rule = self._host.registries.ops.metadata(op)
@@ -399,7 +407,7 @@ class Linker:
     def _fold(
         self, call: Call, inputs: list[ValueInfo], outputs: tuple[ValueInfo, ...]
     ) -> tuple[ValueInfo, ...]:
-        """Outputs with their values, where all inputs are known and running the kernel now is no waste."""
+        """Return the outputs, with their values when all inputs are known and computing them now is worth it."""
         self._check()
         frozen = self._frozen.issuperset(call.args)
         if not is_worth_folding(inputs, outputs):
@@ -418,8 +426,11 @@ class Linker:
         return tuple(map(constant_info, values))
 
     def _folder(self, call: Call) -> Binder | None:
-        """Who can tell the results of a call now: its own kernels, if they work on host memory, or those of a device
-        that does."""
+        """Return the binder that can compute a call's results now.
+
+        The kernels are the call's own if they work on host memory, else those of a device that does. None without such
+        a device.
+        """
         binder = self._binder(call)
         if self._visible(call):
             return binder
@@ -445,10 +456,10 @@ class Linker:
 
     def _transfer(self, call: Call, known: Sequence[ValueInfo]) -> BoundCall | None:
         if not _has_size(known[call.args[0]].meta):
-            return None  # the node on the device, whether it takes the value or gives it, is refused
+            return None  # the producer or consumer on the device is refused instead
         if call.attrs["to"] == "device":
             device = self._devices[call.stream]
-            # Who does not wait for the devices may write a feed while they still read it.
+            # A caller that does not wait for the devices may write a feed while they still read it.
             wraps = self._waits and call.args[0] < len(self._function.arg_names) and hasattr(device, "wrap")
             return BoundCall(call, device, call.stream, wraps=wraps)
         awaited = not self._waits or any(call.results[0] in other.args for other in self._function.kernels)
@@ -457,7 +468,7 @@ class Linker:
     def _bind(
         self, call: Call, known: Sequence[ValueInfo], refusals: list[Refusal]
     ) -> BoundCall | None:
-        """The call with its kernel, or None where none takes it: then `refusals` say so."""
+        """Return the call with its kernel, or None when every kernel declined; `refusals` then receives the reasons."""
         if call.is_host_kernel:
             return self._bind_host(call)
         if call.code == COPY:
@@ -477,7 +488,7 @@ class Linker:
         returns = binder.candidates[0].returns
         ready = all(i.meta.is_static for i in inputs) and (returns or all(o.is_static for o in outputs))
         if visible and ready and _are_huge(inputs, outputs):
-            ready = False  # some kernels compute tables of that size when they are bound
+            ready = False  # some kernels compute tables of this size when they bind
         if not ready or not all(inputs[i].is_known for i in binder.value_inputs()):
             may_alias = {o: i for kernel in binder.candidates for o, i in kernel.aliases(call.attrs).items()}
             lazy = LazyKernel(binder, inputs, needed)
@@ -489,14 +500,14 @@ class Linker:
             return None
         if declined:
             self._declined[call.node] = declined
-            call = call._replace(code=f"{kernel.pack}.{call.op}")  # which traces tell
+            call = call._replace(code=f"{kernel.pack}.{call.op}")  # traces show it
         alias = kernel.aliases(call.attrs) if bound is None else {}
         return BoundCall(call, binder.device, memory, kernel, bound, alias=alias, retained=binder.retained([kernel]),
                          stateful=binder.op.stateful)
 
 
 def _are_huge(inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata]) -> bool:
-    """True where outputs, or known inputs as a kernel reads them, take more memory than a link may."""
+    """True when outputs, or known inputs as a kernel reads them, take more memory than a link may."""
     metas = [*outputs, *(each.meta for each in inputs if each.is_known)]
     return any(meta.is_static and laid_out(meta) > HUGE for meta in metas)
 
@@ -506,7 +517,7 @@ def _has_size(meta: TensorMetadata) -> bool:
 
 
 def _unknown(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata]) -> str | None:
-    """What a kernel on a device outside host memory would have to know of this call and cannot, or None."""
+    """Return a missing fact about this call that kernels outside host memory need, or None."""
     args = [tensor.arg for tensor in binder.op.expand_inputs(binder.call.attrs)]
     host = binder.candidates[0].host
     there = [i.meta for i, arg in zip(inputs, args, strict=True) if arg not in host] + [*outputs]

@@ -1,4 +1,4 @@
-"""Patterns: calls that a pack's own function finds, for one kernel of it to do at once."""
+"""Patterns: groups of calls that a pack's own function finds, so that one kernel of the pack does them at once."""
 
 from __future__ import annotations
 
@@ -15,18 +15,22 @@ Patterns = Callable[[Call], Sequence[PatternDef]]
 def found(
     calls: Sequence[Call], known: Sequence[ValueInfo], kept: Collection[int], patterns: Patterns
 ) -> Iterator[tuple[PatternDef, list[Call]]]:
-    """The patterns from the last call to the first, and what each would do, in order. `patterns`: of the call's pack,
-    none where it cannot be done with others; `kept`: registers that the function gives to others. No two have a call in
-    common."""
-    maker = {call.results[0]: call for call in calls if call.results and patterns(call)}
-    position = {register: i for i, register in enumerate(maker)}
+    """Yield each pattern and the calls that it covers, in order; patterns come from the last call to the first.
+
+    `patterns`: returns the patterns of a call's pack, none when the call must stay alone.
+    `kept`: registers with consumers outside the function.
+
+    No two patterns share a call.
+    """
+    producer = {call.results[0]: call for call in calls if call.results and patterns(call)}
+    position = {register: i for i, register in enumerate(producer)}
     users, leaving = _users(calls), {*kept, *(register for call in calls for register in call.after)}
-    made = _by_pack(maker.values(), known)
-    for last in reversed(maker.values()):
-        of_pack = made[last.pack, last.stream]
+    by_pack = _by_pack(producer.values(), known)
+    for last in reversed(producer.values()):
+        of_pack = by_pack[last.pack, last.stream]
         for pattern in patterns(last) if last.results[0] in of_pack else ():
             numbers = _looked_for(pattern, last, of_pack, known) if last.op in pattern.ends else []
-            members = [maker[number] for number in sorted(numbers, key=position.__getitem__)]
+            members = [producer[number] for number in sorted(numbers, key=position.__getitem__)]
             if len(members) > 1 and members[-1] is last and _is_closed(members, users, leaving):
                 yield pattern, members
                 for register in (register for member in members for register in member.results):
@@ -35,7 +39,7 @@ def found(
 
 
 def _users(calls: Sequence[Call]) -> dict[int, list[int]]:
-    """By register the ids of the calls that take it."""
+    """For each register list the ids of the calls that consume it."""
     users: dict[int, list[int]] = {register: [] for call in calls for register in (*call.results, *call.args)}
     for call in calls:
         for register in call.args:
@@ -44,27 +48,31 @@ def _users(calls: Sequence[Call]) -> dict[int, list[int]]:
 
 
 def _by_pack(calls: Iterable[Call], known: Sequence[ValueInfo]) -> dict[tuple[str, int], dict[int, FusedOp]]:
-    """By pack and stream what its kernels do, by the registers of the results."""
-    made: dict[tuple[str, int], dict[int, FusedOp]] = {}
+    """For each (pack, stream) map result registers to the ops of its calls."""
+    by_pack: dict[tuple[str, int], dict[int, FusedOp]] = {}
     for call in calls:
         op = FusedOp(call.op, call.attrs, call.args, call.results, tuple(known[r].meta for r in call.results))
-        made.setdefault((call.pack, call.stream), {}).update(dict.fromkeys(call.results, op))
-    return made
+        by_pack.setdefault((call.pack, call.stream), {}).update(dict.fromkeys(call.results, op))
+    return by_pack
 
 
 def _looked_for(
-    pattern: PatternDef, last: Call, made: Mapping[int, FusedOp], known: Sequence[ValueInfo]
+    pattern: PatternDef, last: Call, ops: Mapping[int, FusedOp], known: Sequence[ValueInfo]
 ) -> list[int]:
-    """The first results of what the pattern's function finds. Raises PluginError for what it raises."""
+    """Return the first result of each op that the pattern's function finds.
+
+    Raises PluginError when the function raises.
+    """
     try:
-        return [op.results[0] for op in pattern.find(made[last.results[0]], made, known)]
+        return [op.results[0] for op in pattern.find(ops[last.results[0]], ops, known)]
     except Exception as error:
         raise PluginError(f"the function of pattern '{pattern.kernel.op}' of plugin {pattern.kernel.pack} raised "
                           f"{type(error).__name__}: {error}", node=last.node, op=last.op) from error
 
 
 def _is_closed(members: Sequence[Call], users: Mapping[int, Sequence[int]], leaving: Set[int]) -> bool:
-    """Whether nobody else needs what goes between the calls, nor more of the last one than its first result."""
+    """True when inner results have no consumers outside the group, and the last call only one consumed result, its
+    first."""
     inside = {id(member) for member in members}
     inner = [register for member in members[:-1] for register in member.results]
     needed = any(users[register] or register in leaving for register in members[-1].results[1:])
