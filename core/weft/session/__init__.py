@@ -1,0 +1,15 @@
+"""Sessions: the objects that users run, and the runtime of the process behind them.
+
+A `Session` places a graph once. For each combination of feeds, fetches and targets it prepares a step: prune, passes,
+lower, link. A run then converts feeds and calls the linked executable.
+
+- Every public entry passes `errors.boundary`, so users see typed errors only.
+- Results belong to the user, and feeds are never written. An array that a run does not own is copied first.
+- Several threads may share a session. Locks guard preparation and linking; a run with known shapes takes none.
+- A run looks up its prepared step by names and its executable by shapes, and nothing else.
+- Sessions without a config of their own share the runtime of the process. No lower room imports this one.
+
+Modules: `session` runs graphs and `model` runs files, `prepared_step` runs one combination. `step_graph` and
+`constant_folding` apply passes to the graph of a step. `feeds` converts feeds. `host_program` and `request` run host
+programs. `runtime` holds config, plugins and host. `compare` compares the results of two devices.
+"""

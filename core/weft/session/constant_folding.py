@@ -1,4 +1,4 @@
-"""ConstantFolder: what constants make of each other, told before any program is lowered."""
+"""ConstantFolder: computes values that depend on constants alone, before any program is lowered."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ Likeness = tuple[str, int, Metas, Metas]  # op, attributes by identity, inputs a
 
 
 class ConstantFolder:
-    """By the kernels of a device that works on host memory, if the host has one. What is like another is done by the
-    kernel that was bound for that one: the layers of a network have the same few shapes."""
+    """Folds with the kernels of a device that works on host memory, if the host has one.
+
+    Similar nodes share one bound kernel, since the layers of a network have the same few shapes.
+    """
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._bound: dict[Likeness, tuple[Attrs, Compute | None]] = {}  # the attributes, too: their ids are not reused
+        self._bound: dict[Likeness, tuple[Attrs, Compute | None]] = {}  # holds the attributes: their ids stay unique
 
     @cached_property
     def _device(self) -> tuple[str, Device] | None:
@@ -36,8 +38,7 @@ class ConstantFolder:
     def __call__(
         self, entry: Resolved, inputs: Sequence[ValueInfo], outputs: tuple[ValueInfo, ...]
     ) -> tuple[ValueInfo, ...]:
-        """What is known of a node's outputs, with their elements where those of its inputs are known and computing them
-        now is no waste."""
+        """Return the known facts about a node's outputs, with their elements when folding the node is worth it."""
         found = None if entry.op.stateful or not is_worth_folding(inputs, outputs) else self._device
         if found is None:
             return outputs
@@ -48,7 +49,10 @@ class ConstantFolder:
     def _bound_alike(
         self, found: tuple[str, Device], entry: Resolved, inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]
     ) -> Compute | None:
-        """What is done to all inputs like these; None where bind is told elements of them, or needs to be."""
+        """Return the function that computes all nodes like this one.
+
+        Returns None when no kernel takes such nodes, or when their metadata function reads elements of inputs.
+        """
         rule = self._host.registries.ops.metadata(entry.op)
         if rule is not None and rule.values:
             return None

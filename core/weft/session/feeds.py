@@ -1,8 +1,8 @@
-"""What users feed: anything NumPy understands, converted to a tensor's element type by one rule.
+"""Feeds: converts array-like objects of users to a tensor's element type, by one rule.
 
-Python numbers and lists take the tensor's type if every value survives. Arrays are cast where that is safe, from
-float64 to any float (as TensorFlow does), and between integers when all values fit. All else is an error that says
-which cast to write.
+Python numbers and lists take the tensor's type if every value survives. Arrays are cast when that is safe, from float64
+to any float (as TensorFlow does), and between integers when all values fit. Any other feed is an error that names the
+cast to write.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ POINTER = 8  # bytes of an element that is a Python object
 
 
 def convert(value: Any, meta: TensorMetadata, name: str, memory: HostMemory | None = None) -> Any:
-    """A C-contiguous, aligned array of the tensor's type, sharing memory with `value` where it can.
+    """Return a C-contiguous, aligned array of the tensor's type, which shares memory with `value` where possible.
 
-    Raises InvalidArgument when neither type nor shape fit, ResourceExhausted where `memory` has no room for a copy;
-    `name` is how the user calls the tensor.
+    `name` is the user's name of the tensor. Raises InvalidArgument when the type or the shape does not fit, and
+    ResourceExhausted when `memory` has no room for a copy.
     """
     with callers_code(f"feed '{name}' is no tensor of {meta.dtype.name}"):
         if memory is None or (isinstance(value, np.ndarray) and value.dtype == meta.dtype.numpy
@@ -37,7 +37,7 @@ def convert(value: Any, meta: TensorMetadata, name: str, memory: HostMemory | No
 
 
 def _count(value: Any) -> int:
-    """Elements of an array, or of nested lists as their first ones tell."""
+    """Count the elements of an array, or of nested lists, judged by their first items."""
     if isinstance(value, np.ndarray):
         return value.size
     count = 1
@@ -46,7 +46,7 @@ def _count(value: Any) -> int:
             return count
         count *= len(value)
         value = value[0] if value else None
-    return 0  # the conversion refuses it
+    return 0  # too deep: the conversion refuses it
 
 
 def _converted(value: Any, meta: TensorMetadata, name: str) -> Any:
@@ -59,8 +59,8 @@ def _converted(value: Any, meta: TensorMetadata, name: str) -> Any:
 
 def _array(value: Any, dtype: DType, name: str) -> Any:
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise InvalidArgument(f"feed '{name}' is a masked array with elements that are masked",
-                              hint="say what they are: x.filled(0)")
+        raise InvalidArgument(f"feed '{name}' is a masked array with masked elements",
+                              hint="give them a value: x.filled(0)")
     if isinstance(value, np.ndarray | np.generic):
         return _cast(np.asarray(value), dtype, name)
     if dtype is dtypes.string:
@@ -74,7 +74,7 @@ def _array(value: Any, dtype: DType, name: str) -> Any:
 
 
 def _cast(given: Any, dtype: DType, name: str) -> Any:
-    """An array as the tensor's type, where the rule allows it."""
+    """Cast an array to the tensor's type, if the rule allows it."""
     if dtype is dtypes.string:
         return _strings(given, name)
     wanted = dtype.numpy
@@ -98,7 +98,7 @@ def _cast(given: Any, dtype: DType, name: str) -> Any:
 
 
 def _survives(given: Any, dtype: DType, name: str) -> Any:
-    """Python numbers as the tensor's type: integers exactly, floats rounded but never to infinity."""
+    """Convert Python numbers to the tensor's type: integers exactly, floats rounded but never to infinity."""
     kinds = given.dtype.kind, dtype.kind
     kept = (kinds[0] == "b") == (kinds[1] == "b") and (kinds[0] != "c" or kinds[1] == "c")
     if kept:
@@ -115,7 +115,7 @@ def _survives(given: Any, dtype: DType, name: str) -> Any:
 
 
 def _strings(value: Any, name: str) -> Any:
-    """An object array of bytes; text is encoded as UTF-8."""
+    """Return an object array of bytes. Text is encoded as UTF-8."""
     given = np.asarray(value, dtype=object) if not isinstance(value, np.ndarray) else value.astype(object)
     flat = [_bytes(item, name) for item in given.reshape(-1)]
     result = np.empty(given.shape, object)

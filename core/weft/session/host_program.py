@@ -1,4 +1,4 @@
-"""HostProgram as users have it: a program that can be run."""
+"""HostProgram: a host program that users can run."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from .runtime import runtime
 
 @dataclass(frozen=True)
 class HostProgram:
-    """Functions of kernel calls over registers, by name; constants; the devices it needs, one for each stream.
+    """Functions of kernel calls over registers, by name; their constants; one device for each stream.
 
-    Raises InvalidArgument, with kernel and location, when it is not well formed.
+    Raises InvalidArgument, with kernel and location, for a program that is not well formed.
     """
 
     functions: Mapping[str, Function]
@@ -38,12 +38,13 @@ class HostProgram:
 
     @boundary
     def run(self, function: str, *arguments: Any, request: RequestContext | None = None) -> list[AsyncValue]:
-        """Run a function: its results, which may come later; wait for them with `host.await_values`. Arrays that are
-        given must not be changed before all results are there.
+        """Run a function and return its results, which may come later; wait for them with `host.await_values`.
 
-        A kernel that fails makes errors of its results and of those that depend on it; independent work goes on.
-        Without a request, the program runs in one of its own, on the process's own host. Raises NotFound for a function
-        or kernel that is not there, InvalidArgument for arguments and calls that do not fit.
+        Arrays in `arguments` must not change before all results are available. A kernel that fails makes errors of its
+        results and of their dependents; independent work goes on. Without a request, the program runs in a request of
+        its own, on the host of the process.
+
+        Raises NotFound for an unknown function or kernel, and InvalidArgument for arguments and calls that do not fit.
         """
         chosen = self.functions.get(function)
         if chosen is None:
@@ -58,9 +59,9 @@ class HostProgram:
         return request.execute(linked.executable, [_argument(*each, request.host.memory) for each in given])
 
     def _linked(self, host: Host) -> dict[str, LinkedFunction]:
-        """The functions, linked when they are called, once for each host. Every call is checked first.
+        """Return the functions by name, each linked on first call, once per host. Every call is checked first.
 
-        The host holds them, and they hold its kernels: a program that outlives a host keeps nothing of it.
+        The host holds the links, and they hold its kernels. So a program that outlives a host keeps nothing of it.
         """
         key = id(self)
         if key not in host.linked:
@@ -70,13 +71,13 @@ class HostProgram:
                         try:
                             kernel = host.registries.host_kernels.get(call.code)
                         except NotFound as error:
-                            raise error.at(location=call.location)  # noqa: B904 - the same error, with its place
+                            raise error.at(location=call.location)  # noqa: B904 - the same error, with its location
                         check_call(kernel, call, function)
             linked: dict[str, LinkedFunction] = {}
             resources = Resources()
-            data = ProgramDef(self.functions, self.constants, self.requires)  # `self` would live as long as its links
+            definition = ProgramDef(self.functions, self.constants, self.requires)  # the links would keep `self` alive
             for name in self.functions:
-                linked[name] = LinkedFunction(data, name, host, linked, resources)
+                linked[name] = LinkedFunction(definition, name, host, linked, resources)
             host.linked[key] = linked
             weakref.finalize(self, _forget, weakref.ref(host), key).atexit = False
         return host.linked[key]  # type: ignore[no-any-return]

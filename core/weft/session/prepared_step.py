@@ -1,6 +1,6 @@
-"""A prepared step: one combination of feeds, fetches and targets, lowered once, linked for each shape it is fed.
+"""A prepared step: one combination of feeds, fetches and targets, lowered once and linked for each shape of feeds.
 
-After MOST_VARIANTS shapes one dynamic variant serves all further ones: it binds where the shapes are seen.
+After MOST_VARIANTS shapes, one dynamic variant serves all further shapes. It binds kernels in the run.
 """
 
 from __future__ import annotations
@@ -26,13 +26,18 @@ from ..values.tensor import TensorMetadata, fits
 from .feeds import convert
 
 MOST_VARIANTS = 8
-PREPARED_BYTES = 64 << 10  # of the graph, the program and what passes made, about
+PREPARED_BYTES = 64 << 10  # estimate for the graph, the program and the graphs of passes
 SHAPE = attrgetter("shape")
 
 
 class Linked(NamedTuple):
-    """A link, the program that was linked in the end, why that is without what passes made, if it is, and what its
-    further links may share."""
+    """The result of a link.
+
+    `program`: the program that was linked in the end.
+    `left_out`: the passes that it does without, and why; empty without any.
+    `executable`: the linked program.
+    `shared`: values for further links of the program.
+    """
 
     program: ProgramDef
     left_out: str
@@ -45,11 +50,12 @@ NewStep = Callable[[RunOptions], Step]
 
 
 class PreparedStep:
-    """Runs one step for arrays in the order of its feeds. Safe to call from several threads at once.
+    """Runs one step for arrays in the order of its feeds. Several threads may call it at once.
 
-    `linking(program, metas, shared, step)` links the program, or one lowered anew when kernels decline it. `left_out`:
-    the passes without which the program is made, since what they give cannot be run, and why; empty where there are
-    none. `session` is the step of all runs that need none of their own; `new_step` makes one of a run's own.
+    `linking(program, metas, shared, step)`: links the program, or lowers it anew when kernels decline it.
+    `left_out`: passes that the program does without, since their graphs cannot run, and why; empty without any.
+    `session`: the step of all runs that need no step of their own.
+    `new_step`: makes a step for one run.
     """
 
     def __init__(
@@ -63,12 +69,12 @@ class PreparedStep:
         self._names = names
         self._metas = metas
         self._count = len(names)
-        # What needs no conversion; an object array may hold anything, so strings always do.
+        # Feeds of these types need no conversion. Strings always do, since an object array may hold any objects.
         self._dtypes = [(i, meta.dtype.numpy if meta.dtype.itemsize else None) for i, meta in enumerate(metas)]
         self._linking = linking
         shared = Shared({}, session.resources)
         weakref.finalize(self, host.device_memory.dropped.extend, shared.buffers)
-        self._latest = program, shared  # one object: registers of the one are numbers in the other
+        self._latest = program, shared  # one tuple, replaced as a whole: `shared` is indexed by the program's registers
         self._variants: dict[tuple[tuple[int, ...], ...], Executable] = {}
         self._dynamic: Executable | None = None
         self._may_be_dynamic = True
@@ -76,7 +82,8 @@ class PreparedStep:
         inherited.add(self)
 
     def held(self) -> tuple[int, int]:
-        """Bytes of its bound calls, about, and of the arrays that kernels prepared and idle frames keep."""
+        """Return the approximate bytes of bound calls, and the bytes of arrays in prepared constants and idle
+        frames."""
         linked = [*self._variants.values(), *filter(None, [self._dynamic])]
         prepared = list(self._latest[1].prepared.values())
         arrays = sum(getattr(each, "nbytes", 0) for each in prepared) + sum(each.frame_bytes for each in linked)
@@ -84,14 +91,14 @@ class PreparedStep:
 
     @property
     def program(self) -> ProgramDef:
-        """The program, as it was lowered last."""
+        """The program as it was lowered last."""
         return self._latest[0]
 
     def __call__(self, arrays: Sequence[Any], step: Step | None = None) -> list[Any]:
-        """Results for these feeds, in a `step` of this run alone if it has one.
+        """Return the results for these feeds, in `step` if the run has a step of its own.
 
-        Raises InvalidArgument when a feed does not fit its tensor, Cancelled or DeadlineExceeded when the step has
-        ended, though that be after the last kernel.
+        Raises InvalidArgument when a feed does not fit its tensor. Raises Cancelled or DeadlineExceeded when the step
+        has ended, even after its last kernel.
         """
         feeds = arrays
         for i, dtype in self._dtypes:
@@ -99,7 +106,7 @@ class PreparedStep:
             if type(x) is not ndarray or x.dtype is not dtype or not x.flags.carray:
                 feeds = list(map(convert, arrays, self._metas, self._names, repeat(self._host.memory)))
                 break
-        if self._count == 1:  # a map costs as much as a small kernel
+        if self._count == 1:  # a call of `map` costs as much as a small kernel
             shapes: tuple[tuple[int, ...], ...] = (feeds[0].shape,)
         elif self._count == 2:
             first, second = feeds
@@ -122,8 +129,10 @@ class PreparedStep:
     def executable(
         self, shapes: tuple[tuple[int, ...], ...] | None = None, step: Step | None = None
     ) -> Executable:
-        """The program linked for feeds of these shapes; without shapes: for what is known of them now. Raises the error
-        of a step that ends meanwhile."""
+        """Link the program for feeds of these shapes, or without shapes for their known metadata.
+
+        Raises the error of a step that ends meanwhile.
+        """
         metas = self._metas
         if shapes is not None:
             metas = [TensorMetadata(m.dtype, s) for m, s in zip(metas, shapes, strict=True)]
@@ -133,13 +142,13 @@ class PreparedStep:
         return linked.executable
 
     def forked(self) -> None:
-        self._lock = threading.Lock()  # what was being linked is not among the variants yet
+        self._lock = threading.Lock()  # an unfinished link is not among the variants
 
     @gc_paused()
     def _variant(self, shapes: tuple[tuple[int, ...], ...], feeds: Sequence[Any], step: Step) -> Executable:
         for feed, meta, name in zip(feeds, self._metas, self._names, strict=True):
             if not fits(feed.shape, meta):
-                convert(feed, meta, name)  # says what is wrong
+                convert(feed, meta, name)  # raises the error
         with step.holding(self._lock):
             if shapes not in self._variants and len(self._variants) >= MOST_VARIANTS:
                 if self._may_be_dynamic and self._dynamic is None:
@@ -152,7 +161,10 @@ class PreparedStep:
             return self._variants[shapes]
 
     def _link_dynamic(self, step: Step) -> Executable | None:
-        """The dynamic variant; None where a device needs static shapes: then the oldest variant makes room."""
+        """Link the dynamic variant, or return None when a device needs static shapes.
+
+        Then a new variant replaces the oldest one.
+        """
         program, shared = self._latest
         try:
             return link(program, self._host, self._metas, shared=shared, waits=True, fuses=False, check=step.check)
@@ -162,11 +174,11 @@ class PreparedStep:
 
 
 def _run_alone(executable: Executable, feeds: Sequence[Any], step: Step) -> list[Any]:
-    """A run in a step of its own, which must not have ended when the last kernel has."""
+    """Run in a step of the run's own. Raises the step's error when the step ends before the last kernel does."""
     try:
         results = executable.run(feeds, step)
         step.check()
     except BaseException:
-        step.cancel(Cancelled("the run has ended"))  # kernels that have started learn of a Ctrl-C, too
+        step.cancel(Cancelled("the run has ended"))  # tells started kernels of a Ctrl-C, too
         raise
     return results

@@ -1,4 +1,4 @@
-"""RequestContext: what executions of host programs that belong together share: resources, and their end."""
+"""RequestContext: resources, trace and cancellation that related executions of host programs share."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 
 class RequestContext:
-    """One request to a host. `resources` may be shared with other requests; else they are its own. With `trace`, what
-    its kernels do is recorded in its Trace of that name (`request.trace.dump(path)`)."""
+    """One request to a host.
+
+    `resources`: shared with other requests, or by default the request's own.
+    `trace`: True records the kernels of the request in its Trace, `request.trace` (`request.trace.dump(path)`).
+    """
 
     def __init__(self, host: Host, resources: Resources | None = None, *, trace: bool = False) -> None:
         self.host = host
@@ -28,8 +31,10 @@ class RequestContext:
         self._token = CancelToken()
 
     def cancel(self) -> None:
-        """End what runs for this request: what has not started is skipped, results that are not there become Cancelled.
-        Later executions for it end at once."""
+        """End all executions of this request.
+
+        Calls that have not started are skipped, and missing results become Cancelled. Later executions end at once.
+        """
         self._token.cancel()
 
     @property
@@ -37,7 +42,7 @@ class RequestContext:
         return self._token.is_cancelled
 
     def execute(self, executable: Executable, arguments: Sequence[Any]) -> list[AsyncValue]:
-        """Start a linked function: its results, which may come later (`host.await_values`)."""
+        """Start a linked function and return its results, which may come later (`host.await_values`)."""
         step = Step(self.host, parents=(self.host.cancellation, self._token), trace=self.trace,
                     resources=self.resources)
         try:

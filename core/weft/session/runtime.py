@@ -1,4 +1,4 @@
-"""The runtime of a process: its config, the plugins that were loaded, the host context that programs run in."""
+"""The runtime of a process: its config, the loaded plugins, and the host on which programs run."""
 
 from __future__ import annotations
 
@@ -19,8 +19,14 @@ from ..support.fork_safety import inherited
 
 
 class HostContext(Host):
-    """A host of one's own, over the plugins that `config` allows: `work_queue` and `allocator`, each by name or one
-    that was made already, take the place of what config says."""
+    """A host of the user's own, over the plugins that `config` allows.
+
+    `work_queue`, `allocator`: a name or an object, in place of the config's choice.
+    `diagnostics`: called with each error of a kernel.
+    `config`: a dict, a path or a Config.
+
+    Raises InvalidArgument for an object that lacks the methods of its protocol.
+    """
 
     @boundary
     def __init__(
@@ -40,32 +46,31 @@ class HostContext(Host):
 
 
 def _check_has(argument: str, given: object, method: str) -> None:
-    """Raise InvalidArgument for an object that is neither a name nor of the protocol with this method."""
+    """Raises InvalidArgument for an object that is neither a name nor of the protocol with this method."""
     if not isinstance(given, str | WorkQueueConfig | None) and not hasattr(given, method):
         raise InvalidArgument(f"{argument} is a {type(given).__name__}, which has no method '{method}'",
                               hint="give a name, or an object of that protocol")
 
 
 class Runtime:
-    """Plugins loaded under one config, and a host context over them."""
+    """Plugins loaded under one config, and a host over them."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
         self.plugins: Plugins = _load(config)
         self.host = Host(self.plugins.registries, config.placement.order, config.allocator.name,
-                                             config.allocator.limit, config.work_queue, config.debug,
-                                             memory=config.limits.memory)
+                         config.allocator.limit, config.work_queue, config.debug, memory=config.limits.memory)
 
 
 class _Making:
-    """One thread at a time makes runtimes, or registers plugins."""
+    """A lock: one thread at a time makes runtimes or registers plugins."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         inherited.add(self)
 
     def forked(self) -> None:
-        self.lock = threading.RLock()  # the lists below have what is ready
+        self.lock = threading.RLock()  # the lists below hold finished objects only
 
 
 _making = _Making()
@@ -74,7 +79,7 @@ _registered: list[Any] = []
 
 
 def _load(config: Config) -> Plugins:
-    """What is installed, what config names, and what the process has registered."""
+    """Load installed plugins, plugins that the config names, and plugins that the process has registered."""
     plugins = load_plugins(config)
     for module in _registered:
         plugins.register(module)
@@ -82,18 +87,18 @@ def _load(config: Config) -> Plugins:
 
 
 def runtime(config: Any = None) -> Runtime:
-    """The process's own runtime, made when first asked for; with `config` a new one under that config."""
+    """Return the runtime of the process, made on first use; with `config` a new runtime under that config."""
     with _making.lock:
         if config is None and _default:
             return _default[0]
-        made = Runtime(load_config(config))
+        created = Runtime(load_config(config))
         if config is None:
-            _default.append(made)
-        return made
+            _default.append(created)
+        return created
 
 
 def default_host() -> Host:
-    """The host context of sessions that have no config of their own: its devices, and what plugins registered."""
+    """Return the host of sessions without a config of their own, with its devices and registries."""
     return runtime().host
 
 
@@ -101,11 +106,10 @@ def default_host() -> Host:
 def register(module_or_path: Any) -> PluginRecord:
     """Load a plugin without installing it: a module, its dotted name, or the path of a one-file plugin.
 
-    It counts for sessions made from now on. Raises PluginError when it cannot be used, InvalidArgument for anything
-    else than a module or text.
+    Later sessions use it. Raises PluginError when the plugin cannot be used, InvalidArgument for other objects.
     """
     if not isinstance(module_or_path, ModuleType | Path | str) or module_or_path == "":
-        raise InvalidArgument(f"a {type(module_or_path).__name__} is no plugin",
+        raise InvalidArgument(f"a plugin is a module, a name or a path, not this {type(module_or_path).__name__}",
                               hint="give a module, its dotted name, or the path of a one-file plugin")
     with _making.lock:
         record = runtime().plugins.register(module_or_path)
@@ -114,10 +118,10 @@ def register(module_or_path: Any) -> PluginRecord:
 
 
 def plugins() -> list[PluginRecord]:
-    """Every plugin that was found, with its status and reason."""
+    """List every plugin that discovery found, with its status and reason."""
     return runtime().plugins.listing()
 
 
 def devices() -> list[DeviceRecord]:
-    """Every device of every type, scanned now, with its status and reason."""
+    """Scan now and list every device of every type, with its status and reason."""
     return runtime().host.records()

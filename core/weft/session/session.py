@@ -1,4 +1,4 @@
-"""Session: a graph, placed once, from which steps are run."""
+"""Session: a graph, placed once, from which steps run."""
 
 from __future__ import annotations
 
@@ -31,17 +31,20 @@ from .prepared_step import Linked, PreparedStep
 from .runtime import Runtime, runtime
 from .step_graph import Nodes, PlannedGraph, StepGraph, StepSignature
 
-MOST_PREPARED_BYTES = 32 << 20  # of combinations of feeds, fetches and targets that are kept, without their arrays
-ARRAY_SHARE = 8  # these may take this part of the memory limit
+MOST_PREPARED_BYTES = 32 << 20  # bytes of prepared steps that are kept, without their arrays
+ARRAY_SHARE = 8  # the arrays of prepared steps may take this fraction, 1/8, of the memory limit
 LEGACY_SCALARS = 21  # up to this GraphDef version a placeholder of shape [] may be of any shape
 
 
 class Session:
-    """Runs steps of a graph. Several threads may share one.
+    """Runs steps of a graph. Several threads may share one session.
 
-    `config` is a dict, a path or a Config, for this session alone; `device` ("CPU:0") is where nodes go that ask for
-    none; `initializers` are nodes that are run once, in order, before the first step. Raises InvalidArgument for a
-    graph that no step could run; what is wrong with single nodes is raised by the steps that need them.
+    `config`: a dict, a path or a Config, for this session alone.
+    `device`: for nodes that ask for no device, such as "CPU:0".
+    `initializers`: nodes that run once, in order, before the first step.
+
+    Raises InvalidArgument for a graph that no step could run. A fault of a single node is raised by the steps that need
+    the node.
     """
 
     @boundary
@@ -57,9 +60,9 @@ class Session:
         self._lock = threading.RLock()
         self._prepared: dict[Any, PreparedStep] = {}
         self._closed = False
-        self._initializers = listed(initializers, "initializer")  # those that have not been run
+        self._initializers = listed(initializers, "initializer")  # the initializers that have not run
         self._graph = graph
-        verify(graph)  # graphs from files are; those made by hand or by passes may not be
+        verify(graph)  # only graphs from files have been verified
         check_versions(graph)
         self._runtime: Runtime = runtime(config)
         host, settings = self._runtime.host, self._runtime.config
@@ -69,7 +72,7 @@ class Session:
                                  if name not in settings.passes.disable], "graph")
         self.nodes = resolve(graph, host.registries.ops)
         self._placer = Placer(host, host.registries.kernels, settings.placement, device)
-        # of what passes make, which is used only where it goes where it should: nobody is told of what is refused
+        # Places the nodes of passes, which are used only in the right place: so refusals give no warning.
         self._trial = Placer(host, host.registries.kernels, replace(settings.placement, fallback="allow"), device)
         self._placement = self._place(graph, self.nodes, self._placer)
         inherited.add(self)
@@ -83,11 +86,15 @@ class Session:
         self, fetches: Any, feeds: Mapping[str, Any] | None = None, *, targets: Sequence[str] = (),
         options: RunOptions | None = None, metadata: RunMetadata | None = None,
     ) -> Any:
-        """The fetched tensors: a name gives an array, a list a list, a dict a dict. Arrays are the caller's own.
+        """Return the fetched tensors: an array for a name, a list for a list, a dict for a dict.
 
-        `feeds` maps tensor names to anything array-like; `targets` are nodes to run for their effect. Raises
-        InvalidArgument, NotFound for names and feeds that do not fit, the error of the first kernel that fails,
-        DeadlineExceeded and Cancelled as `options` say. `metadata` is filled with what the options ask for.
+        `feeds`: tensor names to array-likes.
+        `targets`: nodes to run for their effects.
+        `options`: limits of the run, and the records that it makes.
+        `metadata`: receives the records.
+
+        Arrays belong to the caller. Raises InvalidArgument and NotFound for names and feeds that do not fit, and the
+        error of the first kernel that fails. Raises DeadlineExceeded and Cancelled as `options` say.
         """
         names, rebuild = flatten(fetches)
         feeds = {} if feeds is None else mapped(feeds, "feeds")
@@ -105,7 +112,7 @@ class Session:
 
     @boundary
     def make_callable(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> Callable[..., Any]:
-        """A function of the arrays to feed, in the order of `feeds`: the fastest way to run a step."""
+        """Return a function of the arrays to feed, in the order of `feeds`: the fastest way to run a step."""
         names, rebuild = flatten(fetches)
         names_fed = listed(feeds, "feed")
         prepared = self._ready(names, names_fed, listed(targets, "target"), self._step)
@@ -129,24 +136,24 @@ class Session:
         return step
 
     def placement(self) -> Placement:
-        """Where each node runs and why, with what was refused."""
+        """Return the device of each node, the reason, and the refused candidates."""
         return self._placement
 
     @boundary
     def prepare(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> PreparedStep:
-        """The step for these names without running it, for those who look inside."""
+        """Return the step for these names without running it, for inspection."""
         return self._prepare(flatten(fetches)[0], listed(feeds, "feed"), listed(targets, "target"), self._step)
 
     @boundary
     def optimized(
         self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()
     ) -> Iterator[tuple[str, Graph]]:
-        """What a step for these names needs of the graph, under "", and then that after each pass, under its name."""
+        """Yield the graph that a step needs under "", and then the graph after each pass under the pass's name."""
         signature = self._signature(flatten(fetches)[0], listed(feeds, "feed"), listed(targets, "target"))
         return self._step_graph(signature).stages(self._step.check)
 
     def close(self) -> None:
-        """End the session: what runs is cancelled, later runs raise FailedPrecondition. Closing twice is no error."""
+        """End the session: runs are cancelled, and later runs raise FailedPrecondition. Closing twice is no error."""
         self._closed = True
         self._closing.cancel()
         self._step.cancel(Cancelled("the session was closed while this ran"))
@@ -154,7 +161,7 @@ class Session:
         self._runtime.host.device_memory.free_dropped()
 
     def forked(self) -> None:
-        self._lock = threading.RLock()  # what was being prepared is not in the dict yet
+        self._lock = threading.RLock()  # an unfinished step is not in the dict
 
     def __enter__(self) -> Session:
         return self
@@ -163,7 +170,7 @@ class Session:
         self.close()
 
     def _new_step(self, options: RunOptions) -> Step:
-        """A step of one run alone. Raises InvalidArgument for options that cannot be met."""
+        """Return a step for one run. Raises InvalidArgument for options of the wrong type."""
         if not isinstance(options, RunOptions):
             raise InvalidArgument(f"options= is {type(options).__name__}", hint="pass weft.RunOptions(timeout=2.0)")
         options.check()
@@ -175,7 +182,7 @@ class Session:
     def _ready(
         self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...], step: Step
     ) -> PreparedStep:
-        """The prepared step for these names, all initializers run."""
+        """Return the prepared step for these names, after all initializers have run."""
         prepared = self._prepare(fetches, feeds, targets, step)
         if self._initializers:
             self._initialize(step)
@@ -184,7 +191,10 @@ class Session:
     def _prepare(
         self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...], step: Step
     ) -> PreparedStep:
-        """The prepared step for these names, made now if there is none. Raises the error of `step` if that ends."""
+        """Return the prepared step for these names, prepared now if there is none.
+
+        Raises the error of `step` when it ends meanwhile.
+        """
         key = (fetches, feeds, targets)
         found = self._prepared.get(key)
         if found is not None:
@@ -193,13 +203,13 @@ class Session:
             raise _closed()
         with step.holding(self._lock):
             if key not in self._prepared:
-                made = self._make(*key, step)
+                prepared = self._make(*key, step)
                 self._make_room()
-                self._prepared[key] = made
+                self._prepared[key] = prepared
             return self._prepared[key]
 
     def _make_room(self) -> None:
-        """Forget the oldest combinations while all together take too many bytes."""
+        """Drop the oldest prepared steps while all of them together take too many bytes."""
         limit = self._runtime.host.memory.limit
         most = MOST_PREPARED_BYTES, inf if limit is None else limit // ARRAY_SHARE
         held = {key: prepared.held() for key, prepared in self._prepared.items()}
@@ -211,8 +221,10 @@ class Session:
             calls, arrays = calls - its_calls, arrays - its_arrays
 
     def _initialize(self, step: Step) -> None:
-        """Run the initializers that are left; one that fails stays for the next run. Raises the error of `step` if that
-        ends."""
+        """Run the remaining initializers; a failed initializer stays for the next run.
+
+        Raises the error of `step` when it ends meanwhile.
+        """
         with step.holding(self._lock):
             while self._initializers:
                 step.check()
@@ -272,18 +284,22 @@ class Session:
     def _step_graph(self, signature: StepSignature) -> StepGraph:
         return StepGraph(self._graph, self.nodes, signature, self._passes, self._runtime.host)
 
-    def _place_anew(self, made: PlannedGraph) -> Placement | str:
-        """Where nodes go that passes gave; the reason, where they go somewhere else than those that they stand for."""
-        if all(is_of(self._graph, entry.node) for entry in made.order):
+    def _place_anew(self, planned: PlannedGraph) -> Placement | str:
+        """Return a placement of the graph after passes, or the reason why a node of theirs cannot run in the right
+        place."""
+        if all(is_of(self._graph, entry.node) for entry in planned.order):
             return self._placement
-        anew = self._place(made.graph, made.nodes, self._trial)
-        return placed_alike(self._graph, self._placement, made.order, anew)
+        anew = self._place(planned.graph, planned.nodes, self._trial)
+        return placed_alike(self._graph, self._placement, planned.order, anew)
 
-    def _decline(self, refusals: Iterable[tuple[str, str, str, str]], made: Graph) -> None:
-        """Place the graph anew, and whatever passes make of it, `made` among that, but for these kernels of these."""
+    def _decline(self, refusals: Iterable[tuple[str, str, str, str]], after_passes: Graph) -> None:
+        """Place the graph anew without the refused kernels.
+
+        The refused nodes belong to the graph `after_passes`. Its later placements do without these kernels, too.
+        """
         for refusal in refusals:
             self._trial.decline(*refusal)
-            node = made.nodes.get(refusal[0])
+            node = after_passes.nodes.get(refusal[0])
             if node is None or is_of(self._graph, node):
                 self._placer.decline(*refusal)
         self._placement = self._place(self._graph, self.nodes, self._placer)
@@ -292,14 +308,14 @@ class Session:
         return placer.place(nodes, {name: (node.op, node.device) for name, node in graph.nodes.items()})
 
     def _note(self, executable: Executable) -> None:
-        """Keep in the placement which kernels declined at bind, which serve instead, and which do several nodes."""
+        """Record in the placement the kernels that declined, the kernels that serve instead, and fused kernels."""
         for bound in executable.layout.calls:
             fused = bound.call.fused
-            for member in filter(None, map(self._placement.get, fused)):  # a node that a pass has made has none
+            for member in filter(None, map(self._placement.get, fused)):  # a pass's own node has no row
                 member.fused = bound.call.code, bound.call.node
             row = self._placement.get(bound.call.node)
             if row is None or row.op != bound.call.op or bound.kernel is None or fused:
-                continue  # a pass may have put another op in a node's place
+                continue  # a pass may have replaced the node by another op
             row.fused = None
             if row.kernel is not bound.kernel:
                 row.refused += [(f"{row.device} {pack}.{row.op}", why)

@@ -1,4 +1,4 @@
-"""What a step needs of a session's graph, and what passes make of that."""
+"""StepGraph: the part of a session's graph that a step needs, and the graph that passes make of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Nodes = Mapping[str, Resolved | WeftError]
 
 
 class StepSignature(NamedTuple):
-    """What a step is given, the tensors that it is to give, and the nodes that it is to run beside these."""
+    """The tensors that a step is fed, the tensors that it returns, and the nodes that it runs for their effects."""
 
     fed: Mapping[Tensor, TensorMetadata]
     wanted: Sequence[Tensor]
@@ -28,7 +28,7 @@ class StepSignature(NamedTuple):
 
 
 class PlannedGraph(NamedTuple):
-    """A graph, its nodes resolved, and those of them that are to be run, in order."""
+    """A graph, its resolved nodes, and the nodes to be run, in order."""
 
     graph: Graph
     nodes: Nodes
@@ -36,10 +36,12 @@ class PlannedGraph(NamedTuple):
 
 
 class StepGraph:
-    """`graph`, whose nodes are `nodes`, as far as it is demanded, step_graph by passes.
+    """The part of `graph` that a signature demands, rewritten by passes.
 
-    `made` is what they make of it, but for those in `left_out`: by pass, why what it makes cannot be run; there is
-    none before it is `placed`. A `check` is called between passes: it raises where the work is to end.
+    `made`: the graph after all passes but those in `left_out`; it exists once the graph is `placed`.
+    `left_out`: pass to the reason why its graph cannot run.
+
+    A `check` argument is called between passes; it raises to end the work.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class StepGraph:
         return "; ".join(f"pass '{name}': {why}" for name, why in self.left_out.items())
 
     def stages(self, check: Callable[[], object]) -> Iterator[tuple[str, Graph]]:
-        """What is needed of the graph, under "", and then that after each pass, under its name."""
+        """Yield the needed part of the graph under "", and then the graph after each pass under the pass's name."""
         graph, nodes, order = self._plain
         fed, wanted, acting = self._signature
         kept = frozenset(node for node, _ in (*fed, *wanted)).union(acting)
@@ -77,13 +79,15 @@ class StepGraph:
         yield "", start
         facts = NodeFacts(graph, nodes, fed, self._host.registries.ops, ConstantFolder(self._host))
         passes = [entry for entry in self._passes if entry.name not in self.left_out]
-        for name, made in run_passes(start, passes, PassContext(kept, facts.resolve, facts.infer)):
+        for name, graph_after in run_passes(start, passes, PassContext(kept, facts.resolve, facts.infer)):
             check()
-            yield name, made
+            yield name, graph_after
 
     def placed(self, place: Callable[[PlannedGraph], Placement | str], check: Callable[[], object]) -> Placement:
-        """Where what is made goes. `place` tells that, or why it can go nowhere: then the first pass that makes
-        something of which this is so is left out, as long as there is one."""
+        """Return a placement of the graph after passes. `place` returns one, or the reason why there is none.
+
+        A reason leaves out the first pass whose graph cannot be placed. This repeats until a placement is found.
+        """
         while True:
             if self._made is None:
                 self._made = self._make(check)
@@ -96,8 +100,11 @@ class StepGraph:
             self._made = None
 
     def _finished(self, graph: Graph) -> PlannedGraph:
-        """What the passes gave, with the nodes that they did not get or have taken away, where these tell what others
-        are colocated with, or what types are fed."""
+        """Resolve and prune the graph after passes.
+
+        Nodes that passes did not get or removed return to it, when others name them for colocation or they give the
+        types of feeds.
+        """
         own = self._plain.graph
         stand_ins = {node.name for node in self._stand_ins}
         if stand_ins or any("_class" in node.attrs for node in own):
@@ -106,7 +113,7 @@ class StepGraph:
         return PlannedGraph(graph, nodes, prune(nodes, *self._signature))
 
     def _placeholders(self) -> list[Node]:
-        """For the nodes that are fed and not computed as well: what these take is not there."""
+        """Placeholders for fed nodes that are not computed: the inputs of these nodes are absent from the graph."""
         _, nodes, order = self._plain
         computed = {entry.node.name for entry in order}
         given = [nodes[name] for name in dict.fromkeys(name for name, _ in self._signature.fed) if name not in computed]
