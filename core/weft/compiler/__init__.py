@@ -1,0 +1,14 @@
+"""The compiler turns a graph into a host program: resolve, place, prune, passes, lower.
+
+Each step is a function from values to values. A session calls them in this order, and stores the results.
+
+- The compiler reads no file, opens no device and starts no thread. `place` asks the host through `DeviceView`.
+- It binds and runs no kernel itself. Placement picks kernels by their declarations; the linker binds them.
+- A node that cannot be resolved or placed is recorded as an error. Only a step that needs the node raises it.
+- No function recurses on the depth of a graph, since files may nest arbitrarily deep.
+- The graph stays as it is: passes and inlining return new graphs.
+
+Modules: `resolve` matches nodes with the op table, `place`, `colocation` and `host_integers` choose devices. `names`
+reads the names of users. `prune` orders the needed nodes. `pass_manager` runs passes, `inline` replaces calls by
+bodies. `infer` and `infer_node` derive metadata, `op_cost` counts work, `lower` writes the program.
+"""

@@ -1,4 +1,5 @@
-"""Colocation: nodes that are to be on one device, as one names the other, `loc:@other`, in its attribute `_class`."""
+"""Colocation: groups of nodes that share a device, since one names the other, `loc:@other`, in its attribute
+`_class`."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ PREFIX = b"loc:@"
 
 
 def partners(node: Node) -> list[str]:
-    """The nodes that this one is to be colocated with, as it says itself."""
+    """Return the nodes that this node names as colocated with itself."""
     given = node.attrs.get("_class")
     if not isinstance(given, list | tuple):
         return []
@@ -21,8 +22,11 @@ def partners(node: Node) -> list[str]:
 
 
 def groups(nodes: Iterable[Node]) -> list[list[str]]:
-    """The names of all nodes in groups, most of one node: whoever names another is with it, and with its partners."""
-    above: dict[str, str] = {}  # a name to another of its group, towards the group's root
+    """Partition all node names into colocation groups, most of them of one node.
+
+    A node is in the group of each node that it names, and of that node's partners.
+    """
+    above: dict[str, str] = {}  # name -> another name of its group, towards the group's root
 
     def root(name: str) -> str:
         while (higher := above.get(name, name)) != name:
@@ -43,7 +47,7 @@ def groups(nodes: Iterable[Node]) -> list[list[str]]:
 
 
 def merged(one: DeviceName, other: DeviceName) -> DeviceName | None:
-    """The request that says what both say; None when they differ."""
+    """Return the device request that both requests imply, or None when they contradict each other."""
     if any(a is not None and b is not None and a != b for a, b in zip(one, other, strict=True)):
         return None
     added: dict[str, Any] = {part: b for part, a, b in zip(one._fields, one, other, strict=True) if a is None}
@@ -51,5 +55,5 @@ def merged(one: DeviceName, other: DeviceName) -> DeviceName | None:
 
 
 def unknown_partner(node: Node, nodes: Mapping[str, object]) -> str | None:
-    """A node that this one is to be colocated with and that is not there."""
+    """Return a node that this node names for colocation and that is not in the graph, else None."""
     return next((partner for partner in partners(node) if partner not in nodes), None)

@@ -1,6 +1,6 @@
-"""Whole numbers that are made of what the host has, and that only the host reads: shapes, axes, sizes.
+"""Host integers: shapes, axes and sizes, which the host computes from its own values and alone consumes.
 
-On a device outside host memory they would be copied there and back in every run, so they stay on the host.
+On a device outside host memory they would be copied there and back in every run. So they stay on the host.
 """
 
 from __future__ import annotations
@@ -10,24 +10,28 @@ from collections.abc import Collection, Mapping, Sequence
 
 from .resolve import Resolved
 
-Reads = Mapping[str, Sequence[tuple[str, bool]]]  # node -> for each input the node it reads, whether on a device
+Reads = Mapping[str, Sequence[tuple[str, bool]]]  # node -> for each input (source, True if it is read on a device)
 
 
 def is_of_numbers(entry: Resolved) -> bool:
-    """Whether a node makes whole numbers, or truth values, of such."""
+    """True when all inputs and outputs of a node are integers or truth values."""
     tensors = (*entry.input_tensors, *entry.output_tensors)
     return bool(entry.output_tensors) and all(tensor.dtype.kind in "iub" for tensor in tensors)
 
 
 def kept(candidates: Collection[str], on_host: Collection[str], reads: Reads) -> set[str]:
-    """Those candidates that are to be on the host: nobody reads them on a device, and all that they read is there.
+    """Return the candidates that stay on the host: no device reads them, and all their sources are on the host.
 
-    The results of the nodes `on_host` are in host memory."""
+    The results of the nodes `on_host` are in host memory.
+    """
     return _made_of(_only_read(candidates, reads), on_host, reads)
 
 
 def _only_read(candidates: Collection[str], reads: Reads) -> set[str]:
-    """The candidates that are read, and on the host alone, where they are on it themselves."""
+    """Return the candidates that have consumers, all of them on the host.
+
+    A returned candidate counts as on the host.
+    """
     edges = [edge for edges in reads.values() for edge in edges]
     elsewhere = Counter(source for source, at_device in edges if at_device)
     ready = list({source for source, _ in edges if source in candidates and not elsewhere[source]})
@@ -43,7 +47,7 @@ def _only_read(candidates: Collection[str], reads: Reads) -> set[str]:
 
 
 def _made_of(names: set[str], on_host: Collection[str], reads: Reads) -> set[str]:
-    """Those of these nodes that read nothing but what the host has, where they are on it themselves."""
+    """Return the nodes whose sources are all on the host. A returned node counts as on the host."""
     users: dict[str, list[str]] = {}
     missing = dict.fromkeys(names, 0)
     for name in names:

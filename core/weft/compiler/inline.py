@@ -1,8 +1,8 @@
-"""Inlining: calls of a graph's functions are replaced by the functions' nodes, until no call is left.
+"""Inlining: replaces calls of a graph's functions by the functions' nodes, until no call is left.
 
-What a call gave, those who took it take from the function's nodes. The call itself becomes a NoOp behind the nodes that
-the function runs for their effects (`control_ret`), for those who come after the call. What the call came after, the
-first of the function's nodes come after. Calls of a function within itself are left, and those nested too deep.
+Consumers of the call's outputs read from the function's nodes instead. The call itself becomes a NoOp behind the nodes
+that the function runs for their effects (`control_ret`), so that later control edges hold. The function's first nodes
+inherit the call's control inputs. Recursive calls are left, and so are calls that are nested too deep.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ..graph.graph import Graph, Input, Node
 from ..graph.rewriting import new_name
 
 CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
-# a small file may stand for ever more: functions that call others twice each, long names in front of many
+# A small file may expand without bound: functions that each call two others, or long names in front of many.
 _MOST_NODES, _MOST_TEXT, _DEEPEST = 200_000, 1 << 28, 100
-_FEW_NODES, _TIMES = 20_000, 100  # up to so many nodes, or so many times those of the file, stand for calls
+_FEW_NODES, _TIMES = 20_000, 100  # calls may expand to this many nodes, or to this multiple of the file's nodes
 _COLOCATED = b"loc:@"
 
 
@@ -30,24 +30,27 @@ class _Inlining:
     functions: Mapping[str, Function]
     ops: OpRegistry
     nodes: dict[str, Node]
-    callers: dict[str, tuple[str, ...]] = field(default_factory=dict)  # a node made here -> the functions around it
-    given: dict[Input, Input] = field(default_factory=dict)  # what a call gave -> what stands for it
+    callers: dict[str, tuple[str, ...]] = field(default_factory=dict)  # inlined node -> the functions around it
+    given: dict[Input, Input] = field(default_factory=dict)  # output of a call -> the tensor that replaces it
 
     def __post_init__(self) -> None:
         self.taken = set(self.nodes)
         written = len(self.nodes) + sum(len(function.nodes) for function in self.functions.values())
         self.most = min(_MOST_NODES, max(_FEW_NODES, _TIMES * written))
-        self.text = 0  # characters of names that calls' names add
+        self.text = 0  # characters that names of calls add to names of nodes
 
     def expand(self, call: Node, function: Function, attrs: Mapping[str, Any]) -> list[Node]:
-        """The nodes that stand for a call, and what its outputs are. Raises InvalidArgument where they do not fit."""
+        """Add the nodes that replace a call, record its outputs, and return the nodes.
+
+        Raises InvalidArgument when the call does not fit its function, ResourceExhausted for too many nodes.
+        """
         if len(call.inputs) != len(function.inputs):
             raise InvalidArgument(f"function '{function.name}' takes {len(function.inputs)} arguments, "
                                   f"{len(call.inputs)} are given", node=call.name, op=call.op)
         self.text += len(call.name) * len(function.nodes)
         if len(self.nodes) + len(function.nodes) > self.most or self.text > _MOST_TEXT:
-            raise ResourceExhausted(f"the functions of this graph stand for more than {self.most:,} nodes, or their "
-                                    f"names for more than {_MOST_TEXT:,} characters", node=call.name, op=call.op)
+            raise ResourceExhausted(f"the functions of this graph expand to more than {self.most:,} nodes, or their "
+                                    f"names to more than {_MOST_TEXT:,} characters", node=call.name, op=call.op)
         body = _Body(self, call, function, attrs)
         for index, output in enumerate(body.outputs()):
             self.given[Input(call.name, None, index)] = output
@@ -59,7 +62,10 @@ class _Inlining:
         return made
 
     def called(self, node: Node) -> tuple[Function, Mapping[str, Any]] | None:
-        """The function that a node calls, and its attributes; None for other nodes, and where it calls itself."""
+        """Return the function that a node calls, with its attributes.
+
+        None for other nodes, for recursive calls, and for calls that are nested too deep.
+        """
         target = node.attrs.get("f") if node.op in CALLS else Func(node.op, node.attrs)
         inside = self.callers.get(node.name, ())
         if not isinstance(target, Func) or target.name in inside or len(inside) >= _DEEPEST:
@@ -68,7 +74,7 @@ class _Inlining:
         return None if function is None else (function, target.attrs)
 
     def source(self, tensor: Input) -> Input:
-        """What gives a tensor when calls are gone."""
+        """Return the tensor that replaces this one once all calls are inlined."""
         passed = []
         while tensor in self.given:
             passed.append(tensor)
@@ -79,7 +85,7 @@ class _Inlining:
 
 @dataclass
 class _Body:
-    """A function's nodes as they stand where it is called."""
+    """The nodes of a function, as they replace one call."""
 
     graph: _Inlining
     call: Node
@@ -91,7 +97,7 @@ class _Body:
         self.arguments = dict(zip(arguments, self.call.inputs, strict=True))
         self.names = {name: new_name(f"{self.call.name}/{name}", self.graph.taken) for name in self.function.nodes}
         self.waits, self.before = self.call.controls, []
-        if len(self.waits) > 1:  # one edge to each of the first nodes
+        if len(self.waits) > 1:  # then each first node needs one edge only
             name = new_name(f"{self.call.name}/called", self.graph.taken)
             gate = Node(name, "NoOp", controls=self.waits, device=self.call.device)
             self.waits, self.before = (gate.name,), [gate]
@@ -121,14 +127,14 @@ class _Body:
         return list(dict.fromkeys(where))
 
     def tensor(self, tensor: Input) -> Input:
-        """The tensor of the graph that a tensor of the function is."""
+        """Return the tensor of the graph that replaces a tensor of the function."""
         if tensor.node in self.arguments:
             return self.arguments[tensor.node]
         node = self.function.nodes[tensor.node]
         return Input(self.names[tensor.node], None, self._index(node, tensor))
 
     def _index(self, node: Node, tensor: Input) -> int:
-        """The number of an output. Of a node that cannot run it does not matter: whoever needs it gets its error."""
+        """Return the index of an output. For a node that cannot run any index serves: its consumers get its error."""
         if tensor.output is None:
             return tensor.index
         called = self.graph.functions.get(node.op)
@@ -149,7 +155,10 @@ class _Body:
         return start + tensor.index
 
     def _value(self, value: Any, node: Node) -> Any:
-        """An attribute's value, with the function's own attributes put in. Raises InvalidArgument for one not given."""
+        """Return an attribute's value with the function's attributes filled in.
+
+        Raises InvalidArgument for an attribute that the call does not give.
+        """
         if isinstance(value, AttrPlaceholder):
             if value.name not in self.attrs:
                 raise InvalidArgument(f"function '{self.function.name}' is called without its attribute "
@@ -160,14 +169,14 @@ class _Body:
         return value
 
     def _colocated(self, groups: Any) -> tuple[bytes, ...]:
-        """Colocation with nodes of the function; that with others was for another graph."""
+        """Keep colocation with nodes of the function. Other partners belong to another graph."""
         names = [item.removeprefix(_COLOCATED).decode("utf-8", "replace") for item in groups
                  if isinstance(item, bytes)] if isinstance(groups, tuple) else []
         return tuple(_COLOCATED + self.names[name].encode() for name in names if name in self.names)
 
 
 def _count(arg: Any, attrs: Mapping[str, Any]) -> int:
-    """How many tensors stand for an output."""
+    """Return the number of tensors of an output."""
     if arg.type_list_attr is not None:
         types = attrs.get(arg.type_list_attr)
         return len(types) if isinstance(types, tuple) else 0
@@ -176,7 +185,7 @@ def _count(arg: Any, attrs: Mapping[str, Any]) -> int:
 
 
 def inline(graph: Graph, ops: OpRegistry) -> tuple[Graph, dict[Input, Input]]:
-    """The graph without calls, and which of its tensors stand for those that calls gave.
+    """Return the graph without calls, and a map from the outputs of calls to the tensors that replace them.
 
     Raises InvalidArgument for calls that do not fit their functions, ResourceExhausted for too many nodes.
     """

@@ -1,8 +1,8 @@
-"""Lowering: the placed nodes of a step become a ProgramDef of one function.
+"""Lowering: turns the placed nodes of a step into a ProgramDef of one function.
 
-A value that crosses between host memory and a device's is copied once for each destination, however many use it.
-What a control edge orders waits for the values of its source; where that is on a device whose work is done later, and
-the other is not, for an event of the device.
+A value that crosses between host memory and a device's memory is copied once per destination, however many consumers it
+has. A control edge makes a call wait for the values of its source. When the source is on a device that works
+asynchronously, and the call is elsewhere, the call waits for an event of that device.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ MAIN = "main"
 
 
 class Builder:
-    """A function being written: registers with their types and the stream whose memory holds them. `host_visible`: the
-    devices whose memory is the host's."""
+    """A function being written: its calls, and its registers with their types and the stream of their memory.
+
+    `host_visible`: names of devices that work on host memory.
+    """
 
     def __init__(self, host_visible: frozenset[str]) -> None:
         self.host_visible = host_visible
@@ -37,8 +39,8 @@ class Builder:
         self.devices: list[str] = []
         self.copies: dict[tuple[int, int], int] = {}  # (register, stream) -> register
         self.made: dict[str, Call] = {}  # node -> its call
-        self.held: dict[str, tuple[str, ...]] = {}  # node without a call -> the nodes it comes after
-        self.events: dict[str, int] = {}  # node -> the register that tells that a device has done it
+        self.held: dict[str, tuple[str, ...]] = {}  # node without a call -> the nodes that run before it
+        self.events: dict[str, int] = {}  # node -> register that is filled when the device has done the node
 
     def register(self, kind: RegisterType, stream: int) -> int:
         self.types.append(kind)
@@ -51,11 +53,11 @@ class Builder:
         return self.devices.index(device)
 
     def memory(self, device: str) -> int:
-        """The stream whose memory a device's values live in: the host's where the device can see it."""
+        """Return the stream whose memory holds a device's values: HOST for a device that works on host memory."""
         return HOST if device in self.host_visible else self.stream(device)
 
     def moved(self, register: int, stream: int, node: str) -> int:
-        """The register that holds a value in the memory of `stream`."""
+        """Return the register that holds the value in the memory of `stream`, copying it there at most once."""
         if self.streams[register] == stream:
             return register
         if stream != HOST and self.streams[register] != HOST:
@@ -69,8 +71,11 @@ class Builder:
         return self.copies[register, stream]
 
     def after(self, entry: Resolved, memory: int) -> tuple[int, ...]:
-        """The registers that tell that what control edges order before this node is done, for a node that works on
-        the memory of a stream. On the same stream it is enough that it was enqueued."""
+        """Return the registers that a node waits for because of control edges.
+
+        `memory` is the stream whose memory the node works on. A source on the same stream only needs to be enqueued
+        before.
+        """
         registers: dict[int, None] = {}
         for name in self.sources(entry):
             call = self.made[name]
@@ -85,7 +90,7 @@ class Builder:
         return tuple(registers)
 
     def sources(self, entry: Resolved) -> tuple[str, ...]:
-        """The nodes with calls that control edges order before this one, also through nodes without."""
+        """Return the nodes with calls that control edges order before this one, also through nodes without calls."""
         found: dict[str, None] = {}
         for name in (*entry.node.controls, *(node for node, _ in entry.inputs if node in self.held)):
             found.update(dict.fromkeys(self.held.get(name, (name,) if name in self.made else ())))
@@ -96,7 +101,10 @@ def lower(
     order: Sequence[Resolved], placement: Placement, feeds: Sequence[tuple[Tensor, TensorMetadata]],
     fetches: Sequence[Tensor], targets: Sequence[str], host_visible: frozenset[str], ops: OpRegistry,
 ) -> ProgramDef:
-    """The program that computes `fetches` (and runs `targets`) from `feeds`. Raises what stands in a node's way."""
+    """Return the program that computes `fetches`, and runs `targets`, from `feeds`.
+
+    Raises the placement error of a node, and Unimplemented for ops on references.
+    """
     builder = Builder(host_visible)
     at: dict[Tensor, int] = {tensor: builder.register(meta, HOST) for tensor, meta in feeds}
     for entry in order:
@@ -140,7 +148,7 @@ def _lower_node(builder: Builder, entry: Resolved, placement: Placement, at: dic
     )
     results = tuple(builder.register(TensorMetadata(t.dtype, None), memory) for t in entry.output_tensors)
     for index, register in enumerate(results):
-        at.setdefault((node.name, index), register)  # an output that is fed keeps the fed value
+        at.setdefault((node.name, index), register)  # a fed output keeps the fed value
     stream = builder.stream(row.device)
     call = Call(f"{kernel.pack}.{op}", args, results, entry.attrs, stream, node.name,
                 after=builder.after(entry, memory), chain=None if results else builder.register(CHAIN, HOST))

@@ -1,4 +1,4 @@
-"""The names that users give: tensors ("x:0", "x"), and the structure that fetches come in."""
+"""Names that users give: tensors ("x:0", "x"), nodes, and the structure of fetches."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Nodes = Mapping[str, Resolved | WeftError]
 _PLURAL = {"fetch": "fetches", "feed": "feeds", "target": "targets", "initializer": "initializers", "tag": "tags"}
 _EXPECTED = {"fetch": "name a tensor: 'x:0'", "feed": "name a tensor: 'x:0'", "target": "name a node: 'init'",
              "initializer": "name a node: 'init'", "tag": "a tag is a text: 'serve'"}
-HELD = frozenset({dtypes.resource, dtypes.variant})  # what kernels hand each other and nobody else can hold
+HELD = frozenset({dtypes.resource, dtypes.variant})  # types of handles, which only kernels can use
 
 
 def tensor(name: object, nodes: Nodes, use: str) -> Tensor:
-    """The tensor called `name`; a node's name alone is its first output. `use` is "fetch" or "feed".
+    """Return the tensor called `name`; a node's name alone means its first output. `use` is "fetch" or "feed".
 
-    Raises NotFound and InvalidArgument, with what there is.
+    Raises NotFound and InvalidArgument, with the existing names.
     """
     name = _exact(name, use)
     node, colon, port = name.partition(":")
@@ -46,7 +46,7 @@ def tensor(name: object, nodes: Nodes, use: str) -> Tensor:
 
 
 def target(name: object, nodes: Nodes) -> str:
-    """The node called `name`, to be run for its effect. Raises NotFound."""
+    """Return the node called `name`, to be run for its effect. Raises NotFound."""
     name = _exact(name, "target")
     node = name.partition(":")[0]
     _entry(node, name, nodes, "target")
@@ -54,10 +54,10 @@ def target(name: object, nodes: Nodes) -> str:
 
 
 def flatten(fetches: Any) -> tuple[tuple[str, ...], Callable[[Sequence[Any]], Any]]:
-    """The names in a fetch structure, and the function that gives results its form.
+    """Return the names in a fetch structure, and a function that gives results the same structure.
 
-    A str gives an array, a list or another sequence a list, a dict a dict. Raises InvalidArgument for anything else,
-    also within: fetches are not nested.
+    A str becomes an array, a list or another sequence a list, a dict a dict. Raises InvalidArgument for other objects,
+    also within the structure: fetches are not nested.
     """
     if isinstance(fetches, str):
         return listed(fetches, "fetch"), lambda results: results[0]
@@ -71,7 +71,10 @@ def flatten(fetches: Any) -> tuple[tuple[str, ...], Callable[[Sequence[Any]], An
 
 
 def listed(names: Any, use: str) -> tuple[str, ...]:
-    """One name, or several in an iterable, as a tuple of exact str. Raises InvalidArgument; `use` as of `tensor`."""
+    """Return one name, or an iterable of names, as a tuple of exact str.
+
+    Raises InvalidArgument; `use` as in `tensor`.
+    """
     if type(names) is str:
         return (names,)
     if type(names) is tuple or type(names) is list:
@@ -90,7 +93,7 @@ def listed(names: Any, use: str) -> tuple[str, ...]:
 
 
 def mapped(given: Any, what: str) -> dict[Any, Any]:
-    """A mapping as a dict. Raises InvalidArgument for anything else; `what` is how the user calls it."""
+    """Return a mapping as a dict. Raises InvalidArgument for other objects; `what` is the user's word for it."""
     if type(given) is dict:
         return given
     if not isinstance(given, Mapping):
@@ -100,7 +103,7 @@ def mapped(given: Any, what: str) -> dict[Any, Any]:
 
 
 def _index(port: str) -> int:
-    """The number that a port's digits write, as far as it can be one: Python converts only so many digits."""
+    """Return the index in a port's digits, capped: Python converts only so many digits."""
     digits = port.lstrip("0")
     return int(digits or 0) if len(digits) < 10 else 10**9
 

@@ -1,4 +1,4 @@
-"""The passes that plugins bring, over a graph, one after the other, and what they are told of its nodes."""
+"""The pass manager runs the graph passes of plugins one after the other, and gives them facts about nodes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Fold = Callable[[Resolved, Sequence[ValueInfo], tuple[ValueInfo, ...]], tuple[Va
 
 
 def run_passes(graph: Graph, passes: Sequence[GraphPass], context: PassContext) -> Iterator[tuple[str, Graph]]:
-    """The name of each pass, and the graph after it.
+    """Yield the name of each pass, and the graph after it.
 
-    Raises PluginError for a pass that fails, InvalidArgument for one that gives no graph, loses a node that is kept,
-    or leaves what is no well-formed graph.
+    Raises PluginError for a pass that fails. Raises InvalidArgument for a pass that returns no graph, loses a kept
+    node, or returns a malformed graph.
     """
     for entry in passes:
         who = f"pass '{entry.name}' of plugin {entry.plugin}"
@@ -40,15 +40,17 @@ def run_passes(graph: Graph, passes: Sequence[GraphPass], context: PassContext) 
 
 
 def is_of(graph: Graph, node: Node) -> bool:
-    """Whether the graph has this node, its inputs aside."""
+    """True when the graph has this node, apart from its inputs."""
     own = graph.nodes.get(node.name)
     return own is not None and own.op == node.op and own.device == node.device and own.attrs is node.attrs
 
 
 def placed_alike(graph: Graph, placement: Placement, order: Sequence[Resolved], anew: Placement) -> Placement | str:
-    """A placement of what passes made of a graph: the graph's own nodes stay where `placement` has them, new ones are
-    where `anew` has them. The reason, where one of these, among those to be run, cannot be: it is refused where it asks
-    to be or, when it asks for no place, goes to a device that the graph does not use."""
+    """Return a placement of the graph after passes, or the reason why a new node among those to be run cannot be there.
+
+    The graph's own nodes stay where `placement` has them, new nodes go where `anew` has them. A new node must not be
+    refused where it asks to be. Without a request it must go to a device that the graph uses already.
+    """
     used = {row.device for row in placement.values()}
     for entry in order:
         if entry.op.name not in HOST_OPS and not is_of(graph, entry.node):
@@ -60,7 +62,10 @@ def placed_alike(graph: Graph, placement: Placement, order: Sequence[Resolved], 
 
 
 def _why_not(row: Assignment, own: Assignment | None, used: Collection[str | None]) -> str | None:
-    """Why a new node, in the place of `own` where there was one of its name, cannot be where it is placed; or None."""
+    """Return the reason why a new node cannot stay where it is placed, or None.
+
+    `own` is the row of the graph's own node with the same name, if there was one.
+    """
     if row.error is not None:
         return row.error.message
     refused = None if own is not None and own.refused else _refused_elsewhere(row)
@@ -70,17 +75,21 @@ def _why_not(row: Assignment, own: Assignment | None, used: Collection[str | Non
 
 
 def _refused_elsewhere(row: Assignment) -> str | None:
-    """Why another type of device than the node's own could not have it; a kernel of its own may be refused."""
+    """Return why a device of another type than the node's refused it, or None.
+
+    Refusals by its own type do not count.
+    """
     own = (row.device or "").partition(":")[0]
     return next((f"{candidate}: {why}" for candidate, why in row.refused
                  if candidate.partition(" ")[0].partition(":")[0] != own), None)
 
 
 class NodeFacts:
-    """What is known of nodes while passes change the graph around them: `resolve` and `infer` of PassContext.
+    """Facts about nodes while passes change the graph around them: `resolve` and `infer` of PassContext.
 
-    `nodes`: the session's, resolved; `fed`: the metadata of what is fed; `fold`: what may tell the elements of a node's
-    outputs, given what is known of its inputs and of them.
+    `nodes`: the session's resolved nodes.
+    `fed`: metadata of the fed tensors.
+    `fold`: returns known outputs of a node with their elements, if it can compute them.
     """
 
     def __init__(
@@ -118,8 +127,10 @@ class NodeFacts:
 
 
 class Inferred(Mapping[str, tuple[ValueInfo, ...]]):
-    """What is known of the outputs of a graph's nodes, told when it is asked for; `outputs` tells it of one node, given
-    what is known of its inputs."""
+    """Known facts about the outputs of a graph's nodes, inferred on demand.
+
+    `outputs` infers them for one node from the facts about its inputs.
+    """
 
     def __init__(
         self, graph: Graph, resolve: Callable[[Node], Resolved | None],
@@ -129,7 +140,7 @@ class Inferred(Mapping[str, tuple[ValueInfo, ...]]):
         self._outputs = outputs
         self._nodes = {node.name: node for node in topological_order(graph)}
         self._number = {name: number for number, name in enumerate(self._nodes)}
-        self._found: dict[str, tuple[ValueInfo, ...] | None] = {}  # None of a node that does not fit its op
+        self._found: dict[str, tuple[ValueInfo, ...] | None] = {}  # None for a node that does not fit its op
 
     def __getitem__(self, name: str) -> tuple[ValueInfo, ...]:
         if name not in self._found:
@@ -147,7 +158,7 @@ class Inferred(Mapping[str, tuple[ValueInfo, ...]]):
         return sum(1 for _ in self)
 
     def _needed(self, name: str) -> set[str]:
-        """The node and those before it that it takes from, at whatever distance, of which nothing is known yet."""
+        """Return the node and all its direct and indirect sources that have not been inferred yet."""
         needed: set[str] = set()
         stack = [name] if name in self._nodes else []
         while stack:

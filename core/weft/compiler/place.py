@@ -1,8 +1,8 @@
-"""Placement: for every node of a graph its device, why, and what was refused.
+"""Placement: chooses a device for every node of a graph, with the reason and the refused candidates.
 
-The whole graph is placed once. Requests are met where they can be; the rest follows coverage (a device type must have
-a kernel for the node's op, types and attributes) and the order of device types. Nodes that are colocated are placed as
-one. A node that cannot be placed is recorded, and is an error only for a step that needs it.
+The whole graph is placed once. Requests are met if possible. Other nodes go to the first device type, in order, with a
+kernel for their op, types and attributes. Colocated nodes are placed as one. A node that cannot be placed is recorded,
+and is an error only for a step that needs it.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ REMEDY = 'set [placement] fallback = "allow", or remap'
 
 
 class DeviceView(Protocol):
-    """What the placer asks of the host: it may scan and open devices to answer."""
+    """The placer's view of the host. Its methods may scan and open devices."""
 
     def preference(self) -> list[str]:
-        """Device types, those to be preferred first."""
+        """Device types in order of preference."""
 
     def choices(self) -> Iterator[DeviceName]:
-        """Types or single devices to ask, in turn, for a node that asks for none."""
+        """Device types or single devices to try, in turn, for a node without a request."""
 
     def first(self, device_type: str, index: int | None = None) -> str | None:
-        """The short name of the first usable device of a type, or of the one of this index."""
+        """The short name of the first usable device of a type, or of the device with this index; None without one."""
 
     def why_not(self, device_type: str, index: int | None) -> str:
-        """Why a device of this type, or the one of this index, cannot be used."""
+        """The reason why a device of this type, or the device with this index, cannot be used."""
 
     def is_host_visible(self, name: str) -> bool:
-        """Whether this device works on host memory."""
+        """True when this device works on host memory."""
 
     def host_device(self) -> str | None:
-        """The short name of a device that works on host memory, if there is one."""
+        """The short name of a device that works on host memory, or None."""
 
     def missing_plugins(self) -> list[str]:
         """The plugins that are not in use, each with the reason."""
@@ -52,8 +52,12 @@ class DeviceView(Protocol):
 
 @dataclass(slots=True)
 class Assignment:
-    """One node's row: `device` is a short name, "" where the runtime itself serves the node, None where nothing can;
-    `refused` has (candidate, reason) in the order they were asked."""
+    """The placement of one node.
+
+    `device`: a short name; "" when the runtime itself serves the node; None when no device can.
+    `refused`: (candidate, reason) in the order in which candidates were tried.
+    `fused`: the kernel that does the node together with others, and the last of these.
+    """
 
     node: str
     op: str
@@ -62,7 +66,7 @@ class Assignment:
     kernel: KernelDef | None = None
     reason: str = ""
     refused: list[tuple[str, str]] = field(default_factory=list)
-    fused: tuple[str, str] | None = None  # the kernel that does it together with others, and the last of these
+    fused: tuple[str, str] | None = None
     error: WeftError | None = None
 
 
@@ -82,7 +86,7 @@ class Placement(Mapping[str, Assignment]):
         return len(self._rows)
 
     def table(self) -> list[dict[str, str]]:
-        """A row a node: node, op, requested, assigned, kernel, fused, reason, refused."""
+        """Return a row per node: node, op, requested, assigned, kernel, fused, reason, refused."""
         return [{
             "node": row.node, "op": row.op, "requested": row.requested,
             "assigned": "-" if row.device is None else row.device or "host",
@@ -102,15 +106,18 @@ Likeness = tuple[str, str, int]  # op, requested device, attributes by identity
 
 
 class Member(NamedTuple):
-    """A node to be placed."""
+    """A node to be placed, with its row."""
 
     row: Assignment
     entry: Resolved
 
 
 class Group:
-    """Nodes that go to one device, most often one alone. `asker`: whose request counts, which may be a node that needs
-    no kernel; None when nobody asks. `lacking`: by device type, the member that has no kernel there, and why."""
+    """Nodes that go to one device; most groups have one node.
+
+    `asker`: the row whose request counts, maybe of a node without a kernel; None without a request.
+    `lacking`: device type to a member without a kernel there, and the reason.
+    """
 
     __slots__ = ("asker", "lacking", "members")
 
@@ -121,12 +128,12 @@ class Group:
 
     @property
     def first(self) -> Assignment:
-        """The row that the others are colocated with."""
+        """The row that the other members are colocated with."""
         return self.members[0].row if self.asker is None else self.asker
 
 
 class Placer:
-    """Places nodes for one session; what a kernel's bind declines is remembered, and placed anew."""
+    """Places the nodes of one session. Kernels that decline at bind are remembered, and not chosen again."""
 
     def __init__(self, devices: DeviceView, kernels: KernelRegistry, config: PlacementConfig,
                  prefer: str | None = None) -> None:
@@ -136,17 +143,17 @@ class Placer:
         self._prefer = DeviceName.parse(prefer) if prefer else None
         self._remap = [(DeviceName.parse(old), DeviceName.parse(new)) for old, new in config.remap.items()]
         self._declined: dict[tuple[str, str], list[tuple[str, str]]] = {}  # (node, device type) -> (pack, reason)
-        self._missing: dict[tuple[str, str], list[str]] = {}  # (what does not run, reason) -> nodes
+        self._missing: dict[tuple[str, str], list[str]] = {}  # (warning, reason) -> nodes
         self._reported: set[tuple[str, str]] = set()
 
     def place(self, nodes: Mapping[str, Resolved | WeftError], ops: Mapping[str, tuple[str, str]]) -> Placement:
-        """Assign every node; `ops` has (op, requested device) of nodes that did not resolve as well."""
+        """Assign every node. `ops` has (op, requested device) of each node, resolved or not."""
         rows = {name: Assignment(name, *ops[name]) for name in nodes}
         resolved = {name: entry for name, entry in nodes.items() if isinstance(entry, Resolved)}
         for name, entry in nodes.items():
             rows[name].error = entry if isinstance(entry, WeftError) else _lost_partner(entry, nodes)
-        free = []  # nodes that ask for nothing, neither for a device nor for each other
-        placed: dict[Likeness, Assignment] = {}  # a node for each that such nodes have in common
+        free = []  # nodes without a request and without colocation
+        placed: dict[Likeness, Assignment] = {}  # one placed node for all that are alike
         for names in groups(entry.node for entry in resolved.values()):
             members = [Member(rows[name], resolved[name]) for name in names if rows[name].error is None]
             if len(names) > 1:
@@ -158,12 +165,17 @@ class Placer:
         return Placement(rows)
 
     def decline(self, node: str, device: str, pack: str, reason: str) -> None:
-        """A pack's kernels for a device's type declined this node: the next placement asks others."""
+        """Remember that a pack's kernel declined this node on a device's type.
+
+        The next placement tries other kernels.
+        """
         self._declined.setdefault((node, device.partition(":")[0]), []).append((pack, reason))
 
     def _place_alone(self, member: Member, placed: dict[Likeness, Assignment]) -> bool:
-        """Place a node that is colocated with no other; whether it is free to go anywhere. What one was told that asks
-        for nothing holds for those like it."""
+        """Place a node without colocation. Returns True when it is free to go anywhere.
+
+        The placement of a node without a request holds for all nodes like it.
+        """
         row, entry = member
         likeness = row.op, row.requested, 0 if row.op in HOST_OPS else id(entry.attrs)
         other = placed.get(likeness)
@@ -188,12 +200,12 @@ class Placer:
         return group
 
     def _meet(self, group: Group, request: DeviceName) -> None:
-        """Place the group where it is asked to be or, as the fallback policy says, elsewhere."""
+        """Place the group where it asks to be or, if the fallback policy allows that, elsewhere."""
         if self._try(group, request, self._how(group, request)):
             return
         missed = next((row for row, _ in group.members if row is group.asker), group.members[0].row).refused[-1][1]
         same = [DeviceName(type=request.type)] if self._usable(DeviceName(type=request.type)) else []
-        choices = chain(same, self._devices.choices())  # another of its type comes first
+        choices = chain(same, self._devices.choices())  # another device of the same type comes first
         reason = f"first in order with a kernel; the request could not be met: {missed}"
         if self._first_that_can(group, choices, reason):
             self._not_met(group, request, missed)
@@ -201,7 +213,7 @@ class Placer:
     def _keep_on_host(
         self, free: Iterable[str], rows: Mapping[str, Assignment], entries: Mapping[str, Resolved]
     ) -> None:
-        """Place whole numbers that only the host reads there, of the nodes that are free to go anywhere."""
+        """Place integers that only the host reads on the host, among the nodes that are free to go anywhere."""
         visible = {device: not device or self._devices.is_host_visible(device)
                    for device in {row.device for row in rows.values()} if device is not None}
         on_host = {name for name, row in rows.items() if row.device is not None and visible[row.device]}
@@ -217,8 +229,10 @@ class Placer:
             self._try(Group([Member(rows[name], entries[name])]), DeviceName.parse(host), "only the host reads it")
 
     def _request_of(self, group: Group, colocated: Sequence[Member]) -> DeviceName | None:
-        """What the nodes of a group ask for together, or the session for them; those whose request cannot be read, or
-        followed, leave it."""
+        """Return the common request of a group's nodes, or the session's, or None.
+
+        A node whose request cannot be read or followed leaves the group with an error.
+        """
         found = DeviceName()
         for row, _ in colocated:
             try:
@@ -238,7 +252,7 @@ class Placer:
         return self._prefer if group.asker is None else found
 
     def _request(self, text: str) -> DeviceName | None:
-        """What a node asks for, after clear and remap; None when it asks for no type."""
+        """Return a node's request after clear and remap; None when it asks for no device type."""
         wanted = DeviceName() if self._config.clear else DeviceName.parse(text)
         for old, new in self._remap:
             if old.type == wanted.type and old.index in (None, wanted.index):
@@ -246,7 +260,7 @@ class Placer:
         return wanted if wanted.type is not None else None
 
     def _how(self, group: Group, request: DeviceName) -> str:
-        """How a request came about that is met."""
+        """Return the reason text for a request that is met."""
         if group.asker is None:
             return "the session's device"
         own = not self._remap or merged(DeviceName.parse(group.asker.requested), request) is not None
@@ -263,7 +277,7 @@ class Placer:
         return False
 
     def _try(self, group: Group, wanted: DeviceName, reason: str) -> bool:
-        """Assign the group to a device of the wanted type, or note why not."""
+        """Assign the group to a device of the wanted type and return True, or note the reason and return False."""
         assert wanted.type is not None
         if wanted.type in group.lacking:
             return False
@@ -291,11 +305,11 @@ class Placer:
         return True
 
     def _usable(self, wanted: DeviceName) -> str | None:
-        """The first usable device that meets a request."""
+        """Return the first usable device that meets a request, or None."""
         return self._devices.first(wanted.type, wanted.index) if wanted.type is not None and wanted.is_local else None
 
     def _kernel(self, row: Assignment, entry: Resolved, device_type: str, candidate: str) -> KernelDef | None:
-        """The kernel that serves a node on devices of this type, or None, with the reasons noted."""
+        """Return the kernel that serves a node on devices of this type, or None after noting the reasons."""
         kernels = self._kernels.candidates(row.op, device_type)
         declined = dict(self._declined.get((row.node, device_type), ()))
         for kernel in kernels:
@@ -332,7 +346,7 @@ class Placer:
             self._missing.setdefault((what, reason), []).extend(row.node for row, _ in group.members)
 
     def _differ(self, group: Group, row: Assignment, request: DeviceName, other: DeviceName) -> None:
-        """A node asks for another device than one that it is colocated with."""
+        """Handle a node that asks for another device than a node that it is colocated with."""
         assert group.asker is not None
         asker, asked = group.asker, _text(other)
         if self._config.fallback == "error":
@@ -347,7 +361,10 @@ class Placer:
             self._missing.setdefault((what, f"it asks for {asked}"), []).append(row.node)
 
     def _part(self, group: Group) -> None:
-        """No device serves the whole group: its nodes are placed one by one, or not at all."""
+        """Place the nodes of a group that no device serves as a whole: one by one.
+
+        With fallback "error" each node becomes an error instead.
+        """
         lacking = {row.node for row, _ in group.lacking.values()}
         by_fault = sorted((row.node for row, _ in group.members), key=lambda name: name not in lacking)
         one, other = by_fault[:2]

@@ -1,4 +1,5 @@
-"""What a step needs: from fetches and targets backwards, stopping at feeds, in an order in which it can run."""
+"""Pruning: collects the nodes of a step, from fetches and targets back to the feeds, in an order in which they can
+run."""
 
 from __future__ import annotations
 
@@ -17,15 +18,15 @@ def prune(
     nodes: Mapping[str, Resolved | WeftError], feeds: Collection[Tensor], fetches: Sequence[Tensor],
     targets: Sequence[str],
 ) -> list[Resolved]:
-    """The nodes to run, each after all that it needs (data and control).
+    """Return the nodes to run, each after all nodes that it needs, by data or control.
 
-    Raises InvalidArgument for a placeholder that must be fed, Unimplemented for loops, and whatever is wrong with a
-    node that the step needs.
+    Raises InvalidArgument for a placeholder without a feed, Unimplemented for loops, and the recorded error of a needed
+    node.
     """
     fed = set(feeds)
     fed_nodes = {node for node, _ in fed}
     order: list[Resolved] = []
-    state: dict[str, bool] = {}  # False: its inputs are being visited; True: it stands in the order
+    state: dict[str, bool] = {}  # False: its inputs are being visited; True: it is in the order
     stack = [*reversed([n for n, i in fetches if (n, i) not in fed] + list(targets))]
     while stack:
         name = stack[-1]
@@ -41,7 +42,7 @@ def prune(
             raise _must_feed(entry)
         for needed in _needs(entry, nodes, fed, fed_nodes):
             if state.get(needed) is False:
-                # graphs are verified when they are read: only the back edge of a loop can close a circle
+                # Graphs are verified on reading, so only the back edge of a loop can close a cycle.
                 raise Unimplemented(f"a while loop leads from '{needed}' back to '{name}': loops are not run yet",
                                     node=name, op=entry.op.name)
             if needed not in state:
@@ -52,7 +53,7 @@ def prune(
 def _needs(
     entry: Resolved, nodes: Mapping[str, Resolved | WeftError], fed: set[Tensor], fed_nodes: set[str]
 ) -> list[str]:
-    """The nodes that must run before this one. A fed placeholder satisfies control edges from it too."""
+    """Return the nodes that must run before this one. A fed placeholder satisfies control edges from it too."""
     needed = [node for node, index in entry.inputs if (node, index) not in fed]
     for control in entry.node.controls:
         if control in fed_nodes and _op_of(nodes[control]).startswith("Placeholder"):
@@ -79,7 +80,7 @@ def _must_feed(entry: Resolved) -> InvalidArgument:
 
 
 def needed_placeholders(nodes: Mapping[str, Resolved | WeftError], outputs: Sequence[str]) -> set[str]:
-    """The placeholders that these nodes depend on. Nodes that did not resolve are passed over."""
+    """Return the placeholders that these nodes depend on. Unresolved nodes are skipped."""
     seen: set[str] = set()
     found: set[str] = set()
     stack = list(outputs)

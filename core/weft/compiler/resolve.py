@@ -1,7 +1,7 @@
-"""Nodes against the op table: which op, all attributes with their defaults, which tensors go in and come out.
+"""Resolving: matches nodes with the op table, which gives op, attributes with defaults, inputs and outputs.
 
-A node that does not fit its op is no error here: it is kept as one, and raised when a step needs the node, so that
-a graph with ops nobody knows still runs where it can.
+A node that does not fit its op is recorded as an error, and raised when a step needs the node. So a graph with unknown
+ops still runs where it can.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CLASSES: dict[str, type] = {"type": DType, "tensor": TensorValue, "func": Func}
 
 
 class Resolved(NamedTuple):
-    """A node that fits its op. `inputs` are (producer, number of its output), in order."""
+    """A node that fits its op. `inputs` are (producer, output index) pairs, in order."""
 
     node: Node
     op: OpDef
@@ -31,10 +31,12 @@ class Resolved(NamedTuple):
 
 
 def resolve(graph: Graph, ops: OpRegistry) -> dict[str, Resolved | WeftError]:
-    """Every node of the graph by name: resolved, or the error that a step which needs it would raise. Nodes that share
-    their attributes share what these become."""
+    """Return every node of the graph by name: resolved, or the error for the steps that need it.
+
+    Nodes that share their attributes share the resolved ones.
+    """
     found: dict[str, Resolved | WeftError] = {}
-    alike: dict[tuple[str, int, int], Resolved] = {}  # op, attributes and number of inputs -> a node that has them
+    alike: dict[tuple[str, int, int], Resolved] = {}  # (op, id of attributes, number of inputs) -> such a node
     for name, node in graph.nodes.items():
         try:
             key = node.op, id(node.attrs), len(node.inputs)
@@ -55,7 +57,7 @@ def resolve(graph: Graph, ops: OpRegistry) -> dict[str, Resolved | WeftError]:
 
 
 def check_versions(graph: Graph) -> None:
-    """Raises InvalidArgument when the graph says that consumers of our version must not read it."""
+    """Raises InvalidArgument when the graph excludes consumers of weft's version."""
     wanted = graph.versions.min_consumer
     if wanted > GRAPH_DEF_VERSION:
         raise InvalidArgument(f"this graph is for consumers of GraphDef version {wanted} or newer; "
@@ -66,7 +68,7 @@ def check_versions(graph: Graph) -> None:
 
 
 def resolve_node(node: Node, graph: Graph, ops: OpRegistry) -> Resolved:
-    """A node of the graph against its op, its edges aside. Raises NotFound, InvalidArgument, Unimplemented."""
+    """Match one node with its op, apart from its edges. Raises NotFound, InvalidArgument, Unimplemented."""
     producer = graph.versions.producer
     if node.op in graph.functions:
         raise Unimplemented(f"a call of the graph's function '{node.op}': functions are not run yet")
@@ -104,9 +106,9 @@ def _check_edges(entry: Resolved, found: Mapping[str, Resolved | WeftError]) -> 
 
 
 def attributes(op: OpDef, node: Node) -> dict[str, Any]:
-    """The op's attributes in a node, as kernels see them: strings as str, shapes as tuple or None, lists as tuples.
+    """Return the attributes of a node as kernels see them: strings as str, shapes as tuple or None, lists as tuples.
 
-    Raises InvalidArgument for what is missing, unknown, or not as it was declared.
+    Raises InvalidArgument for a missing or unknown attribute, and for a value that its declaration excludes.
     """
     given = node.attrs
     attrs: dict[str, Any] = {}
@@ -126,7 +128,10 @@ def attributes(op: OpDef, node: Node) -> dict[str, Any]:
 
 
 def checked(declared: AttrDef, value: Any) -> Any:
-    """An attribute's value in the form that kernels see. Raises InvalidArgument when it is not what was declared."""
+    """Convert an attribute's value to the form that kernels see.
+
+    Raises InvalidArgument when the declaration excludes it.
+    """
     kind = declared.type
     if kind.startswith("list("):
         if not isinstance(value, list | tuple) or isinstance(value, ShapeAttr):
