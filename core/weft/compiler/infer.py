@@ -1,4 +1,4 @@
-"""What is known of every register of a function, from what is known of its arguments."""
+"""Inference for host programs: derives facts about every register of a function from facts about its arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from ..values.tensor import MadeInfo, ValueInfo, constant_info
 
 
 def infer_call(call: Call, op: OpDef, rule: MetadataRule | None, inputs: Sequence[ValueInfo]) -> tuple[ValueInfo, ...]:
-    """What is known of a call's results. Raises InvalidArgument that names node and op when the inputs do not fit."""
+    """Return the known facts about a call's results.
+
+    Raises InvalidArgument, with node and op, when inputs do not fit.
+    """
     return infer_outputs(call.node, op, rule, call.attrs, inputs)
 
 
@@ -24,7 +27,7 @@ def infer_outputs(
     try:
         return infer(op, rule, attrs, inputs)
     except WeftError as error:
-        raise error.at(node=node, op=op.name)  # noqa: B904 - the same error, with its place filled in
+        raise error.at(node=node, op=op.name)  # noqa: B904 - the same error, with node and op
     except Exception as error:
         raise Internal(f"the metadata function of {op.name} raised {told(error)}", node=node,
                        op=op.name) from error
@@ -34,7 +37,7 @@ def infer_registers(
     function: Function, arguments: Sequence[ValueInfo], constants: Sequence[Any], ops: OpRegistry,
     fold: Callable[[Call, list[ValueInfo], tuple[ValueInfo, ...]], tuple[ValueInfo, ...]] | None = None,
 ) -> list[ValueInfo]:
-    """Metadata, and values where they are known, of all registers. `fold(call, inputs, outputs)` may know more."""
+    """Return metadata and known values of all registers. `fold(call, inputs, outputs)` may add values."""
     known = [ValueInfo(meta_of(kind)) for kind in function.register_types]
     for i, argument in enumerate(arguments):
         known[i] = merge_info(argument, known[i])
@@ -47,7 +50,7 @@ def infer_registers(
             known[call.results[0]] = inputs[0]
             continue
         if call.is_host_kernel or call.code == EVENT:
-            continue  # its results are of the types that the program gives them
+            continue  # the program declares the types of its results
         op = ops.get(call.op)
         outputs = infer_call(call, op, ops.metadata(op), inputs)
         if fold is not None:
@@ -58,5 +61,5 @@ def infer_registers(
 
 
 def of_constant(value: Any) -> ValueInfo:
-    """What is known of a constant of a program: an array, or a TensorValue whose elements are to be made."""
+    """Return the facts about a program's constant: an array, or a TensorValue whose elements are computed on demand."""
     return constant_info(value) if isinstance(value, np.ndarray) else MadeInfo(value)

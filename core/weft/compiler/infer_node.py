@@ -1,4 +1,4 @@
-"""Metadata and known values of a graph node's outputs."""
+"""Inference for graph nodes: metadata and known values of a node's outputs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .resolve import Resolved
 
 
 def elements(value: TensorValue) -> Any:
-    """A node's constant as programs have it."""
+    """Return a node's constant in the form that programs hold."""
     return value if value.is_made else value.array()
 
 
 def infer_node(entry: Resolved, inputs: Sequence[ValueInfo], ops: OpRegistry) -> tuple[ValueInfo, ...]:
-    """What is known of a node's outputs; no more than their types where the inputs do not fit its op."""
+    """Return the known facts about a node's outputs: only their types when the inputs do not fit its op."""
     try:
         if entry.op.name == "Const":
             return (of_constant(elements(entry.attrs["value"])),)

@@ -1,7 +1,7 @@
-"""OpCost: what a node has to do at least, by its op and shapes: operations on numbers, and bytes to read and write.
+"""OpCost: the least work of a node, by its op and shapes: operations on numbers, and bytes to read and write.
 
-A multiplication and an addition are two operations. Where no row says more, an output element takes one; what only
-moves elements takes none. Bytes are those of inputs and outputs, each once.
+A multiplication and an addition are two operations. An op without a row takes one operation per output element; an op
+that only moves elements takes none. Every input and output counts once in the bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class OpCost(NamedTuple):
 
 
 def op_cost(op: str, attrs: Attrs, inputs: Metas, outputs: Metas) -> OpCost:
-    """Of a node whose shapes are known; of others what is known of them: 0."""
+    """Return the cost of a node. Operations are 0 and only known bytes count when a shape is unknown."""
     metas = [*inputs, *outputs]
     nbytes = sum(meta.nbytes for meta in metas if meta.is_static)
     if not all(meta.is_static for meta in metas) or op in MOVES:
