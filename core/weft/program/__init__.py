@@ -1,0 +1,12 @@
+"""Host programs: flat lists of kernel calls over registers, as pure data.
+
+The compiler lowers graphs to programs, and users write programs of host kernels directly. The linker binds a program to
+the kernels of a host.
+
+- A program names kernels, functions and devices, and holds none of them.
+- Registers are numbered per function and assigned once. Calls stand in an order in which they may run.
+- The verifier checks all that holds for any kernel. The linker checks calls against kernel declarations.
+- This room imports values and errors alone; every room that compiles, links or runs builds on it.
+
+Modules: `host_program` has the types, `verifier` rejects programs that are not well formed.
+"""

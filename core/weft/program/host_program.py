@@ -1,11 +1,14 @@
-"""ProgramDef: what a graph is lowered to, as pure data. A flat list of kernel calls over registers.
+"""ProgramDef: the result of lowering a graph, as pure data: a flat list of kernel calls over registers.
 
-Registers are numbered within a function; its arguments are the first of them. A call names its kernel: that of an op
-as "<pack>.<Op>", a host kernel by its code, such as "tfrt.add.i32". The runtime itself has three codes:
-`weft.constant` (attribute `index` into the program's constants), `weft.copy` (a value enters or leaves a device's
-memory; attribute `to`: "device" or "host") and `weft.event` (its result, a chain, is there when the device has done
-what was enqueued before). A call's stream is the index of its device in `requires`. The calls stand in an order in
-which they may run one after the other.
+Registers are numbered within a function; its arguments come first. A call names its kernel: an op's kernel as
+"<pack>.<Op>", a host kernel by its code, such as "tfrt.add.i32". A call's stream is the index of its device in
+`requires`. The calls stand in an order in which they may run one after the other.
+
+The runtime itself serves three codes:
+
+- `weft.constant` has the attribute `index` into the program's constants.
+- `weft.copy` moves a value into or out of a device's memory; the attribute `to` is "device" or "host".
+- `weft.event` returns a chain that is filled when the device has done all work enqueued before.
 """
 
 from __future__ import annotations
@@ -22,18 +25,20 @@ CONSTANT = "weft.constant"
 COPY = "weft.copy"
 EVENT = "weft.event"
 OWN = frozenset({CONSTANT, COPY, EVENT})  # the runtime's own codes
-HOST = -1  # the stream of values in host memory, of host kernels, and of what the runtime itself does there
+HOST = -1  # the stream of values in host memory, of host kernels, and of the runtime's own calls there
 
-RegisterType = TensorMetadata | str  # of a tensor; or the name of a host type: "i32", "!tfrt.chain"
-OPAQUE = TensorMetadata(dtypes.variant, None)  # what shape inference and memory planning see of a host type
+RegisterType = TensorMetadata | str  # a tensor's metadata, or the name of a host type: "i32", "!tfrt.chain"
+OPAQUE = TensorMetadata(dtypes.variant, None)  # stands for a host type in shape inference and memory planning
 
 
 class Call(NamedTuple):
-    """One kernel call. `node` is the graph node it stands for, for messages and traces.
+    """One kernel call.
 
-    `functions`: names of functions of the program that the kernel is given. `nonstrict`: it runs when one argument is
-    there, whatever its kernel declares. `after`: registers whose values must be there before it runs, whoever reads
-    them. `chain`: of a call without results, the register that tells that it has run.
+    `node`: the graph node that it stands for, for messages and traces.
+    `functions`: names of the program's functions that the kernel receives.
+    `nonstrict`: True when it runs as soon as one argument is available, even if its kernel is declared strict.
+    `after`: registers that must be filled before it runs, beside its arguments.
+    `chain`: in a call without results, the register that is filled when it has run.
     """
 
     code: str
@@ -54,17 +59,17 @@ class Call(NamedTuple):
 
     @property
     def needs(self) -> tuple[int, ...]:
-        """Every register that must have its value before the call."""
+        """All registers that must be filled before the call runs."""
         return self.args if not self.after else (*self.args, *self.after)
 
     @property
     def gives(self) -> tuple[int, ...]:
-        """Every register that has its value after the call."""
+        """All registers that the call fills."""
         return self.results if self.chain is None else (*self.results, self.chain)
 
     @property
     def fused(self) -> tuple[str, ...]:
-        """The nodes that it does at once; none where it is one node's."""
+        """The nodes that the call does at once; empty when it does one node."""
         fused: tuple[str, ...] = self.attrs.get("_fused", ())
         return fused
 
@@ -78,8 +83,12 @@ class Call(NamedTuple):
 
 
 class Function(NamedTuple):
-    """`register_types` has the type of every register, of tensors as far as it is known without feeds; `results` are
-    the registers that it returns, `targets` those computed for their effect alone."""
+    """One function of a program.
+
+    `register_types`: the type of every register; of tensors as much as is known without feeds.
+    `results`: the registers that it returns.
+    `targets`: registers that it fills for their calls' effects alone.
+    """
 
     name: str
     arg_names: tuple[str, ...]
@@ -103,7 +112,7 @@ class Function(NamedTuple):
 
 
 class ProgramDef(NamedTuple):
-    """Functions by name, the constants they share, and the devices they need: `CPU:0`, one for each stream."""
+    """Functions by name, the constants that they share, and the required devices (`CPU:0`), one for each stream."""
 
     functions: Mapping[str, Function]
     constants: tuple[Any, ...] = ()
@@ -111,5 +120,5 @@ class ProgramDef(NamedTuple):
 
 
 def meta_of(register_type: RegisterType) -> TensorMetadata:
-    """The metadata of a register, OPAQUE where it holds no tensor."""
+    """Return the metadata of a register, OPAQUE when it holds no tensor."""
     return OPAQUE if isinstance(register_type, str) else register_type
