@@ -18,13 +18,13 @@ FLOATS = {"f32": F32, "f64": F64}
 
 
 def wrapped(bits: int) -> Callable[[int], int]:
-    """Two's complement, as C wraps around."""
+    """Return a function that wraps integers to two's complement of `bits` bits, as C does."""
     half, full = 1 << (bits - 1), 1 << bits
     return lambda value: (value + half) % full - half
 
 
 def rounded(value: float) -> float:
-    """To the nearest float of 32 bits; infinity where it is too large."""
+    """Round to the nearest 32-bit float; values beyond its range become infinity."""
     try:
         return float(_FLOAT.unpack(_FLOAT.pack(value))[0])
     except (OverflowError, error):
@@ -49,7 +49,7 @@ def register(kernels: HostKernels) -> None:
 
 
 def constant(*, value: N) -> N:
-    """The attribute."""
+    """Return the attribute."""
     return value
 
 
@@ -70,7 +70,7 @@ def quotient(into: Callable[[Any], Any]) -> Callable[..., Any]:
 
 
 def division(a: I32, b: I32) -> tuple[I32, I32]:
-    """Quotient and remainder, truncated towards zero as in C."""
+    """Return quotient and remainder, truncated towards zero as in C."""
     if b == 0:
         raise InvalidArgument("Divide by zero")
     truncated = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)

@@ -1,4 +1,4 @@
-"""Chains, which order what has effects, and printing, which has."""
+"""Chains, which order side effects, and printing, which is one."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def register(kernels: HostKernels) -> None:
 
 
 def new_chain() -> Chain:
-    """A chain that is ready."""
+    """Return a chain that is ready."""
 
 
 def merge_chains(*values: Any) -> Chain:
-    """A chain that is ready when all of them are."""
+    """Return a chain that is ready when all arguments are."""
 
 
 def printing(form: str) -> Any:
-    def kernel(value: N, chain: Chain) -> Chain:  # noqa: ARG001 - it orders
+    def kernel(value: N, chain: Chain) -> Chain:  # noqa: ARG001 - the chain orders prints
         print(form % value, flush=True)
 
     return kernel

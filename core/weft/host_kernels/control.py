@@ -20,22 +20,25 @@ def register(kernels: HostKernels) -> None:
 
 
 def call(step: Step, *arguments: Any, callee: Callee) -> list[Any]:
-    """The function's results. Called as soon as one argument is there if the call is non-strict."""
+    """Return the function's results. A non-strict call starts as soon as one argument is available."""
     return step.call(callee, arguments)
 
 
 def cond(step: Step, condition: I1, *arguments: Any, a_true_fn: Callee, b_false_fn: Callee) -> list[Any]:
-    """The results of one of two functions."""
+    """Return the results of one of two functions."""
     return step.call(a_true_fn if condition else b_false_fn, arguments)
 
 
 def case(step: Step, index: I32, *arguments: Any, branches: tuple[Callee, ...]) -> list[Any]:
-    """The results of the function of this index; the last one's where there is none."""
+    """Return the results of the function with this index; of the last function for any other index."""
     return step.call(branches[index if 0 <= index < len(branches) else -1], arguments)
 
 
 def while_loop(step: Step, condition: I1, *arguments: Any, body_fn: Callee) -> list[Any]:
-    """Loop variables after the loop. The body takes them and gives them anew, and whether to go on."""
+    """Return the loop variables after the loop.
+
+    The body takes the variables and returns new ones, and a condition: False ends the loop.
+    """
     if not condition:
         return list(arguments)
     results = [AsyncValue() for _ in arguments]
@@ -44,7 +47,8 @@ def while_loop(step: Step, condition: I1, *arguments: Any, body_fn: Callee) -> l
 
 
 class _Loop:
-    """A loop that runs in place while what the body gives is there, and in callbacks where it is not."""
+    """A loop that runs in place while the body's condition is available, and continues in callbacks when it is
+    pending."""
 
     def __init__(self, step: Step, body: Callee, results: list[AsyncValue]) -> None:
         self._step = step
@@ -52,7 +56,7 @@ class _Loop:
         self._results = results
 
     def turn(self, variables: list[Any]) -> None:
-        """Iterations from these variables on, until one is to be waited for."""
+        """Iterate from these variables until the loop ends or a condition is pending."""
         while True:
             if self._step.cancelled():
                 self._end([failed(self._step.error or Cancelled("the run has ended"))] * len(variables))
