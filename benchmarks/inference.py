@@ -39,7 +39,7 @@ import weft
 from networks import NETWORKS, TOLERANCE
 from tqdm import tqdm
 from weft.api import Graph, Node, constant, pruned
-from weft.cli.peers import OPENERS, difference
+from weft_tools.peers import OPENERS, difference
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent

@@ -26,8 +26,8 @@ import sequences
 import weft
 from tabulate import tabulate
 from timing import paired, seconds
-from weft.cli.peers import difference
 from weft.saved_model.signature import Place
+from weft_tools.peers import difference
 
 SEED = 11
 TOLERANCE = 1e-4  # of the logits' standard deviation

@@ -17,7 +17,6 @@ from zlib import crc32
 import numpy as np
 import weft
 from weft import graphdef
-from weft.cli import inputs
 from weft.config.config import load_config, plugin_config
 from weft.discovery.discovery import Plugins
 from weft.executor.step import RunOptions
@@ -26,6 +25,7 @@ from weft.session.feeds import convert
 from weft.session.model import Model, find_inputs, find_outputs
 from weft.values import dtypes
 from weft.values.tensor import TensorMetadata
+from weft_tools import inputs
 
 from .samples import SINGLE, Sample, written
 

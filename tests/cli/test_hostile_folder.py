@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 
 import pytest
 from build import node, placeholder
-from weft.cli import _parser
+from weft.cli.commands import COMMANDS, of_plugins, parser_of
 from weft.graph.graph import Graph
 from weft.graph.graphdef import dump
 
 ROOT = Path(__file__).parents[2]
 INSTALLED = ("numpy", "google", "pluggy", "tabulate", "tqdm", "PIL", "ml_dtypes", "re2", "scipy", "pyopencl",
              "tensorflow", "onnxruntime", "openvino", "weft_cpu", "weft_example", "weft_simplify", "weft_sim",
-             "weft_kernel_text")
+             "weft_kernel_text", "weft_tools")
 CONFIG = """
 [plugins]
 load = ["weft_evil.py", "./weft_evil.py", "weft_evil"]
@@ -133,6 +133,11 @@ def leaves(parser: ArgumentParser, *names: str) -> Iterator[tuple[tuple[str, ...
         yield from leaves(child, *names, name)
 
 
+def leaves_of_all() -> Iterator[tuple[tuple[str, ...], ArgumentParser]]:
+    for command in (*COMMANDS.values(), *of_plugins().usable()):
+        yield from leaves(parser_of(command), command.name)
+
+
 def needed(action: Action) -> list[str]:
     value = GIVEN.get(str(action.metavar), "model.pb")
     return [action.option_strings[-1], value] if action.option_strings else [value]
@@ -140,7 +145,7 @@ def needed(action: Action) -> list[str]:
 
 def every_command() -> list[list[str]]:
     commands = []
-    for names, parser in leaves(_parser()):
+    for names, parser in leaves_of_all():
         actions = [action for action in parser._actions if action.required and action.nargs != "*"]
         given = [word for action in actions for word in needed(action)]
         commands.append([*names, *given, *BESIDES.get(names[0], [])])
@@ -199,4 +204,4 @@ for place in ("", os.getcwd()):  # as python -c and python -m write it
 """
     done = folder.run(sys.executable, "-c", code)
     assert folder.has_run == []
-    assert done.stdout.split() == ["cpu", "example", "onednn", "opencl", "sim", "simplify"] * 2, done.stderr
+    assert done.stdout.split() == ["cpu", "example", "onednn", "opencl", "sim", "simplify", "tools"] * 2, done.stderr

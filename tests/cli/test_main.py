@@ -12,7 +12,7 @@ from weft.cli import main, translate
 from weft.errors import DataLoss, Location, WeftWarning
 from weft.support import mapped_file
 
-COMMANDS = ("run", "inspect", "explain", "devices", "plugins", "ops", "config", "translate")
+COMMANDS = ("run", "bench", "diff", "inspect", "explain", "devices", "plugins", "ops", "config", "translate")
 HEAVY = ("numpy", "google.protobuf", "tabulate", "pluggy", "tqdm")
 
 
@@ -47,19 +47,33 @@ def test_wrong_usage_is_status_2(command, arguments):
     assert done.err.startswith("usage: weft ")
 
 
-def test_version_and_help_import_nothing_heavy():
+@pytest.mark.parametrize(("argument", "loaded"), [("--version", []), ("--help", ["pluggy"])])
+def test_version_and_help_import_nothing_heavy(argument, loaded):
     code = f"""
 import sys
 from weft.cli import main
-for argument in ("--version", "--help"):
-    try:
-        main([argument])
-    except SystemExit:
-        pass
+try:
+    main([{argument!r}])
+except SystemExit:
+    pass
 print([name for name in {HEAVY} if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
+    assert done.stdout.splitlines()[-1] == str(loaded)
+
+
+def test_help_imports_no_module_of_a_command():
+    code = """
+import sys
+from weft.cli import main
+main(["--help"])
+names = {name for package in ("weft.cli", "weft_tools") for name in sys.modules if name.startswith(f"{package}.")}
+print(sorted(names))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "    bench " in done.stdout
+    assert done.stdout.splitlines()[-1] == str([
+        "weft.cli.arguments", "weft.cli.commands", "weft.cli.notices", "weft.cli.progress", "weft_tools.plugin"])
 
 
 def test_an_error_is_told_with_place_hint_and_cause(command, monkeypatch):

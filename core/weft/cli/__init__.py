@@ -1,25 +1,28 @@
-"""The command line: the tree of commands, and the one place where errors become exit statuses.
+"""The command line: the choice of a command, and the one place where errors become exit statuses.
 
-Importing it, `weft --version` and `weft --help` load nothing but argparse: a command imports what it needs when
-it runs.
+Importing it and `weft --version` load nothing but argparse. `weft --help`, and a command that is not core's, load the
+light modules of plugins. A command's own module is imported when it is chosen.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import REMAINDER, SUPPRESS, ArgumentParser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
+from typing import TYPE_CHECKING
 
 from .. import __version__
-from . import bench, diff, explain, inspect, listing, ops, run, settings, translate
+
+if TYPE_CHECKING:
+    from ..errors import WeftError
 
 OK, ERROR, USAGE = 0, 1, 2
 INTERRUPTED, UNREAD = 130, 141  # as shells report SIGINT and SIGPIPE
 
-COMMAND = "COMMAND".ljust(11)  # argparse takes the width of the names' column from it, and forgets their indent
+INDENT = 16  # columns before a command's help
 DESCRIPTION = "Runs TensorFlow graphs without TensorFlow, on every device that a plugin brings."
 EXAMPLES = """\
 examples:
@@ -52,26 +55,51 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> ArgumentParser:
     parser = ArgumentParser(
-        "weft", usage="weft [-h] [--version] COMMAND ...", description=DESCRIPTION, epilog=EXAMPLES,
-        formatter_class=RawDescriptionHelpFormatter,
+        "weft", usage="weft [-h] [--version] COMMAND ...", description=DESCRIPTION, add_help=False, allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"weft {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar=COMMAND, prog="weft")
-    for module in (run, inspect, explain, diff, bench, listing, ops, settings, translate):
-        module.add(commands)
+    parser.add_argument("-h", "--help", action="store_true", help="show this help message and exit")
+    parser.add_argument("--version", action="version", version=f"weft {__version__}", help="show the version and exit")
+    parser.add_argument("command", nargs="?", help=SUPPRESS)
+    parser.add_argument("arguments", nargs=REMAINDER, help=SUPPRESS)
     return parser
 
 
 def _run(argv: Sequence[str] | None) -> int:
     parser = _parser()
-    args = parser.parse_args(argv)
-    if "function" not in args:
-        parser.print_help(sys.stderr)
-        return USAGE
+    given = parser.parse_args(argv)
     from .notices import one_line_warnings
 
-    with one_line_warnings(), _config_file(args.config):
-        return _attempt(args)
+    with one_line_warnings():
+        if given.command is None:
+            print(_help(parser), file=sys.stdout if given.help else sys.stderr)
+            return OK if given.help else USAGE
+        from .commands import early_arguments
+
+        early = early_arguments(given.command, given.arguments)
+        with _config_file(early.config):
+            return _attempt(parser, given.command, given.arguments, early.plugin)
+
+
+def _help(parser: ArgumentParser) -> str:
+    """The help with every command's line. Plugins that cannot be asked are told on stderr."""
+    from shutil import get_terminal_size
+    from textwrap import wrap
+
+    from ..errors import printable
+    from .commands import COMMANDS, of_plugins
+    from .notices import tell_error
+
+    commands = dict(COMMANDS)
+    try:
+        commands |= {command.name: command for command in of_plugins().usable()}
+    except Exception as error:  # noqa: BLE001 - core's commands are listed whatever becomes of plugins
+        tell_error(_typed(error))
+    lines = ["commands:"]
+    for name, command in sorted(commands.items()):
+        room = max(get_terminal_size().columns - INDENT - 2, INDENT)
+        first, *more = wrap(printable(command.help), room)
+        lines += [f"    {name:<{INDENT - 5}} {first}", *(" " * INDENT + line for line in more)]
+    return "\n".join([parser.format_help(), *lines, "", EXAMPLES])
 
 
 @contextmanager
@@ -93,20 +121,44 @@ def _config_file(path: str | None) -> Iterator[None]:
             os.environ[FILE_VARIABLE] = before
 
 
-def _attempt(args: Namespace) -> int:
-    """The error boundary: whatever a command raises is told on stderr."""
-    from ..errors import WeftError, unexpected
+def _attempt(parser: ArgumentParser, name: str, arguments: Sequence[str], plugins: Sequence[str]) -> int:
+    """The error boundary: errors of a command are told on stderr."""
+    from . import commands
     from .notices import tell_error
 
+    command = commands.COMMANDS.get(name)
     try:
-        status: int = args.function(args)
-        return status
+        if command is None:
+            command = commands.of_plugins(plugins).get(name)
+        if command is None:
+            return _missing(parser, name)
+        return commands.run(command, commands.parser_of(command).parse_args(arguments))
     except BrokenPipeError:
         raise
-    except WeftError as error:
-        tell_error(error)
     except Exception as error:  # noqa: BLE001 - the boundary
-        fault = unexpected(error)
-        fault.__cause__ = error
-        tell_error(fault)
+        tell_error(_typed(error, None if command is None else command.plugin))
     return ERROR
+
+
+def _missing(parser: ArgumentParser, name: str) -> int:
+    from .commands import DISTRIBUTIONS, missing
+
+    remedy = missing(name)
+    if name not in DISTRIBUTIONS:
+        parser.error(remedy)
+    print(f"weft {name}: {remedy}", file=sys.stderr)
+    return USAGE
+
+
+def _typed(error: Exception, plugin: str | None = None) -> WeftError:
+    """The error itself, or a typed one with it as the cause; a fault in a plugin's command names the plugin."""
+    from ..contract.command import CORE
+    from ..errors import Internal, WeftError, unexpected
+
+    if isinstance(error, WeftError):
+        return error
+    fault = unexpected(error)
+    fault.__cause__ = error
+    if isinstance(fault, Internal) and plugin not in (None, CORE):
+        fault.hint = f"this is a fault of plugin {plugin}: please report it to its authors"
+    return fault

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Callable, Mapping
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .progress import ticking
 
 if TYPE_CHECKING:
     from ..graph.graph import Graph
     from ..saved_model.signature import Signature
-
-
-def command(
-    commands: Any, name: str, function: Callable[[Namespace], int], about: str, epilog: str = ""
-) -> ArgumentParser:
-    """A new command: `about` is its line in the list of commands and the head of its own help."""
-    parser: ArgumentParser = commands.add_parser(
-        name, help=about, description=about[0].upper() + about[1:] + ".", epilog=epilog,
-        formatter_class=RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(function=function)
-    parser.add_argument("--config", metavar="FILE", help="take settings from this file first")
-    return parser
 
 
 def add_model(parser: ArgumentParser) -> None:
@@ -54,20 +41,19 @@ def add_device(parser: ArgumentParser) -> None:
     parser.add_argument("--device", metavar="D", help="where nodes go that ask for none, such as CPU:0")
 
 
-def add_listing(parser: ArgumentParser) -> None:
-    """--plugin and --json, which every listing has."""
+def add_plugin(parser: ArgumentParser) -> None:
     parser.add_argument("--plugin", action="append", default=[], metavar="FILE",
                         help="register a one-file plugin, or a module by its name (repeatable)")
+
+
+def add_json(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def register_plugins(args: Namespace) -> None:
-    """Register what --plugin names. Raises PluginError for one that cannot be used."""
-    if args.plugin:
-        from ..session.runtime import register
-
-        for plugin in args.plugin:
-            register(plugin)
+def add_listing(parser: ArgumentParser) -> None:
+    """--plugin and --json, which core's listings have."""
+    add_plugin(parser)
+    add_json(parser)
 
 
 class Opened(NamedTuple):
@@ -94,14 +80,16 @@ class Opened(NamedTuple):
 
 
 def open_graph(args: Namespace) -> Opened:
-    """The graph in the file or folder MODEL, with the plugins registered before."""
+    """The graph in the file or folder MODEL.
+
+    Raises NotFound, DataLoss, and InvalidArgument for a file with --signature or --tags.
+    """
     from pathlib import Path
 
     from ..errors import InvalidArgument
     from ..graph.graphdef import load
     from ..session.model import open_signature
 
-    register_plugins(args)
     with ticking(f"loading {args.model}"):
         if not Path(args.model).is_dir():
             if args.signature is not None or args.tags is not None:

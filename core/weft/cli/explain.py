@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .arguments import add_device, add_listing, add_model, command, open_graph
+from .arguments import add_device, add_listing, add_model, open_graph
 from .progress import ticking
 from .terminal import say
 
@@ -22,8 +22,8 @@ A kernel may also decline a node for the shapes it meets. That shows when the sh
   weft explain model.pb --input image=1,224,224,3"""
 
 
-def add(commands: Any) -> None:
-    parser = command(commands, "explain", explain, "show where each node runs, and why", EPILOG)
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.epilog = EPILOG
     add_model(parser)
     add_device(parser)
     parser.add_argument("--fetch", action="append", default=[], metavar="NAME",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .arguments import Opened, add_listing, add_model, command, open_graph
+from .arguments import Opened, add_listing, add_model, open_graph
 from .terminal import say
 
 if TYPE_CHECKING:
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 LARGEST = 5  # constants that are listed
 
 
-def add(commands: Any) -> None:
-    parser = command(commands, "inspect", inspect, "show what a model contains: inputs, outputs, ops, constants")
+def add_arguments(parser: ArgumentParser) -> None:
     add_model(parser)
     parser.add_argument("--passes", action="store_true", help="what each graph pass does to what the outputs need")
     add_listing(parser)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from .arguments import add_listing, command, register_plugins
+from .arguments import add_listing
 from .progress import ticking
 from .terminal import say
 
@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 PATIENCE = 60  # seconds that a device has to pass its check in a process of its own
 
 
-def add(commands: Any) -> None:
-    parser = command(commands, "devices", devices, "list the devices, or check each of them")
+def add_device_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these devices, such as CPU:0")
     parser.add_argument("--check", action="store_true", help="open each device and run a kernel; status 1 if one fails")
     parser.add_argument("--isolate", action="store_true",
                         help="check each device in a process of its own, which its driver may take down")
     add_listing(parser)
-    parser = command(commands, "plugins", plugins, "list the plugins, and what became of each")
+
+
+def add_plugin_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--traceback", metavar="ID", help="where this plugin's own code went wrong")
     add_listing(parser)
 
@@ -34,7 +35,6 @@ def devices(args: Namespace) -> int:
     from ..session.runtime import runtime
     from .table import show, show_json
 
-    register_plugins(args)
     host = runtime().host
     with ticking("scanning"):
         records = _chosen(host.records(), args.names)
@@ -129,7 +129,6 @@ def plugins(args: Namespace) -> int:
     from ..session.runtime import runtime
     from .table import show, show_json
 
-    register_plugins(args)
     records = runtime().plugins.listing()
     if args.traceback is not None:
         return _traceback(records, args.traceback)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .arguments import add_listing, add_loading, command, open_graph, register_plugins
+from .arguments import add_listing, add_loading, open_graph
 from .terminal import say
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ EPILOG = "\n".join([*(f"{name}: {', '.join(types)}" for name, types in GROUPS), 
                     "3 training and TensorFlow 1, 4 few others"])
 
 
-def add(commands: Any) -> None:
-    parser = command(commands, "ops", ops, "list the ops that have kernels, or what a model lacks", EPILOG)
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.epilog = EPILOG
     parser.add_argument("op", nargs="*", metavar="OP", help="show this op's signature and kernels")
     parser.add_argument("--missing", metavar="MODEL", help="the ops that this model's outputs need and nothing can run")
     add_loading(parser)
@@ -45,7 +45,6 @@ def ops(args: Namespace) -> int:
     from ..session.runtime import runtime
     from .table import show_json
 
-    register_plugins(args)
     host = runtime().host
     if args.missing is not None:
         return _missing(args, host)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-
-from .arguments import command
 
 if TYPE_CHECKING:
     from ..config.config import Config
     from ..discovery.discovery import Plugins
 
-ABOUT = "show the settings and where each was made, or trust a file"
 EPILOG = """\
 A setting is taken from the first of: environment WEFT_SECTION__KEY, the file that --config or $WEFT_CONFIG names, the
 nearest weft.toml, [tool.weft] in the nearest pyproject.toml, the user's own config file.
@@ -23,16 +21,32 @@ allocator.name, plugins.block, and options of plugins that are numbers, booleans
 ignored with a warning until `weft config trust FILE`."""
 
 
-def add(commands: Any) -> None:
-    parser = commands.add_parser("config", help=ABOUT, description=f"{ABOUT[0].upper()}{ABOUT[1:]}.")
+def add_arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, prog="weft config")
-    show = command(actions, "show", show_config, "print the settings that count in this folder", EPILOG)
+    show = _action(actions, "show", show_config, "print the settings that count in this folder")
+    show.epilog = EPILOG
     show.add_argument("--origin", action="store_true", help="also where each setting was made, and what is ignored")
     show.add_argument("--json", action="store_true", help="print JSON")
-    trust = command(actions, "trust", trust_file, "let a weft.toml or pyproject.toml set everything, until it changes")
+    trust = _action(actions, "trust", trust_file, "let a weft.toml or pyproject.toml set everything, until it changes")
     trust.add_argument("file", metavar="FILE")
-    untrust = command(actions, "untrust", untrust_file, "let it set harmless things only")
+    untrust = _action(actions, "untrust", untrust_file, "let it set harmless things only")
     untrust.add_argument("file", metavar="FILE")
+
+
+def _action(actions: Any, name: str, function: Callable[[Namespace], int], about: str) -> ArgumentParser:
+    parser: ArgumentParser = actions.add_parser(
+        name, help=about, description=f"{about[0].upper()}{about[1:]}.", allow_abbrev=False,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(function=function)
+    parser.add_argument("--config", metavar="FILE", help="take settings from this file first")
+    return parser
+
+
+def run(args: Namespace) -> int:
+    """Run the chosen action."""
+    status: int = args.function(args)
+    return status
 
 
 def show_config(args: Namespace) -> int:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
-from typing import Any
+from argparse import ArgumentParser, Namespace
 
-from .arguments import command
 from .progress import ticking
 from .terminal import say
 
 EPILOG = "The suffix tells the form: .pb is a binary GraphDef, .pbtxt the same in text."
 
 
-def add(commands: Any) -> None:
-    parser = command(commands, "translate", translate, "write a graph in another form", EPILOG)
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.epilog = EPILOG
     parser.add_argument("source", metavar="IN", help="the graph to read: .pb or .pbtxt")
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the file to write: .pb or .pbtxt")
 

@@ -12,3 +12,12 @@ Modules: `resolve` matches nodes with the op table, `place`, `colocation` and `h
 reads the names of users. `prune` orders the needed nodes. `pass_manager` runs passes, `inline` replaces calls by
 bodies. `infer` and `infer_node` derive metadata, `op_cost` counts work, `lower` writes the program.
 """
+
+from typing import TYPE_CHECKING
+
+from ..support.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from .names import HELD as HELD
+
+__getattr__ = lazy_exports(__name__, {".names": ("HELD",)})

@@ -20,6 +20,7 @@ from typing import Any
 import pluggy
 
 from ..errors import PluginError
+from .command import AddArguments, Command, Run
 from .device import DeviceType
 from .graph_pass import FUSION, STAGES, GraphPass
 from .host_kernel import HostPack
@@ -46,6 +47,7 @@ class Contribution:
     allocators: dict[str, Factory] = field(default_factory=dict)
     work_queues: dict[str, Factory] = field(default_factory=dict)
     passes: list[GraphPass] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
 
 
 class DeviceRegistrar:
@@ -134,6 +136,30 @@ class PassRegistrar:
         self._to.passes.append(GraphPass(name, function, stage, tuple(after), tuple(before), self._to.plugin))
 
 
+class CommandRegistrar:
+    def __init__(self, to: Contribution) -> None:
+        self._to = to
+
+    def add(self, name: str, *, help: str, add_arguments: str | AddArguments, run: str | Run) -> None:  # noqa: A002
+        """Offer the command `weft NAME`; `help` is its line in `weft --help`, without a capital and a full stop.
+
+        `add_arguments(parser)` declares its options on an ArgumentParser. `run(args)` takes the Namespace and returns
+        the exit status. Either may be "module:function", which is imported when the command is chosen. Raises
+        PluginError for a name that no shell takes plainly, a help that is no line of text, and a second registration.
+        """
+        if re.fullmatch(r"[a-z][a-z0-9-]*", name) is None:
+            raise PluginError(f"command {name!r} must be written in small letters, digits and '-'")
+        if not help.strip() or not help.isprintable():
+            raise PluginError(f"command '{name}' has the help {help!r}", hint="write one line of text")
+        for what, given in (("add_arguments", add_arguments), ("run", run)):
+            if not callable(given) and (not isinstance(given, str) or re.fullmatch(r"[\w.]+:\w+", given) is None):
+                raise PluginError(f"command '{name}' has {what}={given!r}",
+                                  hint="give a function, or its place as 'package.module:function'")
+        if any(known.name == name for known in self._to.commands):
+            raise PluginError(f"command '{name}' is registered twice")
+        self._to.commands.append(Command(name, help, add_arguments, run, self._to.plugin))
+
+
 class Hooks:
     """The specifications that pluggy checks a plugin's hooks against."""
 
@@ -162,6 +188,10 @@ class Hooks:
     def weft_passes(self, registry: PassRegistrar, config: Any) -> None:
         """Offer graph passes: registry.add(name, function, stage=, after=, before=)."""
 
+    @hookspec
+    def weft_commands(self, registry: CommandRegistrar, config: Any) -> None:
+        """Offer commands of the program `weft`: registry.add(name, help=, add_arguments=, run=)."""
+
 
 def registrars(to: Contribution) -> dict[str, Any]:
     """The registry that each hook receives, by the hook's name. Its registrations go to `to`."""
@@ -172,4 +202,5 @@ def registrars(to: Contribution) -> dict[str, Any]:
         "weft_allocators": FactoryRegistrar("allocator", to.allocators),
         "weft_work_queues": FactoryRegistrar("work queue", to.work_queues),
         "weft_passes": PassRegistrar(to),
+        "weft_commands": CommandRegistrar(to),
     }

@@ -128,6 +128,9 @@ class Plugins:
                 rival = loser if record.id == winner else winner
                 reason = f"{what}: claimed by plugin {rival} too, {winner}'s is used"
                 record = record.noted(reason, remedy, "conflict")
+        for claim in self.registries.commands.conflicts():
+            if claim.plugin == record.id:
+                record = record.noted(claim.reason, claim.remedy, "conflict")
         for other in self._records:
             if other.status == "conflict" and folded(other.id) == folded(record.id):
                 reason = f"another plugin has the same id: {other.distribution or other.module}"

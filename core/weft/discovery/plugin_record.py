@@ -90,5 +90,6 @@ def summary(brought: Contribution) -> dict[str, Any]:
         "allocators": sorted(brought.allocators),
         "work queues": sorted(brought.work_queues),
         "passes": sorted(p.name for p in brought.passes),
+        "commands": sorted(command.name for command in brought.commands),
     }
     return {kind: what for kind, what in kinds.items() if what}

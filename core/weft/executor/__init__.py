@@ -14,3 +14,12 @@ Modules: `executable` has the run and its errors, `step` the kernels' view of it
 `parallel_schedule` decide the order of calls. `dataflow` and `step_loop` await values that come later. `host_array`
 checks payloads; `array_contract` and `dead_memory` are test modes; `trace` records times.
 """
+
+from typing import TYPE_CHECKING
+
+from ..support.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from .executable import Executable as Executable
+
+__getattr__ = lazy_exports(__name__, {".executable": ("Executable",)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..contract.command import CommandRegistry
 from ..contract.device import DeviceTypeRegistry
 from ..contract.graph_pass import GraphPass
 from ..contract.host_kernel import OWN, HostKernelRegistry, HostPack
@@ -29,6 +30,7 @@ class Registries:
         self.allocators: dict[str, str | Callable[..., Any]] = dict(allocators.GIVEN)
         self.work_queues: dict[str, str | Callable[..., Any]] = dict(work_queues.GIVEN)
         self.passes: dict[str, GraphPass] = {}
+        self.commands = CommandRegistry()
         self.missing_plugins: dict[str, str] = {}  # plugins that are not in use, and why: what they bring is not here
 
     def add(self, brought: Contribution) -> None:
@@ -53,3 +55,5 @@ class Registries:
         self.allocators |= brought.allocators
         self.work_queues |= brought.work_queues
         self.passes |= {p.name: p for p in brought.passes}
+        for command in brought.commands:
+            self.commands.add(command)

@@ -10,3 +10,12 @@ the kernels of a host.
 
 Modules: `host_program` has the types, `verifier` rejects programs that are not well formed.
 """
+
+from typing import TYPE_CHECKING
+
+from ..support.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from .host_program import OWN as OWN
+
+__getattr__ = lazy_exports(__name__, {".host_program": ("OWN",)})

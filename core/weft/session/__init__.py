@@ -13,3 +13,14 @@ Modules: `session` runs graphs and `model` runs files, `prepared_step` runs one 
 `constant_folding` apply passes to the graph of a step. `feeds` converts feeds. `host_program` and `request` run host
 programs. `runtime` holds config, plugins and host. `compare` compares the results of two devices.
 """
+
+from typing import TYPE_CHECKING
+
+from ..support.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from .feeds import convert as convert
+    from .model import find_inputs as find_inputs
+    from .model import find_outputs as find_outputs
+
+__getattr__ = lazy_exports(__name__, {".feeds": ("convert",), ".model": ("find_inputs", "find_outputs")})

@@ -9,3 +9,12 @@ array that it was given.
 `tensor_proto`: TensorValue, a constant of a file: elements stay a view of the file until they are asked for.
 `async_value`: AsyncValue, the future that connects kernels, and DEAD, the value of a branch not taken.
 """
+
+from typing import TYPE_CHECKING
+
+from ..support.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from .tensor import fits as fits
+
+__getattr__ = lazy_exports(__name__, {".tensor": ("fits",)})

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from build import const, node, placeholder
-from weft.cli import outputs
 from weft.values import dtypes
+from weft_tools import outputs
 
 
 @pytest.fixture

@@ -8,15 +8,14 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from ..compiler.op_cost import OpCost, op_cost
-from ..executor.step import RunOptions
-from ..executor.trace import RunMetadata
-from ..program.host_program import OWN
-from .terminal import say
+from weft import RunMetadata, RunOptions
+from weft.api.cli import say
+from weft.compiler.op_cost import OpCost, op_cost
+from weft.program import OWN
 
 if TYPE_CHECKING:
-    from ..executor.executable import Executable
-    from ..session.model import Model
+    from weft import Model
+    from weft.executor import Executable
 
 RUNS = 20
 SIDE = 1024  # of the matrices whose product tells what the machine computes
@@ -80,7 +79,7 @@ def _least(work: Any) -> float:
 
 
 def tell(found: Mapping[str, Any], most: int | None) -> None:
-    from .table import show
+    from weft.api.cli import show
 
     tops, rows = found["ceilings"], found["nodes"]
     total = sum(row["ms"] for row in rows) or 1.0

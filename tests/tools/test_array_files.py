@@ -11,16 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from weft.cli import inputs
 from weft.errors import DataLoss, Internal, InvalidArgument, NotFound, ResourceExhausted, Unimplemented, WeftError
-from weft.tools.array_files import ArrayArchive, read_npy, read_npz
 from weft.values import dtypes
 from weft.values.tensor import TensorMetadata
+from weft_tools import inputs
+from weft_tools.array_files import ArrayArchive, read_npy
 
 TYPES = st.one_of(
     arrays.boolean_dtypes(), arrays.integer_dtypes(endianness="?"), arrays.floating_dtypes(endianness="?"),
     arrays.byte_string_dtypes(max_len=5), arrays.unicode_string_dtypes(max_len=5))
 ANY = TYPES.flatmap(lambda dtype: arrays.arrays(dtype, arrays.array_shapes(min_dims=0, min_side=0)))
+
+
+def read_npz(source):
+    with ArrayArchive(source) as archive:
+        return {name: archive[name] for name in archive.names}
 
 
 def npy(array):

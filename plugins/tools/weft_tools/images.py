@@ -6,8 +6,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataLoss, ResourceExhausted, Unimplemented, told
-from ..values.tensor import TensorMetadata
+from weft.api import TensorMetadata
+from weft.errors import DataLoss, ResourceExhausted, Unimplemented, told
 
 FORMATS = ("PNG", "JPEG")  # Pillow would try all that it knows, and run programs for some
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # by the tensor's number of channels, as Pillow calls them
@@ -26,7 +26,7 @@ def read_image(path: Path, meta: TensorMetadata) -> Any:
     try:
         from PIL import Image
     except ImportError:
-        raise Unimplemented(f"reading '{path}' needs Pillow", hint="pip install 'weft-core[images]'") from None
+        raise Unimplemented(f"reading '{path}' needs Pillow", hint="pip install 'weft-tools[images]'") from None
     last = meta.shape[-1] if meta.shape else None
     flat = meta.rank == 2 or last not in (None, *MODES)  # no dimension for channels
     try:

@@ -1,7 +1,8 @@
 """Runs in turn, under a clock that only pauses and runs move."""
 
 import pytest
-from weft.cli import progress, turns
+from weft.cli import progress
+from weft_tools import turns
 
 
 @pytest.fixture

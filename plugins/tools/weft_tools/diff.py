@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .arguments import add_listing, add_model, command, open_graph
-from .progress import ticking
-from .terminal import say
+from weft.api.cli import add_json, add_model, open_graph, say, ticking
 
 if TYPE_CHECKING:
-    from ..session.compare import Difference
-    from ..session.session import Session
-    from .arguments import Opened
+    from weft import Session
+    from weft.api.cli import Opened
+
+    from .compare import Difference
 
 DIFFERENT = 1
 FEW = 10  # rows that are shown without --all
@@ -23,8 +22,8 @@ Inputs that are not given get numbers between 0 and 1, the same ones every time;
 Requests for devices in the graph are dropped. Exit status: 0 when nothing is beyond the tolerance, else 1."""
 
 
-def add(commands: Any) -> None:
-    parser = command(commands, "diff", diff, "run a model on two devices and show where they part", EPILOG)
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.epilog = EPILOG
     add_model(parser)
     parser.add_argument("--device", required=True, metavar="A", help="the device to look at, such as OPENCL:0")
     parser.add_argument("--reference", default="CPU:0", metavar="B", help="the device it is compared with (CPU:0)")
@@ -35,13 +34,14 @@ def add(commands: Any) -> None:
     parser.add_argument("--tolerance", type=float, default=None, metavar="T",
                         help="of the reference's standard deviation, for floats (0.001)")
     parser.add_argument("--all", action="store_true", help="a row for every tensor")
-    add_listing(parser)
+    add_json(parser)
 
 
 def diff(args: Namespace) -> int:
-    from ..session.compare import TOLERANCE, differences
-    from ..session.model import find_inputs, find_outputs
-    from ..session.session import Session
+    from weft import Session
+    from weft.session import find_inputs, find_outputs
+
+    from .compare import TOLERANCE, differences
 
     opened = open_graph(args)
     graph = opened.graph
@@ -54,7 +54,7 @@ def diff(args: Namespace) -> int:
                                  initializers=opened.initializers))
     beyond = [difference for difference in found if difference.is_beyond]
     if args.json:
-        from .table import show_json
+        from weft.api.cli import show_json
 
         show_json([_row(difference) | {"beyond": difference.is_beyond} for difference in found])
     else:
@@ -84,7 +84,7 @@ def _row(difference: Difference) -> dict[str, Any]:
 
 
 def _tell(args: Namespace, found: Sequence[Difference], beyond: Sequence[Difference], tolerance: float) -> None:
-    from .table import plural, show
+    from weft.api.cli import plural, show
 
     shown = found if args.all else beyond[:FEW]
     if shown:

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
-
-from ..errors import DataLoss, InvalidArgument, ResourceExhausted, Unimplemented, WeftError, of_system, told
-from ..support.available_memory import ask_system
+import weft
+from weft.errors import DataLoss, InvalidArgument, ResourceExhausted, Unimplemented, WeftError, of_system, told
 
 Array = np.ndarray[Any, Any]
 Source = str | os.PathLike[str] | bytes
@@ -45,6 +44,11 @@ _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _ENCRYPTED = 0x1  # a flag of a member
 
 
+def ask_budget(nbytes: int, what: str) -> None:
+    """Raise ResourceExhausted where the memory budget of this process has no room for so many bytes."""
+    weft.default_host().memory.ask(nbytes, what)
+
+
 class _Header(NamedTuple):
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -55,11 +59,12 @@ class _Header(NamedTuple):
 class ArrayArchive:
     """The arrays of an .npz by name: `names` in the archive's order. Arrays are read when they are asked for.
 
-    `ask(nbytes, what)` raises ResourceExhausted where there is no memory for an array; without one the system is asked.
+    `ask(nbytes, what)` raises ResourceExhausted where there is no memory for an array; without one the budget of the
+    process is asked.
     Raises DataLoss for an archive that is damaged. It is a context manager, which closes the file.
     """
 
-    def __init__(self, source: Source, ask: Ask = ask_system) -> None:
+    def __init__(self, source: Source, ask: Ask = ask_budget) -> None:
         self._place = _place(source)
         self._ask = ask
         with _reading(self._place):
@@ -107,19 +112,12 @@ class ArrayArchive:
         return found
 
 
-def read_npz(source: Source) -> dict[str, Array]:
-    """All arrays of an .npz by name. `source` is a path, or the file's bytes.
+def read_npy(source: Source, ask: Ask = ask_budget) -> Array:
+    """The array of an .npy file. `source` is a path, or the file's bytes; `ask` as of ArrayArchive.
 
     Raises NotFound, PermissionDenied, Unknown where the file cannot be read, DataLoss where it is damaged,
     InvalidArgument and Unimplemented for arrays that no tensor can be, ResourceExhausted.
     """
-    with ArrayArchive(source) as archive:
-        return {name: archive[name] for name in archive.names}
-
-
-def read_npy(source: Source, ask: Ask = ask_system) -> Array:
-    """The array of an .npy file. `source` is a path, or the file's bytes; `ask` as of ArrayArchive. Raises as
-    `read_npz`."""
     with _reading(_place(source)), _opened(source) as file:
         if file.read(4) == b"PK\x03\x04":
             raise DataLoss("the file holds several arrays", hint="name it .npz")

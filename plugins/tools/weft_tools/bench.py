@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from .arguments import add_device, add_listing, add_model, command, positive, register_plugins
-from .progress import ticking
-from .terminal import say
+from weft.api.cli import add_device, add_json, add_model, positive, say, ticking
 
 if TYPE_CHECKING:
-    from ..session.model import Model
+    from weft import Model
+
     from .peers import Peer
     from .turns import Turn
 
@@ -28,8 +27,8 @@ Numbers made up may be none that a network was made for (0..1 where pixels are 0
 rounding can count for more then. How far the others are from each other tells."""
 
 
-def add(commands: Any) -> None:
-    parser = command(commands, "bench", bench, "time a model: latency, throughput, memory, and what bounds it", EPILOG)
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.epilog = EPILOG
     add_model(parser)
     parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE|FILE",
                         help="feed an input, as weft run does (repeatable)")
@@ -42,7 +41,7 @@ def add(commands: Any) -> None:
                         help="run these as well: tensorflow, onnxruntime, openvino")
     parser.add_argument("--nodes", action="store_true", help="a row for each kernel call, and what the machine can do")
     parser.add_argument("--all", action="store_true", help="with --nodes: every call, not only the longest")
-    add_listing(parser)
+    add_json(parser)
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -55,7 +54,6 @@ def bench(args: Namespace) -> int:
     from .turns import in_turn
 
     check(args.against)
-    register_plugins(args)
     started, before = perf_counter(), _peak()
     model = _load(args)
     loaded = perf_counter()
@@ -79,7 +77,7 @@ def bench(args: Namespace) -> int:
 
         found |= node_times(model, feeds)
     if args.json:
-        from .table import show_json
+        from weft.api.cli import show_json
 
         show_json(found)
     else:
@@ -88,30 +86,33 @@ def bench(args: Namespace) -> int:
 
 
 def _set_threads(count: int | None) -> None:
-    """Libraries read these when they are loaded, which nothing has been yet."""
+    """Libraries read these variables when they are loaded: discovery has loaded none of them."""
     import os
 
     if count is not None:
-        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "WEFT_WORK_QUEUE__THREADS"):
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ[name] = str(count)
 
 
 def _load(args: Namespace) -> Model:
-    from ..session.model import load
+    import weft
 
+    config = None if args.threads is None else {"work_queue": {"threads": args.threads}}
     with ticking(f"loading {args.model}"):
-        return load(args.model, device=args.device, signature=args.signature, tags=args.tags, mmap=args.mmap)
+        return weft.load(args.model, config=config, device=args.device, signature=args.signature, tags=args.tags,
+                         mmap=args.mmap)
 
 
 def _feeds(args: Namespace, model: Model) -> dict[str, Any]:
     """An array for each input of the model."""
-    from ..session.feeds import convert
+    from weft.session import convert
+
     from .inputs import made_up, named, parse, read
 
     texts = named([parse(text) for text in args.input], tuple(model.inputs))
     unknown = sorted(texts.keys() - model.inputs.keys())
     if unknown:
-        from ..errors import InvalidArgument
+        from weft.errors import InvalidArgument
 
         raise InvalidArgument(f"the model has no input '{unknown[0]}'", hint=f"its inputs: {', '.join(model.inputs)}")
     return {name: convert(read(texts[name], meta, name), meta, name) if name in texts
@@ -159,7 +160,7 @@ def _row(runtime: str, turns: Sequence[Turn], batch: int) -> dict[str, Any]:
 
 
 def _tell(args: Namespace, found: Mapping[str, Any]) -> None:
-    from .table import byte_text, show
+    from weft.api.cli import byte_text, show
 
     more = found["peak_memory"] - found["memory_before"]
     say(f"{found['model']}: loaded in {found['load_ms']:.0f} ms, first run in {found['first_run_ms']:.1f} ms more; "

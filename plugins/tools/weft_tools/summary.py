@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import printable
-from ..values import dtypes
-from ..values.tensor import TensorMetadata
+from weft.api import TensorMetadata, dtypes
+from weft.errors import printable
 
 SMALL = 32  # elements that are printed whole
 MOST_JSON = 1000  # elements that are listed in JSON

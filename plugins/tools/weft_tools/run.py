@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from .arguments import add_device, add_listing, add_model, command, positive, register_plugins
-from .progress import counted, ticking
-from .terminal import say
+from weft.api.cli import add_device, add_json, add_model, counted, positive, say, ticking
 
 if TYPE_CHECKING:
-    from ..session.model import Model
-    from ..values.tensor import TensorMetadata
+    from weft import Model
+    from weft.api import TensorMetadata
 
 EPILOG = """\
 inputs:
@@ -24,12 +22,12 @@ inputs:
   x=data.txt  x=data.json             numbers between white space (for a string
                                       tensor the lines); JSON
   x=cat.png  x=cat.jpg                pixels, with Pillow installed:
-                                      pip install 'weft-core[images]'
+                                      pip install 'weft-tools[images]'
 Without NAME= it is for the model's only input."""
 
 
-def add(commands: Any) -> None:
-    parser = command(commands, "run", run, "run a model and print or save its outputs", EPILOG)
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.epilog = EPILOG
     add_model(parser)
     parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE|FILE",
                         help="feed an input, or any other tensor (repeatable)")
@@ -41,7 +39,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--output", metavar="DIR|FILE.npz",
                         help="save the outputs: all in one .npz, or an .npy each in a folder")
     parser.add_argument("--repeat", type=positive, default=0, metavar="N", help="after the first run, time N more")
-    add_listing(parser)
+    add_json(parser)
 
 
 def run(args: Namespace) -> int:
@@ -67,18 +65,18 @@ def run(args: Namespace) -> int:
 
 
 def _load(args: Namespace) -> Model:
-    from ..session.model import load
+    import weft
 
-    register_plugins(args)
     outputs = args.fetch or ([] if args.target else None)
     with ticking(f"loading {args.model}"):
-        return load(args.model, outputs=outputs, device=args.device, signature=args.signature, tags=args.tags,
+        return weft.load(args.model, outputs=outputs, device=args.device, signature=args.signature, tags=args.tags,
                     mmap=args.mmap)
 
 
 def _prepared(args: Namespace, model: Model) -> tuple[Callable[..., Sequence[Any]], list[Any]]:
     """The step, and what to call it with. Raises InvalidArgument that names every input that is missing."""
-    from ..session.model import find_inputs
+    from weft.session import find_inputs
+
     from .inputs import named, parse, read
 
     names = {tensor.removesuffix(":0"): name for name, tensor in model.fed.items()}
@@ -104,7 +102,7 @@ def _check_missing(needed: Mapping[str, TensorMetadata], fed: Iterable[str]) -> 
     missing = [name for name in needed if name not in given]
     if not missing or given - needed.keys():
         return  # tensors in the middle are fed: the session knows what that spares
-    from ..errors import InvalidArgument
+    from weft.errors import InvalidArgument
 
     named = ", ".join(f"{name} {needed[name]}" for name in missing)
     example = " ".join(f"--input {name}=FILE.npy" for name in missing[:2])
@@ -112,9 +110,10 @@ def _check_missing(needed: Mapping[str, TensorMetadata], fed: Iterable[str]) -> 
 
 
 def _tell(args: Namespace, outputs: dict[str, Any], times: list[float]) -> None:
+    from weft.api.cli import show_json
+
     from . import summary
     from .outputs import write
-    from .table import show_json
 
     written = write(args.output, outputs) if args.output is not None else {}
     if args.json:

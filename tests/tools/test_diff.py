@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from build import const, node, placeholder
-from weft.session.compare import compare
+from weft_tools.compare import compare
 
 WRONG = """
 import numpy as np

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-from ..compiler.names import HELD, tensor
-from ..compiler.prune import prune
-from ..errors import InvalidArgument
-from ..graph.graph import Graph
-from .session import Session
+from weft import Session
+from weft.api import Graph, Resolved, topological_order
+from weft.compiler import HELD
+from weft.errors import InvalidArgument
 
 TOLERANCE = 1e-3  # of the standard deviation of what the reference gives
 ABREAST = 64  # tensors that are fetched in one run: each is kept until it is compared
@@ -55,10 +53,7 @@ def differences(
     with (Session(graph, config, device=device, initializers=initializers) as ours,
           Session(graph, config, device=reference, initializers=initializers) as theirs):
         rows = {row["node"]: row for row in ours.placement().table()}
-        fed = [tensor(name, ours.nodes, "feed") for name in feeds]
-        order = prune(ours.nodes, fed, [tensor(name, ours.nodes, "fetch") for name in fetches], [])
-        names = [(entry, f"{entry.node.name}:{i}") for entry in order if entry.op.name != "Const"
-                 for i, output in enumerate(entry.output_tensors) if output.dtype not in HELD]
+        names = _compared(ours, feeds, fetches)
         for start in range(0, len(names), ABREAST):
             some = names[start : start + ABREAST]
             fetched = [name for _, name in some]
@@ -69,6 +64,19 @@ def differences(
                 yield Difference(name, entry.op.name, row["assigned"], row["kernel"], other.shape,
                                  entry.output_tensors[int(name.rpartition(":")[2])].dtype.name, largest, relative,
                                  is_beyond)
+
+
+def _compared(session: Session, feeds: Mapping[str, Any], fetches: Sequence[str]) -> list[tuple[Resolved, str]]:
+    """The tensors that the fetches need, in an order in which they are computed: the node of each, and its name."""
+    _, needed = next(session.optimized(list(fetches), tuple(feeds)))
+    fed = {name.partition(":")[0] for name in feeds}
+    found = []
+    for node in topological_order(needed.nodes):
+        entry = session.nodes[node.name]
+        if isinstance(entry, Resolved) and node.op != "Const" and node.name not in fed:
+            found += [(entry, f"{node.name}:{i}") for i, output in enumerate(entry.output_tensors)
+                      if output.dtype not in HELD]
+    return found
 
 
 def compare(mine: Any, other: Any, tolerance: float) -> tuple[float | None, float, bool]:

@@ -5,11 +5,12 @@ import os
 
 import numpy as np
 import pytest
+import weft
 from build import const, node, placeholder
-from weft.cli import peers
 from weft.compiler.op_cost import OpCost, op_cost
 from weft.values import dtypes
 from weft.values.tensor import TensorMetadata
+from weft_tools import peers
 
 SHORT = ["--seconds", "0.01"]
 
@@ -74,9 +75,16 @@ def test_how_far_the_others_are_from_each_other_tells_what_rounding_counts_for(c
 def test_threads_are_those_of_the_libraries_and_of_weft_itself(command, layer, monkeypatch):
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "WEFT_WORK_QUEUE__THREADS"):
         monkeypatch.setenv(name, "7")  # so that they are put back
-    command("bench", layer, "--threads", "3", *SHORT)
-    assert os.environ["OMP_NUM_THREADS"] == "3"
-    assert ["work_queue.threads", "3"] in command("config", "show").words
+    load, threads = weft.load, []
+
+    def watched(*args, **kwargs):
+        model = load(*args, **kwargs)
+        threads.append(model.session._runtime.config.work_queue.threads)
+        return model
+
+    monkeypatch.setattr(weft, "load", watched)
+    assert command("bench", layer, "--threads", "3", *SHORT).status == 0
+    assert (os.environ["OMP_NUM_THREADS"], threads) == ("3", [3])
 
 
 @pytest.mark.parametrize(("name", "message"), [

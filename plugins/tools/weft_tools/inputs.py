@@ -9,9 +9,10 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import DataLoss, InvalidArgument, NotFound, WeftError, closest, of_system, told
-from ..values.dtypes import string
-from ..values.tensor import TensorMetadata, fits, shape_text
+from weft.api import TensorMetadata, dtypes, shape_text
+from weft.errors import DataLoss, InvalidArgument, NotFound, WeftError, closest, of_system, told
+from weft.values import fits
+
 from .images import read_image
 
 _NAMED = re.compile(r"(?P<name>[A-Za-z0-9.][\w.\\/>-]*(:\d+)?)=(?P<text>.*)", re.DOTALL)
@@ -86,7 +87,7 @@ def _check(file: _File, text: str, meta: TensorMetadata, name: str) -> None:
     if not file.path.is_file():
         beside = file.path.parent
         near = closest(file.path.name, [p.name for p in beside.iterdir()] if beside.is_dir() else [])
-        quoted = f"for the text itself write {name}='{json.dumps(text)}'" if meta.dtype is string else None
+        quoted = f"for the text itself write {name}='{json.dumps(text)}'" if meta.dtype is dtypes.string else None
         raise NotFound(f"there is no file '{file.path}' for input '{name}'",
                        hint=f"did you mean {near[0]}?" if near else quoted)
     if file.key is not None and file.path.suffix.lower() != ".npz":
@@ -99,7 +100,7 @@ def _literal(text: str, meta: TensorMetadata, name: str) -> Any:
         value = json.loads(text)
     except (ValueError, RecursionError):
         value = None
-    if meta.dtype is string:
+    if meta.dtype is dtypes.string:
         return value if isinstance(value, str | list) else text
     value = _number(text) if value is None else value
     if value is None or isinstance(value, str | dict):
@@ -118,22 +119,16 @@ def _number(text: str) -> int | float | complex | None:
     return None
 
 
-def _budget() -> Callable[[int, str], None]:
-    from ..session.runtime import runtime
-
-    return runtime().host.memory.ask
-
-
 def _npy(file: _File, _: TensorMetadata, __: str) -> Any:
-    from ..tools.array_files import read_npy
+    from .array_files import read_npy
 
-    return read_npy(file.path, _budget())
+    return read_npy(file.path)
 
 
 def _npz(file: _File, _: TensorMetadata, name: str) -> Any:
-    from ..tools.array_files import ArrayArchive
+    from .array_files import ArrayArchive
 
-    with ArrayArchive(file.path, _budget()) as arrays:
+    with ArrayArchive(file.path) as arrays:
         names = arrays.names
         wanted = (file.key,) if file.key is not None else (name, name.partition(":")[0], *names[: len(names) == 1])
         for key in wanted:
@@ -147,7 +142,7 @@ def _txt(file: _File, meta: TensorMetadata, name: str) -> Any:
     """Numbers between white space, in the tensor's shape where only one dimension is open, else a row a line;
     for a string tensor the lines."""
     lines = [line for line in file.path.read_text("utf-8").splitlines() if line.strip()]
-    if meta.dtype is string:
+    if meta.dtype is dtypes.string:
         return lines
     rows = [[_word(word, file.path) for word in line.split()] for line in lines]
     flat = [number for row in rows for number in row]

@@ -7,7 +7,7 @@ from statistics import median
 from time import perf_counter, sleep
 from typing import Any
 
-from .progress import lasting
+from weft.api.cli import lasting
 
 PAUSE = 0.03  # seconds before a turn: threads of the runtime before, which spin for a while, sleep by then
 UNTIMED, WAKING = 2, 0.005  # runs and seconds, at least: caches are full of what others needed, own threads sleep

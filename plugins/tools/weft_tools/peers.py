@@ -11,11 +11,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InvalidArgument, Unavailable
-from .progress import ticking
+from weft.api.cli import ticking
+from weft.errors import InvalidArgument, Unavailable
 
 if TYPE_CHECKING:
-    from ..session.model import Model
+    from weft import Model
 
 Run = Callable[[], Sequence[Any]]  # gives the outputs, in the order of weft's
 

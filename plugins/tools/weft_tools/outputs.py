@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import InvalidArgument, Unimplemented
+from weft.errors import InvalidArgument, Unimplemented
 
 
 def check_place(output: str) -> None:

@@ -1,0 +1,23 @@
+"""Names that a package exports and imports when they are first used (PEP 562)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+
+def lazy_exports(package: str, exports: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
+    """The `__getattr__` of `package`, which raises AttributeError for names that are not listed.
+
+    `exports` lists by module, absolute or relative to the package, the names that are taken from it. No such name may
+    be that of a module of the package: the import of the module would overwrite it.
+    """
+    modules = {name: module for module, names in exports.items() for name in names}
+
+    def get(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module '{package}' has no attribute '{name}'")
+        return getattr(import_module(modules[name], package), name)
+
+    return get

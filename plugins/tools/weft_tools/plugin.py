@@ -1,0 +1,19 @@
+"""The commands that this plugin brings. The module is imported whenever weft starts: it is light."""
+
+from typing import Any
+
+from weft.api import hookimpl
+
+WEFT_API = (1, 0)
+
+COMMANDS = {  # by name, which is that of its module and function too: the help
+    "run": "run a model and print or save its outputs",
+    "bench": "time a model: latency, throughput, memory, and what bounds it",
+    "diff": "run a model on two devices and show where they part",
+}
+
+
+@hookimpl
+def weft_commands(registry: Any) -> None:
+    for name, text in COMMANDS.items():
+        registry.add(name, help=text, add_arguments=f"weft_tools.{name}:add_arguments", run=f"weft_tools.{name}:{name}")
