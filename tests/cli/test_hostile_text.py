@@ -94,6 +94,10 @@ def test_signatures_and_tags_are_shown_with_escapes(command, tmp_path, name):
         assert_shown(done)
 
 
+def test_a_command_of_an_odd_name_is_shown_with_escapes(command):
+    assert_shown(command(HOSTILE))
+
+
 def test_files_of_odd_names_are_shown_with_escapes(command, tmp_path, hostile):
     for name in ("\x1b[2J", "half\udc80", "\x9b31m"):
         (tmp_path / f"{name}.pb").write_bytes(hostile.read_bytes())

@@ -33,6 +33,10 @@ def test_help_names_every_command(command):
     assert [name for name in COMMANDS if f"    {name} " not in done.out] == []
 
 
+def test_help_before_a_command_is_that_of_weft(command):
+    assert command("--help", "inspect") == command("--help")
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help(command, name):
     done = command(name, "--help")

@@ -70,7 +70,7 @@ def _run(argv: Sequence[str] | None) -> int:
     from .notices import one_line_warnings
 
     with one_line_warnings():
-        if given.command is None:
+        if given.help or given.command is None:
             print(_help(parser), file=sys.stdout if given.help else sys.stderr)
             return OK if given.help else USAGE
         from .commands import early_arguments

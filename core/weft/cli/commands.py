@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from ..contract.command import CORE, Command, CommandRegistry
 from ..contract.device import load_callable
-from ..errors import PluginError, closest
+from ..errors import PluginError, closest, shown
 from ..support.plugin_guard import plugin_guard
 from .arguments import add_plugin
 
@@ -86,7 +86,8 @@ def missing(name: str) -> str:
 
     if name not in DISTRIBUTIONS:
         near = closest(name, [*COMMANDS, *DISTRIBUTIONS, *(c.name for c in of_plugins().usable())])
-        return f"no command is called '{name}'; " + (f"did you mean {near[0]}?" if near else "weft --help lists them")
+        remedy = f"did you mean {near[0]}?" if near else "weft --help lists them"
+        return f"no command is called '{shown(name)}'; {remedy}"
     for record in runtime().plugins.records():
         if f"weft-{record.id}" == DISTRIBUTIONS[name]:
             raise record.failure()
