@@ -12,8 +12,10 @@ from weft.host.registries import Registries
 from weft.values.dtypes import of_numpy
 from weft.values.tensor import constant_info
 from weft_cpu.device import Cpu
+from weft_tf_ops.plugin import OPS
 
 REGISTRIES = Registries()
+REGISTRIES.ops.add_table(OPS, "tf_ops")
 REGISTRIES.device_types.add(DeviceType("CPU", "weft_cpu.device:scan", None, 0, "cpu"))
 REGISTRIES.kernels.add_pack(KernelPack("CPU", "weft_cpu.kernels:register", 0, "cpu", own=True))
 

@@ -204,4 +204,5 @@ for place in ("", os.getcwd()):  # as python -c and python -m write it
 """
     done = folder.run(sys.executable, "-c", code)
     assert folder.has_run == []
-    assert done.stdout.split() == ["cpu", "example", "onednn", "opencl", "sim", "simplify", "tools"] * 2, done.stderr
+    plugins = ["cpu", "example", "onednn", "opencl", "sim", "simplify", "tf_ops", "tools"]
+    assert done.stdout.split() == plugins * 2, done.stderr

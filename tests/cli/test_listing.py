@@ -46,7 +46,7 @@ def test_devices_are_listed_without_opening_them(command):
 
 
 def test_checking_opens_every_device(command, monkeypatch):
-    monkeypatch.setenv("WEFT_PLUGINS__ALLOW", "cpu, example")  # not those that this machine has no driver for
+    monkeypatch.setenv("WEFT_PLUGINS__ALLOW", "cpu, example, tf_ops")  # not those that this machine has no driver for
     done = command("devices", "--check", "--json")
     assert done.status == 0
     assert {(row["check"], row["status"]) for row in json.loads(done.out)} == {("PASS", "ok")}

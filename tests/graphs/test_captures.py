@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 import weft
 from build import FLOAT, const, placeholder
-from weft.contract.op import ArgDef, OpRegistry
+from run_op import REGISTRIES
+from weft.contract.op import ArgDef
 from weft.graph.attr_value import Func
 from weft.graph.graph import Function, Graph, Input, Node
 from weft.graph.verifier import verify
 from weft.saved_model.freeze import freeze
 from weft.values import dtypes
 
-OPS = OpRegistry()
+OPS = REGISTRIES.ops
 X, Y, HANDLE = ArgDef("x", FLOAT), ArgDef("y", FLOAT), ArgDef("v", dtypes.resource)
 VARIABLE = Node("v", "VarHandleOp", attrs={"dtype": FLOAT, "shape": None})
 READ = Node("read", "ReadVariableOp", ["v"], attrs={"dtype": FLOAT})

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import weft
 from build import FLOAT, const, node, placeholder
+from run_op import REGISTRIES
 from weft.compiler.inline import inline
-from weft.contract.op import ArgDef, OpRegistry
+from weft.contract.op import ArgDef
 from weft.errors import InvalidArgument, ResourceExhausted
 from weft.graph.attr_value import AttrPlaceholder, Func
 from weft.graph.graph import Function, Graph, Input, Node
@@ -15,7 +16,7 @@ from weft.graph.verifier import verify
 from weft.saved_model.freeze import freeze
 from weft.saved_model.signature_graph import _without_functions
 
-OPS = OpRegistry()
+OPS = REGISTRIES.ops
 X, Y = ArgDef("x", FLOAT), ArgDef("y", FLOAT)
 
 

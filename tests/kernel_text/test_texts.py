@@ -88,8 +88,8 @@ def test_all_ops_are_ops_and_their_type_attributes_and_host_inputs_exist():
 
 
 def test_every_elementwise_op_with_a_cpu_kernel_has_text():
-    from weft.op_set.metadata import elementwise as metadata  # noqa: F401 - registers them
     from weft_cpu.kernels.elementwise import COMPARISON, EQUALITY, IN_STEPS, LOGICAL, SAME_TYPE, UPPER_BOUND
+    from weft_tf_ops.metadata import elementwise as metadata  # noqa: F401 - registers them
 
     ops = {row[0] for table in (SAME_TYPE, IN_STEPS) for row in table if "float16" in row[2]}
     assert ops | {*COMPARISON, *EQUALITY, *LOGICAL, *UPPER_BOUND} <= set(NODES)

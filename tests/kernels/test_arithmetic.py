@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from run_op import run_op
 from weft.errors import InvalidArgument
-from weft.op_set.metadata import RULES
 from weft.values import dtypes
 from weft.values.tensor import TensorMetadata, ValueInfo, constant_info
+from weft_tf_ops.metadata import RULES
 
 INF, NAN = np.inf, np.nan
 fast = settings(max_examples=60)

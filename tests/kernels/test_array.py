@@ -13,9 +13,9 @@ from weft.api import geometry
 from weft.contract.op import infer
 from weft.errors import InvalidArgument, ResourceExhausted
 from weft.graph.graph import Node
-from weft.op_set.metadata import RULES
 from weft.values import dtypes
 from weft.values.tensor import TensorMetadata, ValueInfo, constant_info, info, merge_shapes
+from weft_tf_ops.metadata import RULES
 
 fast = settings(max_examples=60)
 x234 = np.arange(24, dtype=np.float32).reshape(2, 3, 4)

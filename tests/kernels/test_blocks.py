@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_op import outputs
 from weft.errors import InvalidArgument, OutOfRange, Unimplemented
-from weft.op_set.metadata import RULES
 from weft.values import dtypes
 from weft.values.tensor import info
+from weft_tf_ops.metadata import RULES
 
 fast = settings(max_examples=60)
 

@@ -13,11 +13,11 @@ from weft.compiler.resolve import Resolved, resolve
 from weft.contract.op import MOST_OUTPUTS, infer
 from weft.errors import InvalidArgument, ResourceExhausted, WeftError
 from weft.linker.folding import is_worth_folding
-from weft.op_set.metadata import RULES
 from weft.session.runtime import runtime
 from weft.values import dtypes
 from weft.values.tensor import MOST_DIMS, constant_info, info
 from weft_conformance.golden import Case, cases
+from weft_tf_ops.metadata import RULES
 
 OPS = runtime().host.registries.ops
 MANY = 10**12

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis.extra import numpy as hnp
 from run_op import outputs
 from weft.errors import InvalidArgument
-from weft.op_set.metadata import RULES
 from weft.values import dtypes
 from weft.values.tensor import TensorMetadata, ValueInfo, info
+from weft_tf_ops.metadata import RULES
 
 fast = settings(max_examples=60)
 pairs = hnp.mutually_broadcastable_shapes(num_shapes=2, min_side=0, max_dims=4, max_side=3)

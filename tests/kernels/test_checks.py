@@ -11,9 +11,9 @@ from hypothesis.extra import numpy as hnp
 from run_op import run_op
 from weft.errors import Aborted, InvalidArgument
 from weft.graph.node import Node
-from weft.op_set.metadata import RULES
 from weft.values import dtypes
 from weft.values.tensor import info
+from weft_tf_ops.metadata import RULES
 
 INF, NAN = np.inf, np.nan
 fast = settings(max_examples=60)

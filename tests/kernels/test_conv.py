@@ -10,10 +10,10 @@ from weft.api import geometry
 from weft.contract.kernel import Bind
 from weft.contract.op import infer
 from weft.errors import InvalidArgument, Unimplemented
-from weft.op_set.metadata import RULES
 from weft.values import dtypes
 from weft.values.tensor import info
 from weft_cpu.device import Cpu
+from weft_tf_ops.metadata import RULES
 
 fast = settings(max_examples=60)
 

@@ -9,10 +9,10 @@ from run_op import REGISTRIES, run_op
 from weft.contract.kernel import Bind
 from weft.contract.op import infer
 from weft.errors import InvalidArgument, Unimplemented
-from weft.op_set.metadata import RULES
 from weft.values import dtypes
 from weft.values.tensor import constant_info, info
 from weft_cpu.device import Cpu
+from weft_tf_ops.metadata import RULES
 
 fast = settings(max_examples=40)
 pair = st.tuples(st.integers(1, 3), st.integers(1, 3))

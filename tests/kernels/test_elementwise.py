@@ -12,12 +12,12 @@ from run_op import REGISTRIES, run_op
 from weft.api import geometry
 from weft.contract.kernel import Bind
 from weft.errors import InvalidArgument
-from weft.op_set.metadata import RULES
 from weft.values import dtypes
 from weft.values.tensor import TensorMetadata, ValueInfo, constant_info, info
 from weft_cpu.device import Cpu
 from weft_cpu.kernels import activations, arithmetic, gradients
 from weft_cpu.kernels.elementwise import IN_STEPS, LOGICAL, SAME_TYPE, UPPER_BOUND
+from weft_tf_ops.metadata import RULES
 
 INF, NAN = np.inf, np.nan
 fast = settings(max_examples=60)

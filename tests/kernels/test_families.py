@@ -6,14 +6,14 @@ import subprocess
 import sys
 
 import weft
-from weft.op_set.metadata import __main__ as metadata
 from weft_cpu.kernels import TABLE
 from weft_cpu.kernels.__main__ import table
+from weft_tf_ops.metadata import __main__ as metadata
 
 
 def test_the_table_has_the_ops_of_every_family() -> None:
     assert TABLE.read_text("utf-8") == table(), "make it anew: python -m weft_cpu.kernels"
-    assert metadata.TABLE.read_text("utf-8") == metadata.table(), "make it anew: python -m weft.op_set.metadata"
+    assert metadata.TABLE.read_text("utf-8") == metadata.table(), "make it anew: python -m weft_tf_ops.metadata"
 
 
 def test_only_the_families_that_a_program_needs_are_imported() -> None:
@@ -22,7 +22,7 @@ import sys, weft
 registries = weft.default_host().registries
 registries.kernels.candidates("Conv2D", "CPU")
 registries.ops.metadata(registries.ops.get("Conv2D"))
-print(sorted(name for package in ("weft_cpu.kernels", "weft.op_set.metadata")
+print(sorted(name for package in ("weft_cpu.kernels", "weft_tf_ops.metadata")
              for name in ("conv", "fft", "linalg", "strings")
              if f"{package}.{name}" in sys.modules))
 """

@@ -15,7 +15,7 @@ from weft.values.tensor import ValueInfo, info
 from weft_conformance.golden import Case, cases, disagreements
 
 KERNELS = runtime().host.registries.kernels
-ALONE = {"allow": ["cpu"]}  # no other pack's kernels
+ALONE = {"allow": ["cpu", "tf_ops"]}  # no other pack's kernels
 REFERENCE = load_config({"plugins": ALONE})
 POISON = load_config({"plugins": ALONE | kept_plugin.CONFIG["plugins"], "debug": {"poison": True}})
 NOT_APPLICABLE = {  # ops whose one case is not run, and why

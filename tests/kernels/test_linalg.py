@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from run_op import run_op
 from weft.errors import InvalidArgument
-from weft.op_set.metadata import RULES
 from weft.values import dtypes
 from weft.values.tensor import info
+from weft_tf_ops.metadata import RULES
 
 TYPES = [np.float32, np.float64, np.complex64, np.complex128]
 

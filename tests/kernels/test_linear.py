@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_op import run_op
 from weft.errors import InvalidArgument
-from weft.op_set.metadata import RULES
 from weft.values import dtypes
 from weft.values.tensor import info, merge_shapes
+from weft_tf_ops.metadata import RULES
 
 fast = settings(max_examples=60)
 TYPES = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int32, np.int64, np.complex64]

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from run_op import REGISTRIES, run_op
 from weft.api import geometry
 from weft.errors import InvalidArgument, Unimplemented
-from weft.op_set.metadata import RULES
 from weft.values import dtypes
 from weft.values.tensor import info
+from weft_tf_ops.metadata import RULES
 
 fast = settings(max_examples=60)
 NAN, INF = np.nan, np.inf

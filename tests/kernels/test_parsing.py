@@ -9,10 +9,10 @@ from hypothesis.extra import numpy as hnp
 from run_op import run_op
 from string_arrays import array, scalar
 from weft.errors import InvalidArgument, Unimplemented
-from weft.op_set.metadata import RULES
 from weft.protobuf import wire
 from weft.values import dtypes
 from weft.values.tensor import info
+from weft_tf_ops.metadata import RULES
 
 fast = settings(max_examples=60)
 F32, F64, I32, I64, STRING = dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64, dtypes.string

@@ -6,9 +6,9 @@ from call_op import call, same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from weft.errors import InvalidArgument
-from weft.op_set.metadata import RULES
 from weft.values import dtypes
 from weft.values.tensor import constant_info, info
+from weft_tf_ops.metadata import RULES
 
 fast = settings(max_examples=60)
 ragged = st.lists(st.lists(st.integers(1, 9), max_size=4), max_size=4)

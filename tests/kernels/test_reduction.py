@@ -10,9 +10,9 @@ from run_op import REGISTRIES, run_op
 from weft.api import geometry
 from weft.contract.op import infer
 from weft.errors import InvalidArgument
-from weft.op_set.metadata import RULES
 from weft.values import dtypes
 from weft.values.tensor import TensorMetadata, ValueInfo, constant_info, info
+from weft_tf_ops.metadata import RULES
 
 INF, NAN = np.inf, np.nan
 NUMPY = {"Sum": np.sum, "Mean": np.mean, "Prod": np.prod, "Max": np.max, "Min": np.min}

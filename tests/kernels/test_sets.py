@@ -7,9 +7,9 @@ from call_op import call, same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from weft.errors import InvalidArgument
-from weft.op_set.metadata import RULES
 from weft.values import dtypes
 from weft.values.tensor import info
+from weft_tf_ops.metadata import RULES
 
 NAN = np.nan
 fast = settings(max_examples=60)

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from run_op import run_op
 from string_arrays import array, scalar
 from weft.errors import InvalidArgument, OutOfRange
-from weft.op_set.metadata import RULES
 from weft.values import dtypes
 from weft.values.tensor import constant_info, info
 from weft_cpu.kernels.hash_functions import farmhash64, murmur64a, siphash
+from weft_tf_ops.metadata import RULES
 
 fast = settings(max_examples=60)
 texts = st.lists(st.binary(max_size=12), max_size=5)

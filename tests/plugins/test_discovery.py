@@ -89,7 +89,7 @@ class Config:
     def __post_init__(self): raise KeyError("never")
 """, "failed", "Config of plugin picky raised KeyError: 'never'", "check [plugin.picky]"),
     "other_matmul": Case(HOOK + "@hookimpl\ndef weft_ops(registry): registry.add(OpSpec('MatMul'))", "failed",
-                         "op MatMul is TensorFlow's already, with another signature"),
+                         "op MatMul is plugin tf_ops's already, with another signature"),
     "bad_notation": Case(HOOK + "@hookimpl\ndef weft_ops(registry): registry.add(OpSpec('A', inputs=['x']))", "failed",
                          "hook weft_ops raised InvalidArgument: cannot read the argument 'x' of op A"),
     "plain_again": Case(HOOK + "@hookimpl\ndef weft_allocators(registry): registry.add('plain', list)", "failed",
@@ -223,7 +223,7 @@ def test_only_allowed_plugins_are_loaded_and_named_ones_always(site: Any) -> Non
     (site.folder / "mine.py").write_text(GOOD.format(type="MINE", priority=0))
     listing = site.listing(env={"WEFT_PLUGINS__ALLOW": "cpu", "WEFT_PLUGINS__LOAD": "./mine.py"})
     statuses = {"cpu": "ok", "example": "blocked", "mine": "ok", "onednn": "blocked", "opencl": "blocked",
-                "sim": "blocked", "simplify": "blocked", "tools": "blocked"}
+                "sim": "blocked", "simplify": "blocked", "tf_ops": "blocked", "tools": "blocked"}
     assert {name: r["status"] for name, r in listing.items()} == statuses
     assert listing["example"]["reason"] == "[plugins] allow does not name it"
 
@@ -309,7 +309,7 @@ def test_register_takes_modules_names_and_paths_once_and_raises_at_once(site: An
     """)
     assert facts["ids"] == ["mine", "mine", "loose", "loose", "made_here", "example"]
     assert facts["listed"] == [
-        "cpu", "example", "onednn", "opencl", "sim", "simplify", "tools", "mine", "loose", "made_here"]
+        "cpu", "example", "onednn", "opencl", "sim", "simplify", "tf_ops", "tools", "mine", "loose", "made_here"]
     assert "plugin broken is failed: import of" in facts["errors"][0]
     assert "ZeroDivisionError" in facts["errors"][0]
     assert "absent.py does not exist" in facts["errors"][1]

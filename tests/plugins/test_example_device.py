@@ -21,7 +21,7 @@ STREAM = 0
 
 @pytest.fixture(scope="module")
 def plugins() -> Plugins:
-    return load_plugins(load_config({"plugins": {"allow": ["cpu", "example"]}}, environ={}))
+    return load_plugins(load_config({"plugins": {"allow": ["cpu", "example", "tf_ops"]}}, environ={}))
 
 
 @pytest.fixture

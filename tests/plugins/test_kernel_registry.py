@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from run_op import REGISTRIES
 from weft.api import OpSpec
 from weft.contract.device import DeviceType, DeviceTypeRegistry
 from weft.contract.hookspecs import Contribution, DeviceRegistrar, OpRegistrar, PassRegistrar
@@ -20,7 +21,7 @@ FLOAT, INT = {"T": dtypes.float32}, {"T": dtypes.int32}
 def registry(override: dict[str, str] | None = None, *, owner: str = "dev") -> KernelRegistry:
     types = DeviceTypeRegistry()
     types.add(DeviceType("TOY", "nowhere:scan", None, 0, owner))
-    return KernelRegistry(types, override)
+    return KernelRegistry(types, override, REGISTRIES.ops)
 
 
 def bring(to: KernelRegistry, plugin: str, *, priority: int = 0, own: bool = False, **ops: Any) -> None:

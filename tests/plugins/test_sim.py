@@ -14,9 +14,9 @@ import weft
 from build import const, graph, node, placeholder
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from run_op import REGISTRIES
 from weft.errors import Internal, InvalidArgument, ResourceExhausted, Unavailable, WeftError, WeftWarning
 from weft.graph.graph import Node
-from weft.host.registries import Registries
 from weft.session.runtime import runtime
 from weft.values import dtypes
 from weft_conformance.golden import agree, cases
@@ -171,7 +171,7 @@ def test_kernels_read_the_memory_of_the_device_and_not_what_bind_knows_of_consta
 
 
 def test_inputs_that_kernels_read_on_the_host_are_those_whose_values_metadata_reads():
-    ops = Registries().ops
+    ops = REGISTRIES.ops
     assert {op: set(names) for op, names in HOST.items()} == {op: set(ops.metadata(ops.get(op)).values) for op in HOST}
 
 

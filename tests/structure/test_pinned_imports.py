@@ -18,8 +18,6 @@ PINNED = {
         "weft.session": {"convert", "find_inputs", "find_outputs"}, "weft.values": {"fits"},
     },
 }
-# Until the costs of ops are a plugin's.
-TO_LEAVE = {"plugins/tools/weft_tools": {"weft.compiler.op_cost": {"OpCost", "op_cost"}}}
 
 
 def imported(package: Path) -> Iterator[tuple[str, str]]:
@@ -38,7 +36,7 @@ def test_a_pinned_distribution_takes_the_exports_that_are_listed(package):
     for module, name in imported(ROOT / package):
         if module.partition(".")[0] == "weft" and module not in PUBLIC:
             found.setdefault(module, set()).add(name)
-    assert found == PINNED[package] | TO_LEAVE.get(package, {})
+    assert found == PINNED[package]
 
 
 @pytest.mark.parametrize("package", sorted(PINNED))

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import weft
 from build import const, node, placeholder
-from weft.compiler.op_cost import OpCost, op_cost
+from weft.api import OpCost
 from weft.values import dtypes
 from weft.values.tensor import TensorMetadata
+from weft_tf_ops.op_cost import op_cost
 from weft_tools import peers
 
 SHORT = ["--seconds", "0.01"]

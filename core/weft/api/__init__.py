@@ -1,41 +1,94 @@
-"""The versioned public contract of plugins, re-exports only: a plugin imports this package and nothing else of weft.
+"""The versioned public contract of plugins: a plugin imports this package and nothing else of weft.
 
-`weft.api.cli` has what commands are made of; it is imported by name.
+Names are imported when they are first used (PEP 562), so that a plugin's light module loads only what it names.
+`weft.api.cli` has the building blocks of commands; it is imported by name.
 """
 
-from .. import errors
-from ..compiler.resolve import Resolved
-from ..contract.allocator import AllocatorStats, HostAllocator, PlainAllocator
-from ..contract.api_version import API
-from ..contract.device import STREAM, Device
-from ..contract.graph_pass import PassContext
-from ..contract.hookspecs import (
-    CommandRegistrar,
-    DeviceRegistrar,
-    KernelPackRegistrar,
-    OpRegistrar,
-    PassRegistrar,
-    hookimpl,
-)
-from ..contract.host_kernel import Callee, HostKernels
-from ..contract.host_type import F32, F64, I1, I32, I64, Chain, HostType, String, Tensor
-from ..contract.kernel import Attachable, Bind, Declined, FusedOp, Kernels
-from ..contract.op import Attrs
-from ..contract.op_spec import OpSpec
-from ..contract.work_queue import ConcurrentWorkQueue, WorkQueueConfig
-from ..errors import Unavailable
-from ..executor.step import Step
-from ..graph.graph import Graph, Input, Node, ShapeAttr, topological_order
-from ..graph.rewriting import constant, new_name, placed_like, pruned, without_idle_controls
-from ..op_set import geometry
-from ..protobuf import wire
-from ..support.disk_cache import DiskCache
-from ..support.fork_safety import inherited
-from ..values import dtypes
-from ..values.async_value import DEAD, AsyncValue, available, failed
-from ..values.dtypes import DType
-from ..values.tensor import Shape, TensorMetadata, ValueInfo, info, merge_shapes, shape_text
-from ..values.tensor_proto import TensorValue
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from weft_tf_ops import geometry
+
+    from .. import errors
+    from ..compiler.resolve import Resolved
+    from ..contract.allocator import AllocatorStats, HostAllocator, PlainAllocator
+    from ..contract.api_version import API
+    from ..contract.device import STREAM, Device
+    from ..contract.graph_pass import PassContext
+    from ..contract.hookspecs import (
+        CommandRegistrar,
+        DeviceRegistrar,
+        KernelPackRegistrar,
+        OpRegistrar,
+        PassRegistrar,
+        hookimpl,
+    )
+        CommandRegistrar,
+        DeviceRegistrar,
+        KernelPackRegistrar,
+        OpRegistrar,
+        PassRegistrar,
+        hookimpl,
+    )
+    from ..contract.host_kernel import Callee, HostKernels
+    from ..contract.host_type import F32, F64, I1, I32, I64, Chain, HostType, String, Tensor
+    from ..contract.kernel import Attachable, Bind, Declined, FusedOp, Kernels
+    from ..contract.op import Attrs, MetadataFunction, MetadataRule
+    from ..contract.op_spec import OpSpec
+    from ..contract.op_table import OpCost, OpTable
+    from ..contract.work_queue import ConcurrentWorkQueue, WorkQueueConfig
+    from ..errors import InvalidArgument, Unavailable
+    from ..executor.step import Step
+    from ..graph.graph import Graph, Input, Node, ShapeAttr, topological_order
+    from ..graph.rewriting import constant, new_name, placed_like, pruned, without_idle_controls
+    from ..protobuf import wire
+    from ..support.disk_cache import DiskCache
+    from ..support.fork_safety import inherited
+    from ..values import dtypes
+    from ..values.async_value import DEAD, AsyncValue, available, failed
+    from ..values.dtypes import DType
+    from ..values.tensor import (
+        MOST_DIMS,
+        Shape,
+        TensorMetadata,
+        ValueInfo,
+        constant_info,
+        info,
+        merge_shapes,
+        shape_text,
+    )
+    from ..values.tensor_proto import TensorValue
+
+_NAMES = {  # module -> its public names
+    "compiler.resolve": ("Resolved",),
+    "contract.allocator": ("AllocatorStats", "HostAllocator", "PlainAllocator"),
+    "contract.api_version": ("API",),
+    "contract.device": ("STREAM", "Device"),
+    "contract.graph_pass": ("PassContext",),
+    "contract.hookspecs": ("CommandRegistrar", "DeviceRegistrar", "KernelPackRegistrar", "OpRegistrar",
+                           "PassRegistrar", "hookimpl"),
+    "contract.host_kernel": ("Callee", "HostKernels"),
+    "contract.host_type": ("F32", "F64", "I1", "I32", "I64", "Chain", "HostType", "String", "Tensor"),
+    "contract.kernel": ("Attachable", "Bind", "Declined", "FusedOp", "Kernels"),
+    "contract.op": ("Attrs", "MetadataFunction", "MetadataRule"),
+    "contract.op_spec": ("OpSpec",),
+    "contract.op_table": ("OpCost", "OpTable"),
+    "contract.work_queue": ("ConcurrentWorkQueue", "WorkQueueConfig"),
+    "errors": ("InvalidArgument", "Unavailable"),
+    "executor.step": ("Step",),
+    "graph.graph": ("Graph", "Input", "Node", "ShapeAttr", "topological_order"),
+    "graph.rewriting": ("constant", "new_name", "placed_like", "pruned", "without_idle_controls"),
+    "support.disk_cache": ("DiskCache",),
+    "support.fork_safety": ("inherited",),
+    "values.async_value": ("DEAD", "AsyncValue", "available", "failed"),
+    "values.dtypes": ("DType",),
+    "values.tensor": ("MOST_DIMS", "Shape", "TensorMetadata", "ValueInfo", "constant_info", "info", "merge_shapes",
+                      "shape_text"),
+    "values.tensor_proto": ("TensorValue",),
+}
+_MODULES = {"dtypes": "values.dtypes", "errors": "errors", "wire": "protobuf.wire"}
+_ELSEWHERE = {"geometry": ("weft_tf_ops.geometry", "weft-tf-ops")}  # modules of other distributions
+_WHERE = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "API",
@@ -45,6 +98,7 @@ __all__ = [
     "I1",
     "I32",
     "I64",
+    "MOST_DIMS",
     "STREAM",
     "AllocatorStats",
     "AsyncValue",
@@ -66,11 +120,16 @@ __all__ = [
     "HostKernels",
     "HostType",
     "Input",
+    "InvalidArgument",
     "KernelPackRegistrar",
     "Kernels",
+    "MetadataFunction",
+    "MetadataRule",
     "Node",
+    "OpCost",
     "OpRegistrar",
     "OpSpec",
+    "OpTable",
     "PassContext",
     "PassRegistrar",
     "PlainAllocator",
@@ -87,6 +146,7 @@ __all__ = [
     "WorkQueueConfig",
     "available",
     "constant",
+    "constant_info",
     "dtypes",
     "errors",
     "failed",
@@ -103,3 +163,36 @@ __all__ = [
     "wire",
     "without_idle_controls",
 ]
+
+if not TYPE_CHECKING:  # a type checker sees the imports above, and no other name
+
+    def __getattr__(name):
+        from importlib import import_module
+
+        if name in _ELSEWHERE:
+            value = _elsewhere(*_ELSEWHERE[name])
+        elif name in _MODULES:
+            value = import_module(f"weft.{_MODULES[name]}")
+        elif name in _WHERE:
+            value = getattr(import_module(f"weft.{_WHERE[name]}"), name)
+        else:
+            raise AttributeError(f"module 'weft.api' has no attribute '{name}'")
+        globals()[name] = value
+        return value
+
+    def __dir__():
+        return __all__
+
+
+def _elsewhere(module: str, distribution: str) -> object:
+    """A module of another distribution. Raises Unavailable where that is not installed."""
+    from importlib import import_module
+
+    from ..errors import Unavailable
+
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0]:
+            raise
+        raise Unavailable(f"{module} is not installed", hint=f"pip install {distribution}") from error

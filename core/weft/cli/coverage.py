@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ..compiler.place import HOST_OPS
 from ..compiler.resolve import Resolved
 from ..errors import WeftError
 from ..graph.graph import Graph, Node
+from ..graph.structural import NO_KERNEL, VALUELESS
 from ..graph.traversal import ancestors
 from ..host.host import Host
-from ..session.model import NO_OUTPUTS
 
 Nodes = Mapping[str, Resolved | WeftError]
 
@@ -28,7 +27,7 @@ def sinks(graph: Graph, nodes: Nodes) -> list[str]:
     """The nodes whose results nobody takes, as Model finds a graph's outputs, those of unknown ops among them."""
     taken = {i.node for node in graph for i in node.inputs}
     return [node.name for node in graph
-            if node.name not in taken and node.op not in NO_OUTPUTS and _may_give(nodes[node.name])]
+            if node.name not in taken and node.op not in VALUELESS and _may_give(nodes[node.name])]
 
 
 def needed(graph: Graph, outputs: Iterable[str]) -> list[Node]:
@@ -52,14 +51,14 @@ def missing(order: Iterable[Node], nodes: Nodes, host: Host) -> list[Missing]:
 
 
 def _may_give(entry: Resolved | WeftError) -> bool:
-    return isinstance(entry, WeftError) or bool(entry.output_tensors)
+    return isinstance(entry, WeftError) or (bool(entry.output_tensors) and not entry.op.for_effect)
 
 
 def _lacks(entry: Resolved | WeftError, host: Host) -> str | None:
     """Why no device type has a kernel for a node, or None."""
     if isinstance(entry, WeftError):
         return f"{entry.message}; {entry.hint}" if entry.hint else entry.message
-    if entry.op.name in HOST_OPS:
+    if entry.op.name in NO_KERNEL:
         return None
     refused = []
     for device_type in host.preference():

@@ -89,7 +89,7 @@ def _declared(graph: Graph, signature: Signature) -> dict[str, Any]:
 
 def _signature(graph: Graph, nodes: Mapping[str, Resolved | WeftError], host: Host) -> dict[str, Any]:
     """Rows of inputs and of outputs."""
-    from ..compiler.prune import PLACEHOLDERS
+    from ..graph.structural import MUST_FEED
     from .coverage import needed, sinks
     from .signature import infer_types
 
@@ -97,7 +97,7 @@ def _signature(graph: Graph, nodes: Mapping[str, Resolved | WeftError], host: Ho
     order = needed(graph, outputs)
     infos = infer_types(order, nodes, host.registries.ops, graph.versions.producer)
     rows: dict[str, list[dict[str, Any]]] = {"inputs": [], "outputs": []}
-    rows["inputs"] = [_tensor(n.name, infos.get((n.name, 0)), n.op) for n in order if n.op in PLACEHOLDERS]
+    rows["inputs"] = [_tensor(n.name, infos.get((n.name, 0)), n.op) for n in order if n.op in MUST_FEED]
     for name in outputs:
         given: list[ValueInfo | None] = [info for (node, _), info in infos.items() if node == name] or [None]
         names = [name] if len(given) == 1 else [f"{name}:{i}" for i in range(len(given))]
@@ -125,9 +125,10 @@ def _ops(graph: Graph, nodes: Mapping[str, Resolved | WeftError], host: Host) ->
 
 def _constants(graph: Graph) -> dict[str, Any]:
     from ..graph.graph import TensorValue
+    from ..graph.structural import CONST
     from ..values.tensor import TensorMetadata
 
-    values = {n.name: v for n in graph if n.op == "Const" and isinstance(v := n.attrs.get("value"), TensorValue)}
+    values = {n.name: v for n in graph if n.op == CONST and isinstance(v := n.attrs.get("value"), TensorValue)}
     sizes = {name: value.nbytes or len(value.raw) for name, value in values.items()}
     largest = sorted(sizes, key=lambda name: -sizes[name])[:LARGEST]
     rows = [{"name": name, "type": str(TensorMetadata(values[name].dtype, values[name].shape)), "bytes": sizes[name]}

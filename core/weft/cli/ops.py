@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .arguments import add_listing, add_loading, open_graph
@@ -22,7 +21,6 @@ GROUPS = (
     ("ints", ("int8", "int16", "int32", "int64")), ("uints", ("uint8", "uint16", "uint32", "uint64")),
     ("floats", ("bfloat16", "float16", "float32", "float64")), ("complex", ("complex64", "complex128")),
 )
-TIERS = Path(__file__).parent.parent / "data" / "op_tiers.tsv"
 EPILOG = "\n".join([*(f"{name}: {', '.join(types)}" for name, types in GROUPS), "",
                     "tiers, by the graphs that have an op: 1 frozen inference graphs, 2 SavedModels for inference,",
                     "3 training and TensorFlow 1, 4 few others"])
@@ -56,7 +54,7 @@ def ops(args: Namespace) -> int:
         else:
             say("\n\n".join(_signature(one) for one in found))
         return 0
-    ranks = tiers()
+    ranks = host.registries.ops.tiers()
     listed = host.registries.ops if args.all or args.tier else sorted(kernels)
     rows = [_row(host, name, kernels.get(name, [])) | {"tier": ranks.get(name)} for name in listed
             if not args.tier or ranks.get(name) in args.tier]
@@ -65,12 +63,6 @@ def ops(args: Namespace) -> int:
     else:
         _list(rows, markdown=args.markdown)
     return 0
-
-
-def tiers() -> dict[str, int]:
-    """The tier of each op that real graphs were found to have."""
-    lines = TIERS.read_text("utf-8").splitlines()[1:]
-    return {op: int(tier) for op, _, tier in (line.partition("\t") for line in lines)}
 
 
 def _kernels(host: Host, only: str | None) -> dict[str, list[KernelDef]]:
@@ -105,14 +97,14 @@ def _kernel(kernel: KernelDef) -> dict[str, Any]:
 
 
 def _list(rows: list[dict[str, Any]], *, markdown: bool) -> None:
-    from ..compiler.place import HOST_OPS
+    from ..graph.structural import NO_KERNEL
     from .table import plural, show, show_markdown
 
     columns = ("op", "tier", "device", "pack", "metadata", "types")
     cells = [{"op": row["op"], "tier": row["tier"], "metadata": row["metadata"], "device": kernel.get("device_type"),
-              "pack": kernel.get("pack"), "types": _types(kernel) or ("needs none" if row["op"] in HOST_OPS else "")}
+              "pack": kernel.get("pack"), "types": _types(kernel) or ("needs none" if row["op"] in NO_KERNEL else "")}
              for row in rows for kernel in row["kernels"] or [{}]]
-    served = sum(bool(row["kernels"]) or row["op"] in HOST_OPS for row in rows)
+    served = sum(bool(row["kernels"]) or row["op"] in NO_KERNEL for row in rows)
     if markdown:
         show_markdown(cells, columns)
     elif cells:
@@ -195,9 +187,9 @@ def _signature(op: dict[str, Any]) -> str:
 
 
 def _none(op: str) -> str:
-    from ..compiler.place import HOST_OPS
+    from ..graph.structural import NO_KERNEL
 
-    return "needs none, the runtime itself serves it" if op in HOST_OPS else "none here"
+    return "needs none, the runtime itself serves it" if op in NO_KERNEL else "none here"
 
 
 def _missing(args: Namespace, host: Host) -> int:

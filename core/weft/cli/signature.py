@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ..compiler.prune import PLACEHOLDERS
 from ..compiler.resolve import Resolved
 from ..contract.op import OpRegistry, infer
 from ..errors import WeftError
 from ..graph.graph import Node, topological_order
-from ..session.session import LEGACY_SCALARS
+from ..graph.structural import CONST, LEGACY_SCALARS, MUST_FEED
 from ..values.tensor import TensorMetadata, ValueInfo, constant_info
 
 Nodes = Mapping[str, Resolved | WeftError]
@@ -29,13 +28,13 @@ def infer_types(order: Iterable[Node], nodes: Nodes, ops: OpRegistry, producer: 
 
 def _outputs(entry: Resolved, infos: Infos, ops: OpRegistry, producer: int) -> Iterable[ValueInfo]:
     unknown = [ValueInfo(TensorMetadata(t.dtype, None)) for t in entry.output_tensors]
-    if entry.op.name in PLACEHOLDERS:
+    if entry.op.name in MUST_FEED:
         shape = entry.attrs.get("shape")
         if shape == () and producer <= LEGACY_SCALARS:
             return unknown
         return [ValueInfo(TensorMetadata(unknown[0].dtype, shape))]
     try:
-        if entry.op.name == "Const":
+        if entry.op.name == CONST:
             return [constant_info(entry.attrs["value"].array())]
         inputs = [infos.get(source) or ValueInfo(TensorMetadata(tensor.dtype, None))
                   for source, tensor in zip(entry.inputs, entry.input_tensors, strict=True)]

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..contract.op import OpRegistry
 from ..errors import WeftError
+from ..graph.structural import CONST
 from ..values.tensor import ValueInfo, info
 from ..values.tensor_proto import TensorValue
 from .infer import infer_outputs, of_constant
@@ -21,7 +22,7 @@ def elements(value: TensorValue) -> Any:
 def infer_node(entry: Resolved, inputs: Sequence[ValueInfo], ops: OpRegistry) -> tuple[ValueInfo, ...]:
     """Return the known facts about a node's outputs: only their types when the inputs do not fit its op."""
     try:
-        if entry.op.name == "Const":
+        if entry.op.name == CONST:
             return (of_constant(elements(entry.attrs["value"])),)
         return infer_outputs(entry.node.name, entry.op, ops.metadata(entry.op), entry.attrs, inputs)
     except WeftError:

@@ -17,8 +17,8 @@ from ..graph.attr_value import AttrPlaceholder, Func
 from ..graph.function import Function
 from ..graph.graph import Graph, Input, Node
 from ..graph.rewriting import new_name
+from ..graph.structural import CALLS, CONST, NO_OP
 
-CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 # A small file may expand without bound: functions that each call two others, or long names in front of many.
 _MOST_NODES, _MOST_TEXT, _DEEPEST = 200_000, 1 << 28, 100
 _FEW_NODES, _TIMES = 20_000, 100  # calls may expand to this many nodes, or to this multiple of the file's nodes
@@ -54,7 +54,7 @@ class _Inlining:
         body = _Body(self, call, function, attrs)
         for index, output in enumerate(body.outputs()):
             self.given[Input(call.name, None, index)] = output
-        self.nodes[call.name] = Node(call.name, "NoOp", controls=body.effects(), device=call.device)
+        self.nodes[call.name] = Node(call.name, NO_OP, controls=body.effects(), device=call.device)
         made = [*body.before, *(body.node(node) for node in function.nodes.values())]
         self.nodes.update((node.name, node) for node in made)
         inside = (*self.callers.get(call.name, ()), function.name)
@@ -99,7 +99,7 @@ class _Body:
         self.waits, self.before = self.call.controls, []
         if len(self.waits) > 1:  # then each first node needs one edge only
             name = new_name(f"{self.call.name}/called", self.graph.taken)
-            gate = Node(name, "NoOp", controls=self.waits, device=self.call.device)
+            gate = Node(name, NO_OP, controls=self.waits, device=self.call.device)
             self.waits, self.before = (gate.name,), [gate]
 
     def outputs(self) -> list[Input]:
@@ -113,7 +113,7 @@ class _Body:
         inputs = [self.tensor(tensor) for tensor in node.inputs]
         controls = self.controls(node.controls)
         first = all(name in self.arguments for name in (*(i.node for i in node.inputs), *node.controls))
-        if first and node.op != "Const":
+        if first and node.op != CONST:
             controls = list(dict.fromkeys((*controls, *self.waits)))
         attrs = {key: self._value(value, node) for key, value in node.attrs.items()}
         changed = {key: value for key, value in attrs.items() if value is not node.attrs[key]}

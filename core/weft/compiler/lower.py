@@ -13,6 +13,7 @@ from typing import Any
 from ..contract.host_type import CHAIN
 from ..contract.op import OpRegistry
 from ..errors import Unimplemented
+from ..graph.structural import CONST, NO_OP
 from ..program.host_program import CONSTANT, COPY, EVENT, HOST, Call, Function, ProgramDef, RegisterType
 from ..values.tensor import TensorMetadata, ValueInfo
 from .infer import infer_registers
@@ -126,11 +127,11 @@ def _lower_node(builder: Builder, entry: Resolved, placement: Placement, at: dic
     row = placement[node.name]
     if row.error is not None:
         raise row.error
-    if op in ("NoOp", "Const"):
+    if op in (NO_OP, CONST):
         builder.held[node.name] = builder.sources(entry)
-    if op == "NoOp":
+    if op == NO_OP:
         return
-    if op == "Const":
+    if op == CONST:
         value = elements(entry.attrs["value"])
         register = builder.register(TensorMetadata(entry.attrs["dtype"], value.shape), HOST)
         builder.calls.append(Call(CONSTANT, (), (register,), {"index": len(builder.constants)}, node=node.name))

@@ -9,10 +9,11 @@ from ..contract.graph_pass import GraphPass, PassContext
 from ..contract.op import OpRegistry
 from ..errors import InvalidArgument, WeftError
 from ..graph.graph import Graph, Node, topological_order, verify
+from ..graph.structural import CONST, NO_KERNEL
 from ..support.plugin_guard import plugin_guard
 from ..values.tensor import TensorMetadata, ValueInfo, info
 from .infer_node import infer_node
-from .place import HOST_OPS, Assignment, Placement
+from .place import Assignment, Placement
 from .prune import Tensor
 from .resolve import Resolved, resolve_node
 
@@ -53,7 +54,7 @@ def placed_alike(graph: Graph, placement: Placement, order: Sequence[Resolved], 
     """
     used = {row.device for row in placement.values()}
     for entry in order:
-        if entry.op.name not in HOST_OPS and not is_of(graph, entry.node):
+        if entry.op.name not in NO_KERNEL and not is_of(graph, entry.node):
             why = _why_not(anew[entry.node.name], placement.get(entry.node.name), used)
             if why is not None:
                 return f"{entry.op.name} '{entry.node.name}': {why}"
@@ -117,7 +118,7 @@ class NodeFacts:
 
     def _outputs(self, entry: Resolved, inputs: Sequence[ValueInfo]) -> tuple[ValueInfo, ...]:
         outputs = infer_node(entry, inputs, self._ops)
-        if entry.op.name != "Const":
+        if entry.op.name != CONST:
             outputs = self._fold(entry, inputs, outputs)
         name = entry.node.name
         if name not in self._fed_nodes:

@@ -17,11 +17,11 @@ from ..config.placement import PlacementConfig
 from ..contract.device import DeviceName
 from ..contract.kernel import KernelDef, KernelRegistry, dtype_names
 from ..errors import InvalidArgument, Unimplemented, WeftError, WeftWarning
+from ..graph.structural import NO_KERNEL
 from .colocation import groups, merged, unknown_partner
 from .host_integers import is_of_numbers, kept
 from .resolve import Resolved
 
-HOST_OPS = frozenset({"Const", "Placeholder", "NoOp"})  # the runtime's own: they need no kernel
 REMEDY = 'set [placement] fallback = "allow", or remap'
 
 
@@ -177,7 +177,7 @@ class Placer:
         The placement of a node without a request holds for all nodes like it.
         """
         row, entry = member
-        likeness = row.op, row.requested, 0 if row.op in HOST_OPS else id(entry.attrs)
+        likeness = row.op, row.requested, 0 if row.op in NO_KERNEL else id(entry.attrs)
         other = placed.get(likeness)
         if other is not None:
             row.device, row.kernel, row.reason, row.refused = other.device, other.kernel, other.reason, [*other.refused]
@@ -188,9 +188,9 @@ class Placer:
         return group.asker is None and bool(group.members)
 
     def _assign(self, colocated: Sequence[Member]) -> Group:
-        group = Group([member for member in colocated if member.row.op not in HOST_OPS])
+        group = Group([member for member in colocated if member.row.op not in NO_KERNEL])
         for row, _ in colocated:
-            if row.op in HOST_OPS:
+            if row.op in NO_KERNEL:
                 row.device, row.reason = "", "needs no kernel"
         request = self._request_of(group, colocated)
         if group.members and request is None:
@@ -238,7 +238,7 @@ class Placer:
             try:
                 request = self._request(row.requested)
             except WeftError as error:
-                if row.op not in HOST_OPS:
+                if row.op not in NO_KERNEL:
                     row.error = error.at(node=row.node, op=row.op)
                 continue
             if request is None:

@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ..contract.op import attr_text
 from ..errors import InvalidArgument, Unimplemented, WeftError
+from ..graph.structural import MUST_FEED, PLACEHOLDERS
 from ..values.tensor import shape_text
 from .resolve import Resolved
 
 Tensor = tuple[str, int]  # node, number of its output
-PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2"})
 
 
 def prune(
@@ -38,7 +38,7 @@ def prune(
             continue
         state[name] = False
         entry = _resolved(nodes[name])
-        if entry.op.name in PLACEHOLDERS:
+        if entry.op.name in MUST_FEED:
             raise _must_feed(entry)
         for needed in _needs(entry, nodes, fed, fed_nodes):
             if state.get(needed) is False:
@@ -56,7 +56,7 @@ def _needs(
     """Return the nodes that must run before this one. A fed placeholder satisfies control edges from it too."""
     needed = [node for node, index in entry.inputs if (node, index) not in fed]
     for control in entry.node.controls:
-        if control in fed_nodes and _op_of(nodes[control]).startswith("Placeholder"):
+        if control in fed_nodes and _op_of(nodes[control]) in PLACEHOLDERS:
             continue
         needed.append(control)
     return needed
@@ -90,7 +90,7 @@ def needed_placeholders(nodes: Mapping[str, Resolved | WeftError], outputs: Sequ
         if name in seen or not isinstance(entry, Resolved):
             continue
         seen.add(name)
-        if entry.op.name in PLACEHOLDERS:
+        if entry.op.name in MUST_FEED:
             found.add(name)
         stack += [node for node, _ in entry.inputs]
         stack += entry.node.controls

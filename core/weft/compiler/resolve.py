@@ -13,6 +13,7 @@ from ..contract.op import GRAPH_DEF_VERSION, REQUIRED, AttrDef, OpDef, OpRegistr
 from ..errors import InvalidArgument, Unimplemented, WeftError, closest
 from ..graph.attr_value import Func, ShapeAttr
 from ..graph.graph import Graph, Node
+from ..graph.structural import CONST
 from ..values.dtypes import DType
 from ..values.tensor_proto import TensorValue
 
@@ -77,7 +78,7 @@ def resolve_node(node: Node, graph: Graph, ops: OpRegistry) -> Resolved:
         raise Unimplemented(f"op {op.name} is deprecated since GraphDef version {op.deprecated}, and this graph is "
                             f"of version {producer}", hint="write the graph again without it")
     attrs = attributes(op, node)
-    if op.name == "Const" and attrs["value"].dtype is not attrs["dtype"]:
+    if op.name == CONST and attrs["value"].dtype is not attrs["dtype"]:
         raise InvalidArgument(f"attribute 'value' is {attrs['value'].dtype.name}, 'dtype' says {attrs['dtype'].name}")
     count = op.count_inputs(attrs)
     if count != len(node.inputs):

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pluggy
@@ -27,6 +28,7 @@ from .host_kernel import HostPack
 from .kernel import KernelPack
 from .op import OpDef
 from .op_spec import OpSpec
+from .op_table import OpTable
 
 PROJECT = "weft"
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -42,6 +44,7 @@ class Contribution:
     config: Any = None
     device_types: list[DeviceType] = field(default_factory=list)
     ops: list[OpDef] = field(default_factory=list)
+    op_tables: list[OpTable] = field(default_factory=list)
     packs: list[KernelPack] = field(default_factory=list)
     host_packs: list[HostPack] = field(default_factory=list)
     allocators: dict[str, Factory] = field(default_factory=dict)
@@ -83,6 +86,16 @@ class OpRegistrar:
         if any(known.name == definition.name for known in self._to.ops):
             raise PluginError(f"op '{definition.name}' is declared twice")
         self._to.ops.append(definition)
+
+    def add_table(self, table: OpTable) -> None:
+        """Bring an op set. Its file must be there; it is read when an op is first asked for."""
+        if not isinstance(table, OpTable):
+            raise PluginError(f"add_table takes an OpTable, not {type(table).__name__}", hint="OpTable(rows=Path(...))")
+        if not isinstance(table.rows, Path):
+            raise PluginError(f"the rows of an OpTable are a pathlib.Path, not {type(table.rows).__name__}")
+        if not table.rows.is_file():
+            raise PluginError(f"the op table '{table.rows}' is not there", hint="install the plugin again")
+        self._to.op_tables.append(table)
 
 
 class KernelPackRegistrar:
@@ -169,7 +182,7 @@ class Hooks:
 
     @hookspec
     def weft_ops(self, registry: OpRegistrar, config: Any) -> None:
-        """Declare ops: registry.add(OpSpec(...))."""
+        """Declare ops, registry.add(OpSpec(...)), or an op set, registry.add_table(OpTable(...))."""
 
     @hookspec
     def weft_kernels(self, registry: KernelPackRegistrar, config: Any) -> None:

@@ -1,29 +1,31 @@
 """Ops: what they are called, what they take and give. Device-free; kernels are another matter (see kernel.py).
 
-The signatures of TensorFlow's ops are data (data/ops.tsv), decoded one op at a time when asked for. Plugins add more.
-A metadata function tells what is known of an op's outputs from what is known of its inputs, before any kernel runs:
-those of TensorFlow's ops are in weft.op_set.metadata, those of a plugin's ops in its OpSpec.
+Plugins bring ops: one by one (OpSpec) or a whole op set as a table (OpTable). Core brings those that its compiler
+interprets. A metadata function tells what is known of an op's outputs from what is known of its inputs, before any
+kernel runs. An OpSpec has its own, a table has them by op.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import InvalidArgument, NotFound, ResourceExhausted, closest
-from ..values import dtypes
+from ..errors import InvalidArgument, NotFound, PluginError, ResourceExhausted, closest
 from ..values.dtypes import DType
 from ..values.tensor import MOST_DIMS, MOST_ELEMENTS, TensorMetadata, ValueInfo, merge_shapes, shape_text
 
-TABLE = Path(__file__).parent.parent / "data" / "ops.tsv"
+if TYPE_CHECKING:
+    from .op_table import Metas, OpCost, OpTable
+
 Attrs = Mapping[str, Any]
 MetadataFunction = Callable[..., "ValueInfo | tuple[ValueInfo, ...]"]
-GRAPH_DEF_VERSION = 2474  # the newest GraphDef producer version whose semantics the op table describes
+GRAPH_DEF_VERSION = 2474  # the newest GraphDef producer version that is read
 MOST_OUTPUTS = 1 << 16  # of one argument whose number is an attribute
 REQUIRED: Any = object()  # the default of an attribute that has none
+CORE = ""  # in the place of a plugin's id: core itself
+OP_SET = ("tf_ops", "weft-tf-ops")  # the plugin that brings TensorFlow's ops, and its distribution
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class ArgDef(NamedTuple):
@@ -85,6 +87,7 @@ class OpDef(NamedTuple):
     deprecated: int | None = None  # refused from this GraphDef version on
     metadata: MetadataFunction | None = None
     values: tuple[str, ...] = ()  # inputs whose elements decide the outputs' metadata
+    for_effect: bool = False  # the outputs only repeat the inputs: they are no results of a model
 
     @property
     def signature(self) -> tuple[Any, ...]:
@@ -131,63 +134,111 @@ class MetadataRule(NamedTuple):
 
 
 class OpRegistry:
-    """Ops by name: TensorFlow's, and those that plugins add."""
+    """Ops by name: core's own, those of plugins' tables, and those that plugins add one by one.
 
-    def __init__(self) -> None:
-        self._rows: dict[str, str] | None = None
+    `missing` has the plugins that are not in use, each with the reason, for the error of an unknown op.
+    """
+
+    def __init__(self, own: Mapping[str, OpDef] = _NONE, missing: Mapping[str, str] = _NONE) -> None:
+        self._sources: list[tuple[str, Mapping[str, OpDef]]] = [(CORE, own)]  # plugin, its ops
+        self._added: dict[str, dict[str, OpDef]] = {}  # by plugin, those that it added one by one
+        self._tables: list[OpTable] = []
+        self._missing = missing
         self._known: dict[str, OpDef] = {}
-        self._added: dict[str, str] = {}  # op -> plugin
         self._rules: dict[str, MetadataRule | None] = {}  # of those that were asked for
 
     def get(self, name: str) -> OpDef:
-        """The op called `name`. Raises NotFound with the names nearest to it."""
+        """The op called `name`.
+
+        Raises NotFound with the names nearest to it, PluginError where two plugins declare it differently.
+        """
         found = self._known.get(name)
         if found is None:
-            row = self._table().get(name)
-            if row is None:
-                near = closest(name, [*self._table(), *self._added])
-                hint = f"did you mean {' or '.join(near)}?" if near else "a plugin may bring it: weft plugins"
-                raise NotFound(f"no op is called '{name}'", op=name, hint=hint)
-            found = self._known[name] = _decode(name, json.loads(row))
+            found = self._known[name] = self._declared(name)
         return found
 
     def __contains__(self, name: str) -> bool:
-        return name in self._added or name in self._table()
+        return any(name in ops for _, ops in self._sources)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted({*self._table(), *self._added}))
+        return iter(sorted({name for _, ops in self._sources for name in ops}))
 
     def check(self, op: OpDef) -> None:
         """Raise InvalidArgument when an op of this name exists with another signature."""
         if op.name in self and self.get(op.name).signature != op.signature:
-            owner = self._added.get(op.name)
-            whose = f"plugin {owner}'s" if owner else "TensorFlow's"
-            raise InvalidArgument(f"op {op.name} is {whose} already, with another signature", op=op.name)
+            raise InvalidArgument(f"op {op.name} is {_owner(self.plugin_of(op.name))} already, with another signature",
+                                  op=op.name)
 
     def add(self, op: OpDef, plugin: str) -> None:
         """Add a plugin's op, checked before; naming an existing op again changes nothing."""
         if op.name not in self:
-            self._known[op.name] = op
-            self._added[op.name] = plugin
+            if plugin not in self._added:
+                self._added[plugin] = {}
+                self._sources.append((plugin, self._added[plugin]))
+            self._added[plugin][op.name] = op
+
+    def add_table(self, table: OpTable, plugin: str) -> None:
+        """Add a plugin's op set. Its rows are compared with those of others when they are first asked for."""
+        self._sources.append((plugin, table))
+        self._tables.append(table)
+        self._known.clear()
+        self._rules.clear()
 
     def plugin_of(self, name: str) -> str | None:
-        return self._added.get(name)
+        """The plugin that brought the op first; None for core's own ops and for unknown ones."""
+        plugin = next((plugin for plugin, ops in self._sources if name in ops), CORE)
+        return None if plugin == CORE else plugin
 
     def metadata(self, op: OpDef) -> MetadataRule | None:
         """The op's metadata function, or None where nobody wrote one."""
         if op.metadata is not None:
             return MetadataRule(op.metadata, op.values)
         if op.name not in self._rules:
-            from ..op_set.metadata import RULES
-
-            self._rules[op.name] = RULES.get(op.name)
+            found = (table.rule(op.name) for table in self._tables if op.name in table)
+            self._rules[op.name] = next((rule for rule in found if rule is not None), None)
         return self._rules[op.name]
 
-    def _table(self) -> dict[str, str]:
-        if self._rows is None:
-            rows = TABLE.read_text("utf-8").splitlines()[1:]
-            self._rows = {name: row for name, _, row in (line.partition("\t") for line in rows)}
-        return self._rows
+    def cost(self, op: str, attrs: Attrs, inputs: Metas, outputs: Metas) -> OpCost | None:
+        """The work of a node by the op's own table, or None where that is not known."""
+        found = (table.cost(op, attrs, inputs, outputs) for table in self._tables if op in table)
+        return next((cost for cost in found if cost is not None), None)
+
+    def tiers(self) -> dict[str, int]:
+        """The tier of each op that real graphs were found to have, as the tables say."""
+        return {op: tier for table in self._tables for op, tier in table.tier_of.items()}
+
+    def probes(self) -> list[str]:
+        """The ops by which devices are probed, as the tables say."""
+        return [table.probe for table in self._tables if table.probe is not None]
+
+    def _declared(self, name: str) -> OpDef:
+        declared = [(plugin, ops[name]) for plugin, ops in self._sources if name in ops]
+        if not declared:
+            raise self._unknown(name)
+        first, op = declared[0]
+        for plugin, other in declared[1:]:
+            if other.signature != op.signature:
+                raise PluginError(f"op {name} of plugin {plugin} and {_owner(first)} have different signatures",
+                                  op=name, hint=f"[plugins] block = ['{plugin}'] leaves one of them out")
+        return op
+
+    def _unknown(self, name: str) -> NotFound:
+        near = closest(name, self)
+        hints = [f"did you mean {' or '.join(near)}?"] if near else []
+        if not self._tables:
+            hints.append(self._without_tables())
+        return NotFound(f"no op is called '{name}'", op=name,
+                        hint="; ".join(hints) or "a plugin may bring it: weft plugins")
+
+    def _without_tables(self) -> str:
+        plugin, distribution = OP_SET
+        if plugin in self._missing:
+            return f"no op set is in use: plugin {plugin} is {self._missing[plugin]}"
+        return f"no op set is in use; TensorFlow's is installed with: pip install {distribution}"
+
+
+def _owner(plugin: str | None) -> str:
+    return "weft's own" if plugin in (None, CORE) else f"plugin {plugin}'s"
 
 
 def infer(op: OpDef, rule: MetadataRule | None, attrs: Attrs, inputs: Sequence[ValueInfo]) -> tuple[ValueInfo, ...]:
@@ -237,39 +288,3 @@ def attr_text(value: object) -> str:
         return f"[{', '.join(attr_text(v) for v in value)}]"
     shape = getattr(value, "shape", None)
     return f"tensor {shape_text(shape)}" if shape is not None else repr(value)
-
-
-def _decode(name: str, row: dict[str, Any]) -> OpDef:
-    return OpDef(
-        name,
-        tuple(_decode_arg(a) for a in row.get("in", ())),
-        tuple(_decode_arg(a) for a in row.get("out", ())),
-        {n: _decode_attr(n, a) for n, a in row.get("attr", {}).items()},
-        stateful=row.get("stateful", False),
-        commutative=row.get("commutative", False),
-        deprecated=row.get("deprecated"),
-    )
-
-
-def _decode_arg(arg: dict[str, Any]) -> ArgDef:
-    dtype = dtypes.named(arg["type"]) if "type" in arg else None
-    return ArgDef(arg["name"], dtype, arg.get("attr"), arg.get("n"), arg.get("types"), arg.get("ref", False))
-
-
-def _decode_attr(name: str, attr: dict[str, Any]) -> AttrDef:
-    kind = attr["type"].removeprefix("list(").removesuffix(")")
-
-    def value(v: Any) -> Any:
-        if isinstance(v, list):
-            return tuple(value(x) for x in v)
-        if kind == "tensor":
-            import numpy as np
-
-            return np.array(v["v"], dtypes.named(v["t"]).numpy).reshape(v["shape"])
-        if kind == "type":
-            return dtypes.named(v)
-        return float(v) if kind == "float" else v
-
-    default = value(attr["default"]) if "default" in attr else REQUIRED
-    allowed = value(attr["allowed"]) if "allowed" in attr else None
-    return AttrDef(name, attr["type"], default, attr.get("min"), allowed)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import __version__
 from ..config.config import Config, folded
@@ -20,6 +20,9 @@ from ..errors import PluginError, WeftError, WeftWarning, closest
 from ..host.registries import Registries
 from .entry_points import Distribution, scan, too_old, unmet
 from .plugin_record import Blocked, Duplicate, Incompatible, PluginRecord, summary
+
+if TYPE_CHECKING:
+    from ..contract.hookspecs import Contribution
 
 __all__ = ["PluginRecord", "Plugins", "load_plugins"]
 
@@ -42,7 +45,9 @@ class Plugins:
         for record in self._records:
             if record.status == "ok" and record.module == candidate.module:
                 return record
-        record = self._load(candidate)
+        record, brought = self._read(candidate)
+        if brought is not None:
+            record = self._registered(record, brought)
         if record.status != "ok":
             raise record.failure()
         self._records.append(record)
@@ -69,16 +74,23 @@ class Plugins:
                  for distribution in sorted(scan(), key=lambda d: d.name.lower())
                  for name, module in distribution.plugins.items()]
         found.sort(key=lambda candidate: candidate.id)
+        all_brought: list[tuple[int, Contribution]] = []
         for candidate in [*found, *map(_named, self.config.plugins.load)]:
-            self._records.append(self._load(candidate))
+            record, brought = self._read(candidate)
+            if brought is not None:
+                all_brought.append((len(self._records), brought))
+            self._records.append(record)
+        # A plugin's single ops are compared with op tables, whatever the order of ids: tables come first.
+        for index, brought in sorted(all_brought, key=lambda each: not each[1].op_tables):
+            self._records[index] = self._registered(self._records[index], brought)
 
     def warn_of_ignored(self) -> None:
         """Warn of each found file with settings that do not count."""
         for text in self.config.warnings(self.configs):
             warnings.warn(text, WeftWarning, stacklevel=3)
 
-    def _load(self, candidate: _Candidate) -> PluginRecord:
-        """Load one plugin, wholly or not at all."""
+    def _read(self, candidate: _Candidate) -> tuple[PluginRecord, Contribution | None]:
+        """Import one plugin and call its hooks: its record, and all that it brings unless it is refused."""
         record, distribution = candidate.record(), candidate.distribution
         try:
             self._check_blocked(record)
@@ -91,14 +103,23 @@ class Plugins:
             if distribution is not None:
                 _check_requirement(distribution)
             module = import_plugin(candidate.source)
-            brought = contribution(module, record.id, self.config, record.distribution)
+            return record, contribution(module, record.id, self.config, record.distribution)
+        except WeftError as error:
+            return self._refused(record, error), None
+
+    def _registered(self, record: PluginRecord, brought: Contribution) -> PluginRecord:
+        """The plugin's record, once all that it brings is registered or, where something does not fit, nothing."""
+        try:
             self.registries.add(brought)
         except WeftError as error:
-            refused = record.refused(error)
-            self.registries.missing_plugins[refused.id] = f"{refused.status}: {refused.reason}"
-            return refused
+            return self._refused(record, error)
         self.configs[record.id] = brought.config
         return replace(record, registered=summary(brought))
+
+    def _refused(self, record: PluginRecord, error: WeftError) -> PluginRecord:
+        refused = record.refused(error)
+        self.registries.missing_plugins[refused.id] = f"{refused.status}: {refused.reason}"
+        return refused
 
     def _check_blocked(self, record: PluginRecord) -> None:
         plugins, own = self.config.plugins, folded(record.id)

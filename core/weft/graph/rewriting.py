@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from .graph import Graph, Node, TensorValue, topological_order
+from .structural import CONST, NO_OP
 from .traversal import ancestors
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def constant(name: str, value: Array | TensorValue, device: str = "") -> Node:
         array = np.asarray(value)  # turns NumPy's scalars into arrays
         array.flags.writeable = False  # else it would be copied
         value = TensorValue(array)
-    return Node(name, "Const", device=device, attrs={"dtype": value.dtype, "value": value})
+    return Node(name, CONST, device=device, attrs={"dtype": value.dtype, "value": value})
 
 
 def placed_like(node: Node, like: Node) -> Node:
@@ -54,6 +55,6 @@ def without_idle_controls(graph: Graph, idle: Iterable[str] = ()) -> Graph:
         controls = [name for name in node.controls if name not in idle]
         if len(controls) < len(node.controls):
             nodes.append(node.replace(controls=controls))
-        if node.op in ("Const", "NoOp") and not controls and not node.inputs:
+        if node.op in (CONST, NO_OP) and not controls and not node.inputs:
             idle.add(node.name)
     return graph.replace(nodes=nodes) if nodes else graph

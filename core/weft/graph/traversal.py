@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from ..errors import InvalidArgument
 from .node import Node
+from .structural import NEXT_ITERATIONS
 
 if TYPE_CHECKING:
     from .graph import Graph
-
-BACK_EDGES = frozenset(("NextIteration", "RefNextIteration"))  # what they give is for the iteration after
 
 
 def consumers(nodes: Mapping[str, Node]) -> dict[str, list[Node]]:
@@ -83,7 +82,7 @@ def _is_ordered(nodes: Mapping[str, Node]) -> bool:
 def _sources(nodes: Mapping[str, Node], name: str) -> Iterator[str]:
     node = nodes[name]
     for source in (*(i.node for i in node.inputs), *node.controls):
-        if source in nodes and nodes[source].op not in BACK_EDGES:
+        if source in nodes and nodes[source].op not in NEXT_ITERATIONS:
             yield source
 
 

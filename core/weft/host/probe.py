@@ -50,12 +50,12 @@ def probe(device: Device, registries: Registries) -> None:
 
 
 def _add(device: Device, registries: Registries, inputs: Sequence[object], output: object) -> bool:
-    """Run the device type's first float32 AddV2, if it has one."""
+    """Run the device type's first float32 kernel of an op that an op set names for this, if it has one."""
     meta = info(float32, SHAPE)
     attrs = {"T": float32}
-    for kernel in registries.kernels.candidates("AddV2", device.type):
+    for kernel in (k for op in registries.ops.probes() for k in registries.kernels.candidates(op, device.type)):
         if kernel.refuses(attrs) is None:
-            bound = kernel.bind(Bind("probe", "AddV2", attrs, (meta, meta), (meta.meta,), device, STREAM, {}))
+            bound = kernel.bind(Bind("probe", kernel.op, attrs, (meta, meta), (meta.meta,), device, STREAM, {}))
             if isinstance(bound, Declined) or bound is None:
                 continue
             run_of(bound)(*inputs, output)

@@ -12,6 +12,7 @@ from ..contract.host_kernel import OWN, HostKernelRegistry, HostPack
 from ..contract.kernel import KernelRegistry
 from ..contract.op import OpRegistry
 from ..errors import PluginError
+from ..graph import structural
 from . import allocators, work_queues
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ class Registries:
     """Filled while plugins are loaded, one whole Contribution at a time; read after that."""
 
     def __init__(self, kernel_override: Mapping[str, str] | None = None) -> None:
-        self.ops = OpRegistry()
+        self.missing_plugins: dict[str, str] = {}  # plugins that are not in use, and why: what they bring is not here
+        self.ops = OpRegistry(structural.OPS, self.missing_plugins)
         self.device_types = DeviceTypeRegistry()
         self.kernels = KernelRegistry(self.device_types, kernel_override, self.ops)
         self.host_kernels = HostKernelRegistry()
@@ -31,7 +33,6 @@ class Registries:
         self.work_queues: dict[str, str | Callable[..., Any]] = dict(work_queues.GIVEN)
         self.passes: dict[str, GraphPass] = {}
         self.commands = CommandRegistry()
-        self.missing_plugins: dict[str, str] = {}  # plugins that are not in use, and why: what they bring is not here
 
     def add(self, brought: Contribution) -> None:
         """Add all registrations of a plugin. If one of them does not fit, none is added, and the error names it."""
@@ -44,6 +45,8 @@ class Registries:
                 raise PluginError(f"{kind} '{name}' is registered by another plugin already")
         for op in brought.ops:
             self.ops.check(op)
+        for table in brought.op_tables:
+            self.ops.add_table(table, brought.plugin)
         for op in brought.ops:
             self.ops.add(op, brought.plugin)
         for announced in brought.device_types:

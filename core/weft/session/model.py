@@ -16,6 +16,7 @@ from ..compiler.resolve import Resolved
 from ..errors import InvalidArgument, NotFound, WeftError, boundary
 from ..graph import graphdef
 from ..graph.graph import Graph
+from ..graph.structural import VALUELESS
 from ..saved_model.signature import Place, Signature
 from ..support.file_path import file_path
 from ..support.gc_pause import gc_paused
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 SERVING = "serving_default"  # the signature that is meant where none is named
 _NONE: Mapping[str, Signature] = MappingProxyType({})
-NO_OUTPUTS = frozenset({"NoOp", "Assert", "Print", "PrintV2", "SaveV2", "Save", "SaveSlices", "MergeV2Checkpoints",
-                        "Const", "Placeholder", "PlaceholderV2"})
 
 
 class Model:
@@ -172,12 +171,12 @@ def find_outputs(session: Session) -> tuple[str, ...]:
     broken: list[WeftError] = []
     for name, node in graph.nodes.items():
         entry = session.nodes[name]
-        if name in taken or node.op in NO_OUTPUTS:
+        if name in taken or node.op in VALUELESS:
             continue
         if not isinstance(entry, Resolved):
             broken.append(entry)
             continue
-        count = len(entry.output_tensors)
+        count = 0 if entry.op.for_effect else len(entry.output_tensors)
         found += [name] if count == 1 else [f"{name}:{i}" for i in range(count)]
     if not found and broken:
         raise broken[0]

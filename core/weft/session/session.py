@@ -20,6 +20,7 @@ from ..executor.executable import Executable
 from ..executor.step import RunOptions, Step, lasting_step
 from ..executor.trace import RunMetadata, Trace
 from ..graph.graph import Graph, verify
+from ..graph.structural import LEGACY_SCALARS, PLACEHOLDERS
 from ..host.cancellation import CancelToken
 from ..host.resources import Resources
 from ..linker.link import NodesDeclined, Shared, link
@@ -33,7 +34,6 @@ from .step_graph import Nodes, PlannedGraph, StepGraph, StepSignature
 
 MOST_PREPARED_BYTES = 32 << 20  # bytes of prepared steps that are kept, without their arrays
 ARRAY_SHARE = 8  # the arrays of prepared steps may take this fraction, 1/8, of the memory limit
-LEGACY_SCALARS = 21  # up to this GraphDef version a placeholder of shape [] may be of any shape
 
 
 class Session:
@@ -275,7 +275,7 @@ class Session:
         entry = self.nodes[fed[0]]
         assert isinstance(entry, Resolved)
         dtype = entry.output_tensors[fed[1]].dtype
-        if not entry.op.name.startswith("Placeholder"):
+        if entry.op.name not in PLACEHOLDERS:
             return TensorMetadata(dtype, None)
         shape = entry.attrs.get("shape")
         legacy = shape == () and self._graph.versions.producer <= LEGACY_SCALARS

@@ -12,6 +12,7 @@ from ..compiler.resolve import Resolved, resolve
 from ..contract.graph_pass import GraphPass, PassContext
 from ..errors import WeftError
 from ..graph.graph import Graph, Node
+from ..graph.structural import PLACEHOLDER
 from ..host.host import Host
 from ..values.tensor import TensorMetadata
 from .constant_folding import ConstantFolder
@@ -117,5 +118,5 @@ class StepGraph:
         _, nodes, order = self._plain
         computed = {entry.node.name for entry in order}
         given = [nodes[name] for name in dict.fromkeys(name for name, _ in self._signature.fed) if name not in computed]
-        return [Node(entry.node.name, "Placeholder", attrs={"dtype": entry.output_tensors[0].dtype})
+        return [Node(entry.node.name, PLACEHOLDER, attrs={"dtype": entry.output_tensors[0].dtype})
                 for entry in given if isinstance(entry, Resolved) and (entry.inputs or entry.node.controls)]

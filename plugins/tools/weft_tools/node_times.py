@@ -8,13 +8,13 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from weft import RunMetadata, RunOptions
+from weft import RunMetadata, RunOptions, default_host
 from weft.api.cli import say
-from weft.compiler.op_cost import OpCost, op_cost
 from weft.program import OWN
 
 if TYPE_CHECKING:
     from weft import Model
+    from weft.api import OpCost
     from weft.executor import Executable
 
 RUNS = 20
@@ -52,10 +52,11 @@ def node_times(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _op_costs(executable: Executable) -> dict[str, OpCost]:
-    """By node."""
-    metas = executable.metas
-    return {call.node: op_cost(call.op, call.attrs, [metas[a] for a in call.args], [metas[r] for r in call.results])
-            for call in executable.function.kernels if call.code not in OWN}
+    """By node, as far as the op sets know it."""
+    metas, ops = executable.metas, default_host().registries.ops
+    costs = {call.node: ops.cost(call.op, call.attrs, [metas[a] for a in call.args], [metas[r] for r in call.results])
+             for call in executable.function.kernels if call.code not in OWN}
+    return {node: cost for node, cost in costs.items() if cost is not None}
 
 
 def ceilings() -> dict[str, float]:

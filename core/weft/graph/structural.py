@@ -1,0 +1,114 @@
+"""The ops that the compiler itself interprets, by role and by name, with their signatures.
+
+Core names no other op. What else a graph may have is declared by the op sets that plugins bring. They may declare these
+ops too, with equal signatures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..contract.op import Attrs, OpDef
+from ..contract.op_spec import OpSpec
+from ..errors import InvalidArgument
+from ..values.tensor import ValueInfo, info, merge_shapes
+
+CONST = "Const"
+NO_OP = "NoOp"
+PLACEHOLDER = "Placeholder"
+MUST_FEED = frozenset({PLACEHOLDER, "PlaceholderV2"})  # placeholders that have no value of their own
+PLACEHOLDERS = MUST_FEED | {"PlaceholderWithDefault"}
+NO_KERNEL = frozenset({CONST, PLACEHOLDER, NO_OP})  # the runtime itself serves them
+VALUELESS = frozenset({CONST, NO_OP, *MUST_FEED})  # what they give is no result of a model
+CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+NEXT_ITERATIONS = frozenset({"NextIteration", "RefNextIteration"})  # their outputs are for the iteration after
+
+LEGACY_SCALARS = 21  # up to this GraphDef version a placeholder of shape [] may be of any shape
+DEPRECATED = {"PlaceholderV2": 23}  # the GraphDef versions from which on ops are refused
+
+
+def _identity(_: Attrs, x: ValueInfo) -> ValueInfo:
+    return x
+
+
+def _placeholder_with_default(attrs: Attrs, x: ValueInfo) -> ValueInfo:
+    """The default's type and shape, not its elements: another value may be fed."""
+    try:
+        return info(x.dtype, merge_shapes(attrs["shape"], x.shape))
+    except ValueError as error:
+        raise InvalidArgument(f"the default does not fit the placeholder: {error}") from None
+
+
+METADATA = {"Identity": _identity, "PlaceholderWithDefault": _placeholder_with_default}
+
+_TRANSFER = ("tensor_name: string", "send_device: string", "send_device_incarnation: int", "recv_device: string",
+             "client_terminated: bool = false")
+_FRAME = ("T: type", "frame_name: string", "is_constant: bool = false", "parallel_iterations: int = 10")
+_INDEXED = ("T: type", "index: int >= 0")
+_LISTS = ("Tin: list(type) >= 0", "Tout: list(type) >= 0")
+_SHAPES = "output_shapes: list(shape) = []"
+_IF = ("Tcond: type", *_LISTS, "then_branch: func", "else_branch: func", _SHAPES)
+_WHILE = ("T: list(type) >= 0", "cond: func", "body: func", _SHAPES, "parallel_iterations: int = 10")
+_CASE = (*_LISTS, "branches: list(func) >= 1", _SHAPES)
+_CALL = (*_LISTS, "f: func", "config: string = ''", "config_proto: string = ''", "executor_type: string = ''")
+
+_SPECS = {spec.name: spec for spec in (
+    OpSpec(CONST, (), ["output: dtype"], ["value: tensor", "dtype: type"]),
+    OpSpec(PLACEHOLDER, (), ["output: dtype"], ["dtype: type", "shape: shape = None"]),
+    OpSpec("PlaceholderV2", (), ["output: dtype"], ["dtype: type", "shape: shape"]),
+    OpSpec("PlaceholderWithDefault", ["input: dtype"], ["output: dtype"], ["dtype: type", "shape: shape"]),
+    OpSpec(NO_OP),
+    OpSpec("Identity", ["input: T"], ["output: T"], ["T: type"]),
+
+    OpSpec("_Arg", (), ["output: T"], _INDEXED, stateful=True),
+    OpSpec("_DeviceArg", (), ["output: T"], _INDEXED, stateful=True),
+    OpSpec("_Retval", ["input: T"], (), _INDEXED, stateful=True),
+    OpSpec("_DeviceRetval", ["input: T"], (), _INDEXED, stateful=True),
+    OpSpec("_Send", ["tensor: T"], (), ["T: type", *_TRANSFER], stateful=True),
+    OpSpec("_HostSend", ["tensor: T"], (), ["T: type", *_TRANSFER], stateful=True),
+    OpSpec("_Recv", (), ["tensor: tensor_type"], ["tensor_type: type", *_TRANSFER], stateful=True),
+    OpSpec("_HostRecv", (), ["tensor: tensor_type"], ["tensor_type: type", *_TRANSFER], stateful=True),
+
+    OpSpec("Switch", ["data: T", "pred: bool"], ["output_false: T", "output_true: T"], ["T: type"]),
+    OpSpec("RefSwitch", ["data: Ref(T)", "pred: bool"], ["output_false: Ref(T)", "output_true: Ref(T)"], ["T: type"]),
+    OpSpec("Merge", ["inputs: N * T"], ["output: T", "value_index: int32"], ["T: type", "N: int >= 1"]),
+    OpSpec("RefMerge", ["inputs: N * Ref(T)"], ["output: Ref(T)", "value_index: int32"], ["T: type", "N: int >= 1"]),
+    OpSpec("Enter", ["data: T"], ["output: T"], _FRAME),
+    OpSpec("RefEnter", ["data: Ref(T)"], ["output: Ref(T)"], _FRAME),
+    OpSpec("Exit", ["data: T"], ["output: T"], ["T: type"]),
+    OpSpec("RefExit", ["data: Ref(T)"], ["output: Ref(T)"], ["T: type"]),
+    OpSpec("NextIteration", ["data: T"], ["output: T"], ["T: type"]),
+    OpSpec("RefNextIteration", ["data: Ref(T)"], ["output: Ref(T)"], ["T: type"]),
+    OpSpec("LoopCond", ["input: bool"], ["output: bool"]),
+
+    OpSpec("If", ["cond: Tcond", "input: Tin"], ["output: Tout"], _IF, stateful=True),
+    OpSpec("StatelessIf", ["cond: Tcond", "input: Tin"], ["output: Tout"], _IF),
+    OpSpec("While", ["input: T"], ["output: T"], _WHILE, stateful=True),
+    OpSpec("StatelessWhile", ["input: T"], ["output: T"], _WHILE),
+    OpSpec("Case", ["branch_index: int32", "input: Tin"], ["output: Tout"], _CASE, stateful=True),
+    OpSpec("StatelessCase", ["branch_index: int32", "input: Tin"], ["output: Tout"], _CASE),
+    OpSpec("For", ["start: int32", "limit: int32", "delta: int32", "input: T"], ["output: T"],
+           ["T: list(type) >= 0", "body: func"]),
+
+    OpSpec("PartitionedCall", ["args: Tin"], ["output: Tout"], _CALL),
+    OpSpec("StatefulPartitionedCall", ["args: Tin"], ["output: Tout"], _CALL, stateful=True),
+)}
+
+
+class _Ops(Mapping[str, OpDef]):
+    """The ops by name. Each is read from its notation when it is asked for."""
+
+    def __getitem__(self, name: str) -> OpDef:
+        return _SPECS[name].definition()._replace(metadata=METADATA.get(name), deprecated=DEPRECATED.get(name))
+
+    def __contains__(self, name: object) -> bool:
+        return name in _SPECS
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_SPECS)
+
+    def __len__(self) -> int:
+        return len(_SPECS)
+
+
+OPS: Mapping[str, OpDef] = _Ops()

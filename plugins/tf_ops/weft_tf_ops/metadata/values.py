@@ -1,0 +1,57 @@
+"""Elements of small integer tensors, as far as they are known: shapes that a graph computes itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from weft.api import TensorMetadata, ValueInfo
+
+MOST = 64  # elements; a longer tensor is no shape
+Array = np.ndarray[Any, Any]
+
+
+def fold(
+    function: Callable[..., Any], known: Callable[..., Any], meta: TensorMetadata, *inputs: ValueInfo
+) -> ValueInfo:
+    """What is known of a tensor with this metadata that is `function` of the inputs' elements.
+
+    `known` tells from which elements of the inputs are known, which of the result are.
+    """
+    elements = [_elements(x) for x in inputs]
+    if None in elements or meta.dtype.kind not in "iu" or not meta.is_static or meta.size > MOST:
+        return ValueInfo(meta)
+    arrays, masks = zip(*elements, strict=True)
+    result, mask = np.asarray(function(*arrays)), np.asarray(known(*masks))
+    if mask.all():
+        return ValueInfo(meta, result)
+    if len(meta.dims) > 1:
+        return ValueInfo(meta)
+    pairs = zip(result.flat, mask.flat, strict=True)
+    return ValueInfo(meta, dims=tuple(int(element) if is_known else None for element, is_known in pairs))
+
+
+def _elements(x: ValueInfo) -> tuple[Array, Array] | None:
+    """The elements, 0 for unknown ones, and which are known; None where none is or it is no shape."""
+    if x.dtype.kind not in "iu" or (x.value is None and x.dims is None):
+        return None
+    if x.value is not None:
+        return (x.value, np.ones(x.value.shape, bool)) if x.value.size <= MOST else None
+    dims = np.array([d or 0 for d in x.dims or ()], np.int64).astype(x.dtype.numpy)
+    shape = () if x.rank == 0 else dims.shape
+    return dims.reshape(shape), np.array([d is not None for d in x.dims or ()], bool).reshape(shape)
+
+
+def move(function: Callable[..., Any], meta: TensorMetadata, *inputs: ValueInfo) -> ValueInfo:
+    """`fold` for a function that only moves elements about: those that are not known stay so, one by one."""
+    return fold(function, function, meta, *(_opened(x) for x in inputs))
+
+
+def _opened(x: ValueInfo) -> ValueInfo:
+    """`x` as a vector or scalar of which nothing is known, where it may be a shape and nothing was known."""
+    if x.value is not None or x.dims is not None or x.shape is None or len(x.shape) > 1:
+        return x
+    if x.dtype.kind not in "iu" or None in x.shape or x.size > MOST:
+        return x
+    return ValueInfo(x.meta, dims=(None,) * x.size)

@@ -1,0 +1,18 @@
+"""The plugin tf_ops: brings TensorFlow's op set. This module is imported whenever weft starts: it is light."""
+
+from pathlib import Path
+
+from weft.api import OpRegistrar, OpTable, hookimpl
+
+WEFT_API = (1, 0)
+
+DATA = Path(__file__).parent / "data"
+OPS = OpTable(
+    rows=DATA / "ops.tsv", rules="weft_tf_ops.metadata:rule_of", costs="weft_tf_ops.op_cost:op_cost",
+    tiers=DATA / "op_tiers.tsv", probe="AddV2",
+)
+
+
+@hookimpl
+def weft_ops(registry: OpRegistrar) -> None:
+    registry.add_table(OPS)
