@@ -1,4 +1,4 @@
-"""The structural ops are those of TensorFlow's op set, and are known without it."""
+"""Structural ops are declared as in TensorFlow's op set, and known without it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_core_alone_knows_no_other_op():
 
 
 def outputs(of, *others, inputs):
-    """What core alone knows of the outputs of a node, given what is known of its inputs."""
+    """Metadata of a node's outputs by core alone, from that of its inputs."""
     return infer_node(resolve(Graph([of, *others]), CORE_ALONE)[of.name], inputs, CORE_ALONE)
 
 

@@ -1,4 +1,4 @@
-"""Core without any other distribution: it imports, lists and explains, and runs what a third party brings for."""
+"""Core without any other distribution: it imports, lists and explains, and runs graphs of a third party's ops."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Alone:
                               capture_output=True, text=True, timeout=60, check=False)
 
     def facts(self, code: str) -> dict:
-        """What `code`, with the graph, leaves in its dict `facts`."""
+        """Run `code` behind the graph's definition; returns its dict `facts`."""
         done = self.run("-c", f"{GRAPH}\nfacts = {{}}\n{code}\nprint(json.dumps(facts))")
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)

@@ -56,6 +56,17 @@ def test_registering_a_table_reads_nothing_of_it(tmp_path):
         made.ops.get("My>Op")
 
 
+@pytest.mark.parametrize(("rules", "reason"), [
+    ("no_such_module_of_mine:rule", "the rules of the op table '.*' raised ModuleNotFoundError"),
+    (lambda op: 1 / 0, "the rules of the op table '.*' raised ZeroDivisionError"),
+    (lambda op: SHAPE.function, "the rules of the op table '.*' give a function for My>Op, not a MetadataRule"),
+])
+def test_rules_that_fail_are_an_error_of_the_plugin(tmp_path, rules, reason):
+    ops = registries(mine=table(tmp_path, more={"rules": rules}, Op=FLOAT)).ops
+    with pytest.raises(PluginError, match=reason):
+        ops.metadata(ops.get("My>Op"))
+
+
 def test_a_row_is_decoded_when_its_op_is_asked_for(tmp_path):
     ops = registries(mine=table(tmp_path, Good=FLOAT, Bad='{"in":[{}]}', Worse="{")).ops
     assert ops.get("My>Good").inputs[0].dtype is dtypes.float32

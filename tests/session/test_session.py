@@ -258,3 +258,10 @@ def test_whatever_goes_wrong_inside_is_a_weft_error(two_constants, monkeypatch):
     monkeypatch.setattr(two_constants, "_prepare", broken)
     with pytest.raises(WeftError, match="a fault of ours"):
         two_constants.run("id1")
+
+
+def test_a_models_outputs_are_no_nodes_that_only_act_or_have_no_value_of_their_own(tmp_path):
+    nodes = [placeholder("x", (2,)), placeholder("idle", (2,)), const("c", 1), Node("group", "NoOp", controls=["c"]),
+             node("y", "Neg", "x"), node("shown", "Print", "x", "x", U=(dtypes.float32,), message="x: ")]
+    weft.graphdef.dump(Graph(nodes), tmp_path / "model.pb")
+    assert list(weft.load(tmp_path / "model.pb").outputs) == ["y"]

@@ -1,4 +1,4 @@
-"""weft.api: what a type checker sees of it is what a plugin gets, one name at a time."""
+"""weft.api offers plugins the names that type checkers see, one at a time."""
 
 from __future__ import annotations
 

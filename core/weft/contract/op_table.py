@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import PluginError
+from ..support.plugin_guard import plugin_guard
 from ..values import dtypes
 from ..values.tensor import TensorMetadata
 from .device import load_callable
@@ -44,10 +45,11 @@ Costs = Callable[[str, Attrs, Metas, Metas], OpCost]
 class OpTable(Mapping[str, OpDef]):
     """An op set. Nothing of it is read or imported before an op is asked for.
 
-    `rules` gives an op's metadata function by the op's name. `costs` gives a node's work from the op's name, its
-    attributes, and the metadata of inputs and outputs. Both may be named "module:function", which imports them when
-    they are first needed. `tiers` is a text file of op, tab, tier: how often real graphs have the op, 1 most often.
-    `probe` is an op that adds two tensors of type `T`: a device must give the right sum by it before it is offered.
+    `rules` gives an op's metadata function by the op's name. An input that the function returns keeps its known
+    elements. `costs` gives a node's work from the op's name, its attributes, and the metadata of inputs and outputs.
+    Both may be named "module:function", which imports them when they are first needed. `tiers` is a text file of op,
+    tab, tier: how often real graphs have the op, 1 most often. `probe` is an op that adds two tensors of type `T`: a
+    device must give the right sum by it before it is offered.
     """
 
     rows: Path
@@ -75,12 +77,23 @@ class OpTable(Mapping[str, OpDef]):
         return len(self._rows)
 
     def rule(self, name: str) -> MetadataRule | None:
-        """The op's metadata function, or None where it has none."""
-        return None if self.rules is None else load_callable(self.rules)(name)
+        """The op's metadata function, or None where it has none. Raises PluginError where `rules` fails."""
+        if self.rules is None:
+            return None
+        with plugin_guard(f"the rules of the op table '{self.rows}'"):
+            rule = load_callable(self.rules)(name)
+        if not isinstance(rule, MetadataRule | None):
+            raise PluginError(f"the rules of the op table '{self.rows}' give a {type(rule).__name__} for {name}, not a "
+                              "MetadataRule", op=name)
+        return rule
 
     def cost(self, name: str, attrs: Attrs, inputs: Metas, outputs: Metas) -> OpCost | None:
-        """The work of a node, or None where the table knows no costs."""
-        return None if self.costs is None else load_callable(self.costs)(name, attrs, inputs, outputs)
+        """The work of a node, or None where the table knows no costs. Raises PluginError where `costs` fails."""
+        if self.costs is None:
+            return None
+        with plugin_guard(f"the costs of the op table '{self.rows}'"):
+            cost: OpCost = load_callable(self.costs)(name, attrs, inputs, outputs)
+        return cost
 
     @cached_property
     def tier_of(self) -> Mapping[str, int]:

@@ -1,7 +1,6 @@
 """The ops that the compiler itself interprets, by role and by name, with their signatures.
 
-Core names no other op. What else a graph may have is declared by the op sets that plugins bring. They may declare these
-ops too, with equal signatures.
+Core names no other op: plugins declare the rest. A plugin's op set may declare these ops too, with equal signatures.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ NO_OP = "NoOp"
 PLACEHOLDER = "Placeholder"
 MUST_FEED = frozenset({PLACEHOLDER, "PlaceholderV2"})  # placeholders that have no value of their own
 PLACEHOLDERS = MUST_FEED | {"PlaceholderWithDefault"}
-NO_KERNEL = frozenset({CONST, PLACEHOLDER, NO_OP})  # the runtime itself serves them
-VALUELESS = frozenset({CONST, NO_OP, *MUST_FEED})  # what they give is no result of a model
+NO_KERNEL = frozenset({CONST, PLACEHOLDER, NO_OP})  # the runtime serves them
+VALUELESS = frozenset({CONST, NO_OP, *MUST_FEED})  # their outputs are no results of a model
 CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
-NEXT_ITERATIONS = frozenset({"NextIteration", "RefNextIteration"})  # their outputs are for the iteration after
+NEXT_ITERATIONS = frozenset({"NextIteration", "RefNextIteration"})  # their outputs are for the next iteration
 
 LEGACY_SCALARS = 21  # up to this GraphDef version a placeholder of shape [] may be of any shape
 DEPRECATED = {"PlaceholderV2": 23}  # the GraphDef versions from which on ops are refused
