@@ -7,9 +7,9 @@ import pytest
 from build import FLOAT, const, node
 from weft.compiler.infer_node import infer_node
 from weft.compiler.resolve import resolve
+from weft.contract import structural
 from weft.contract.op import OpRegistry
 from weft.errors import InvalidArgument
-from weft.graph import structural
 from weft.graph.attr_value import ShapeAttr
 from weft.graph.graph import Graph, Node
 from weft.values import dtypes

@@ -23,13 +23,6 @@ if TYPE_CHECKING:
         PassRegistrar,
         hookimpl,
     )
-        CommandRegistrar,
-        DeviceRegistrar,
-        KernelPackRegistrar,
-        OpRegistrar,
-        PassRegistrar,
-        hookimpl,
-    )
     from ..contract.host_kernel import Callee, HostKernels
     from ..contract.host_type import F32, F64, I1, I32, I64, Chain, HostType, String, Tensor
     from ..contract.kernel import Attachable, Bind, Declined, FusedOp, Kernels

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..compiler.resolve import Resolved
+from ..contract.structural import NO_KERNEL, VALUELESS
 from ..errors import WeftError
 from ..graph.graph import Graph, Node
-from ..graph.structural import NO_KERNEL, VALUELESS
 from ..graph.traversal import ancestors
 from ..host.host import Host
 

@@ -89,7 +89,7 @@ def _declared(graph: Graph, signature: Signature) -> dict[str, Any]:
 
 def _signature(graph: Graph, nodes: Mapping[str, Resolved | WeftError], host: Host) -> dict[str, Any]:
     """Rows of inputs and of outputs."""
-    from ..graph.structural import MUST_FEED
+    from ..contract.structural import MUST_FEED
     from .coverage import needed, sinks
     from .signature import infer_types
 
@@ -124,8 +124,8 @@ def _ops(graph: Graph, nodes: Mapping[str, Resolved | WeftError], host: Host) ->
 
 
 def _constants(graph: Graph) -> dict[str, Any]:
+    from ..contract.structural import CONST
     from ..graph.graph import TensorValue
-    from ..graph.structural import CONST
     from ..values.tensor import TensorMetadata
 
     values = {n.name: v for n in graph if n.op == CONST and isinstance(v := n.attrs.get("value"), TensorValue)}

@@ -97,7 +97,7 @@ def _kernel(kernel: KernelDef) -> dict[str, Any]:
 
 
 def _list(rows: list[dict[str, Any]], *, markdown: bool) -> None:
-    from ..graph.structural import NO_KERNEL
+    from ..contract.structural import NO_KERNEL
     from .table import plural, show, show_markdown
 
     columns = ("op", "tier", "device", "pack", "metadata", "types")
@@ -187,7 +187,7 @@ def _signature(op: dict[str, Any]) -> str:
 
 
 def _none(op: str) -> str:
-    from ..graph.structural import NO_KERNEL
+    from ..contract.structural import NO_KERNEL
 
     return "needs none, the runtime itself serves it" if op in NO_KERNEL else "none here"
 

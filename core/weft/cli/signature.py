@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from ..compiler.resolve import Resolved
 from ..contract.op import OpRegistry, infer
+from ..contract.structural import CONST, LEGACY_SCALARS, MUST_FEED
 from ..errors import WeftError
 from ..graph.graph import Node, topological_order
-from ..graph.structural import CONST, LEGACY_SCALARS, MUST_FEED
 from ..values.tensor import TensorMetadata, ValueInfo, constant_info
 
 Nodes = Mapping[str, Resolved | WeftError]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..contract.op import OpRegistry
+from ..contract.structural import CONST
 from ..errors import WeftError
-from ..graph.structural import CONST
 from ..values.tensor import ValueInfo, info
 from ..values.tensor_proto import TensorValue
 from .infer import infer_outputs, of_constant

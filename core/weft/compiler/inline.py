@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..contract.op import REQUIRED, OpRegistry
+from ..contract.structural import CALLS, CONST, NO_OP
 from ..errors import InvalidArgument, ResourceExhausted, WeftError
 from ..graph.attr_value import AttrPlaceholder, Func
 from ..graph.function import Function
 from ..graph.graph import Graph, Input, Node
 from ..graph.rewriting import new_name
-from ..graph.structural import CALLS, CONST, NO_OP
 
 # A small file may expand without bound: functions that each call two others, or long names in front of many.
 _MOST_NODES, _MOST_TEXT, _DEEPEST = 200_000, 1 << 28, 100

@@ -12,8 +12,8 @@ from typing import Any
 
 from ..contract.host_type import CHAIN
 from ..contract.op import OpRegistry
+from ..contract.structural import CONST, NO_OP
 from ..errors import Unimplemented
-from ..graph.structural import CONST, NO_OP
 from ..program.host_program import CONSTANT, COPY, EVENT, HOST, Call, Function, ProgramDef, RegisterType
 from ..values.tensor import TensorMetadata, ValueInfo
 from .infer import infer_registers

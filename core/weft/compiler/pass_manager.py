@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from ..contract.device import load_callable
 from ..contract.graph_pass import GraphPass, PassContext
 from ..contract.op import OpRegistry
+from ..contract.structural import CONST, NO_KERNEL
 from ..errors import InvalidArgument, WeftError
 from ..graph.graph import Graph, Node, topological_order, verify
-from ..graph.structural import CONST, NO_KERNEL
 from ..support.plugin_guard import plugin_guard
 from ..values.tensor import TensorMetadata, ValueInfo, info
 from .infer_node import infer_node

@@ -16,8 +16,8 @@ from typing import NamedTuple, Protocol
 from ..config.placement import PlacementConfig
 from ..contract.device import DeviceName
 from ..contract.kernel import KernelDef, KernelRegistry, dtype_names
+from ..contract.structural import NO_KERNEL
 from ..errors import InvalidArgument, Unimplemented, WeftError, WeftWarning
-from ..graph.structural import NO_KERNEL
 from .colocation import groups, merged, unknown_partner
 from .host_integers import is_of_numbers, kept
 from .resolve import Resolved

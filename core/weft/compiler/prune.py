@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ..contract.op import attr_text
+from ..contract.structural import MUST_FEED, PLACEHOLDERS
 from ..errors import InvalidArgument, Unimplemented, WeftError
-from ..graph.structural import MUST_FEED, PLACEHOLDERS
 from ..values.tensor import shape_text
 from .resolve import Resolved
 

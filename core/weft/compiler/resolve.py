@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..contract.op import GRAPH_DEF_VERSION, REQUIRED, AttrDef, OpDef, OpRegistry, Tensor, attr_text
+from ..contract.structural import CONST
 from ..errors import InvalidArgument, Unimplemented, WeftError, closest
 from ..graph.attr_value import Func, ShapeAttr
 from ..graph.graph import Graph, Node
-from ..graph.structural import CONST
 from ..values.dtypes import DType
 from ..values.tensor_proto import TensorValue
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from ..contract.structural import CONST, NO_OP
 from .graph import Graph, Node, TensorValue, topological_order
-from .structural import CONST, NO_OP
 from .traversal import ancestors
 
 if TYPE_CHECKING:

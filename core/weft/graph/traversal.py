@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from ..contract.structural import NEXT_ITERATIONS
 from ..errors import InvalidArgument
 from .node import Node
-from .structural import NEXT_ITERATIONS
 
 if TYPE_CHECKING:
     from .graph import Graph

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..contract import structural
 from ..contract.command import CommandRegistry
 from ..contract.device import DeviceTypeRegistry
 from ..contract.graph_pass import GraphPass
@@ -12,7 +13,6 @@ from ..contract.host_kernel import OWN, HostKernelRegistry, HostPack
 from ..contract.kernel import KernelRegistry
 from ..contract.op import OpRegistry
 from ..errors import PluginError
-from ..graph import structural
 from . import allocators, work_queues
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from ..compiler.names import listed, mapped
 from ..compiler.place import Placement
 from ..compiler.prune import needed_placeholders
 from ..compiler.resolve import Resolved
+from ..contract.structural import VALUELESS
 from ..errors import InvalidArgument, NotFound, WeftError, boundary
 from ..graph import graphdef
 from ..graph.graph import Graph
-from ..graph.structural import VALUELESS
 from ..saved_model.signature import Place, Signature
 from ..support.file_path import file_path
 from ..support.gc_pause import gc_paused

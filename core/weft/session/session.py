@@ -15,12 +15,12 @@ from ..compiler.place import Placement, Placer
 from ..compiler.prune import Tensor
 from ..compiler.resolve import Resolved, check_versions, resolve
 from ..contract.graph_pass import FUSION, in_order
+from ..contract.structural import LEGACY_SCALARS, PLACEHOLDERS
 from ..errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, boundary, unexpected
 from ..executor.executable import Executable
 from ..executor.step import RunOptions, Step, lasting_step
 from ..executor.trace import RunMetadata, Trace
 from ..graph.graph import Graph, verify
-from ..graph.structural import LEGACY_SCALARS, PLACEHOLDERS
 from ..host.cancellation import CancelToken
 from ..host.resources import Resources
 from ..linker.link import NodesDeclined, Shared, link

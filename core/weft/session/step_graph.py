@@ -10,9 +10,9 @@ from ..compiler.place import Placement
 from ..compiler.prune import Tensor, prune
 from ..compiler.resolve import Resolved, resolve
 from ..contract.graph_pass import GraphPass, PassContext
+from ..contract.structural import PLACEHOLDER
 from ..errors import WeftError
 from ..graph.graph import Graph, Node
-from ..graph.structural import PLACEHOLDER
 from ..host.host import Host
 from ..values.tensor import TensorMetadata
 from .constant_folding import ConstantFolder

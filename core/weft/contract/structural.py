@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..contract.op import Attrs, OpDef
-from ..contract.op_spec import OpSpec
 from ..errors import InvalidArgument
 from ..values.tensor import ValueInfo, info, merge_shapes
+from .op import Attrs, OpDef
+from .op_spec import OpSpec
 
 CONST = "Const"
 NO_OP = "NoOp"
