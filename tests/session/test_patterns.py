@@ -121,6 +121,14 @@ def test_a_function_that_raises_is_named(config):
     with pytest.raises(PluginError, match="function of pattern 'Centred' of plugin finder raised KeyError") as found:
         calls([placeholder("x", (None, 3)), *CENTRED], config, "centred", {"x": np.ones((14, 3), np.float32)})
     assert found.value.node == "centred"
+    assert found.value.hint == '[passes] disable = ["fusion"] runs the graph without patterns'
+
+
+def test_without_fusion_the_function_of_a_pattern_is_not_asked(config):
+    plain = {**config, "passes": {"disable": ["fusion"]}}
+    result, done = calls([placeholder("x", (None, 3)), *CENTRED], plain, "centred", {"x": np.ones((14, 3), np.float32)})
+    assert not result.any()
+    assert done == [("Mean", ("mean",)), ("Sub", ("centred",))]
 
 
 def test_patterns_are_switched_off_with_fusion(config):

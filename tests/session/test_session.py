@@ -67,8 +67,9 @@ def test_a_result_that_views_a_feed_is_a_copy():
 
 
 def test_feeding_one_tensor_under_two_names_is_an_error_and_the_session_goes_on(two_constants):
-    with pytest.raises(InvalidArgument, match="fed more than once"):
+    with pytest.raises(InvalidArgument, match="fed more than once") as caught:
         two_constants.run("id1", {"c1": 1.0, "c1:0": 2.0})
+    assert "under one name" in caught.value.hint
     assert two_constants.run("id1") == 1
 
 

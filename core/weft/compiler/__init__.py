@@ -3,7 +3,7 @@
 Each step is a function from values to values. A session calls them in this order, and stores the results.
 
 - The compiler reads no file, opens no device and starts no thread. `place` asks the host through `DeviceView`.
-- It binds and runs no kernel itself. Placement picks kernels by their declarations; the linker binds them.
+- The compiler binds and runs no kernel itself. Placement picks kernels by their declarations; the linker binds them.
 - A node that cannot be resolved or placed is recorded as an error. Only a step that needs the node raises it.
 - No function recurses on the depth of a graph, since files may nest arbitrarily deep.
 - The graph stays as it is: passes and inlining return new graphs.

@@ -34,7 +34,8 @@ def run_passes(graph: Graph, passes: Sequence[GraphPass], context: PassContext) 
         if not isinstance(graph, Graph):
             raise InvalidArgument(f"{who} returned {type(graph).__name__}, not a Graph")
         for name in sorted(context.kept - graph.nodes.keys()):
-            raise InvalidArgument(f"{who} lost the node '{name}', which is fed, fetched or run", node=name)
+            raise InvalidArgument(f"{who} lost the node '{name}', which is fed, fetched or run", node=name,
+                                  hint="a pass keeps all nodes that `context.kept` names")
         if graph is not before:
             verify(graph)
         yield entry.name, graph

@@ -26,7 +26,7 @@ REMEDY = 'set [placement] fallback = "allow", or remap'
 
 
 class DeviceView(Protocol):
-    """The placer's view of the host. Its methods may scan and open devices."""
+    """The placer's view of the host, whose methods may scan and open devices."""
 
     def preference(self) -> list[str]:
         """Device types in order of preference."""

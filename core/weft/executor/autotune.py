@@ -38,7 +38,7 @@ class Autotuner:
         self.schedule = self._trial(next(self._experiment))
 
     def _trial(self, tried: Schedule) -> Schedule:
-        """Return this schedule with a measured run. It holds the autotuner weakly: the autotuner owns it."""
+        """Return this schedule with a measured run. The run holds the autotuner weakly, since the autotuner owns it."""
         run = partial(_run_measured, weakref.ref(self), self._measured, tried)
         return Schedule(tried.make_frame, run, tried.run_each, tried.frames)
 

@@ -4,8 +4,8 @@ A call is ready when all its arguments are available; a non-strict call is ready
 value among the arguments becomes the call's results, and the call does not run. The step's loop runs ready calls and
 reports values that have come.
 
-A Dataflow writes no memory of the plan, since the plan holds for the flat list's order only. Its results are new
-arrays.
+A Dataflow writes no memory of the plan, since the plan holds for the flat list's order only. The results of its calls
+are new arrays.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Dataflow:
     def _enter_rest(self) -> bool:
         """Queue all remaining calls at once when no value is pending and no remaining call may pend.
 
-        Then the calls run in order, without counters. Returns True when it did so.
+        The remaining calls then run in order, without counters. Returns True when the calls were queued.
         """
         if self._pending or self._may_pend or not self._left:
             return False

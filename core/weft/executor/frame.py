@@ -1,8 +1,8 @@
 """Frames: the state of one running step, and the forms in which a linked program's calls are bound to it.
 
-A register is *fixed* when its payload is the same object in every run of a frame: a constant, a buffer of the memory
-plan, the copy of a small feed, or a view of these. A call whose registers are all fixed becomes a FrameCall over these
-payloads. The other registers are *open*: a FrameCall reads them when it runs.
+A register is *fixed* when its payload is the same object in every run of a frame. Fixed are constants, buffers of the
+memory plan, copies of small feeds, and views of these. A call whose registers are all fixed becomes a FrameCall over
+these payloads. The other registers are *open*: a FrameCall reads them when it runs.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class FrameLayout:
         self.copied_results = self._find_copied(function.results, given.union(arguments, self._retained()))
 
     def plan_of(self, partition: TaskPartition) -> MemoryPlan:
-        """Return the memory plan under a task partition. It plans the same registers as `plan`."""
+        """Return the memory plan under a task partition. The planned registers are those of `plan`."""
         return plan_memory([self._uses[n] for n in self.attached], partition)
 
     def make_frame(self, plan: MemoryPlan | None = None) -> Frame:
@@ -239,10 +239,8 @@ class FrameLayout:
         return frozenset(self._root[r] for r in (*results, *read_later)) | self._retained()
 
     def _retained(self) -> frozenset[int]:
-        """Return the registers whose arrays a kernel keeps.
-
-        These arrays belong neither to the frame nor to the user.
-        """
+        """Return the registers whose arrays a kernel keeps, so that they belong neither to the frame nor to the
+        user."""
         return frozenset(self._root[bound.call.args[i]] for bound in self.calls for i in bound.retained)
 
     def _find_uses(self, lent: frozenset[int]) -> list[Use]:
@@ -423,7 +421,7 @@ class FrameLayout:
         return watched(run, poisons, kernel, first)
 
     def fresh(self, number: int) -> FreshCall:
-        """Return call `number` as a function that writes no memory of the plan. It is built on first use."""
+        """Return call `number` as a function, built on first use, that writes no memory of the plan."""
         if number not in self._fresh_calls:
             self._fresh_calls[number] = self._make_fresh(self.calls[number])
         return self._fresh_calls[number]

@@ -107,7 +107,8 @@ def checked(
         inputs = [x if isinstance(x, AsyncValue) else available(x) for x in inputs]
     values = returned(run(*inputs), metas, op)
     if not (kernel.asynchronous or kernel.nonstrict) and any(isinstance(v, AsyncValue) for v in values):
-        raise Internal(f"the kernel of {op} returned an AsyncValue and is not declared asynchronous", op=op)
+        raise Internal(f"the kernel of {op} returned an AsyncValue and is not declared asynchronous", op=op,
+                       hint="declare the kernel with asynchronous=True")
     for value in values:
         if value.__class__ is ndarray and value.nbytes >= LARGE:
             memory.hold(value, "a result")

@@ -25,7 +25,7 @@ def view(array: Any, meta: TensorMetadata) -> Any:
 
 
 def stand_in(meta: TensorMetadata) -> Any:
-    """Make an array of this static type and shape for a constant that no call reads. It takes no memory."""
+    """Make an array of this static type and shape, without memory, for a constant that no call reads."""
     return np.broadcast_to(np.zeros((), meta.dtype.numpy), meta.dims)
 
 

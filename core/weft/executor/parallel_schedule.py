@@ -1,6 +1,6 @@
 """Parallel schedule: a flat list under a task partition, run by the step's thread and free work queue threads.
 
-Its frames have a memory plan of their own, which holds in every order that the partition allows.
+Frames of a parallel schedule have their own memory plan, which holds in every order that the partition allows.
 """
 
 from __future__ import annotations

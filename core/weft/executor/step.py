@@ -93,8 +93,8 @@ class Step:
     def call(self, function: Callee, arguments: Sequence[Any]) -> list[AsyncValue]:
         """Run a function of the program in this step and return its results, which may come later.
 
-        Arguments may be AsyncValues. This is the only way for kernels to call functions. It never waits, and any thread
-        may call it.
+        Arguments may be AsyncValues. Kernels have no other way to call functions. The method never waits, and any
+        thread may call it.
         """
         executable = function.executable
         if self._is_over:

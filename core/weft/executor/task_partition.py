@@ -2,13 +2,15 @@
 
 Calls that can only run one after the other are merged, and so are cheap calls around a single other one. List
 scheduling then assigns each merged call to the thread where it ends earliest, by measured costs. A result that another
-thread needs costs DISPATCH more. The calls of one thread without a break form a piece. A piece is cut where another
-thread needs a result sooner. It is also cut before a call that needs unfinished work of another thread. Last, it is cut
-where it has become worth a task without being a chain.
+thread needs costs DISPATCH more. The calls of one thread without a break form a piece. A piece is cut in three cases:
 
-A piece needs only pieces that were closed before it was opened, so no cycle arises. It also needs the piece ABREAST
-positions earlier in its thread's schedule, so that buffers are reused. Otherwise all independent pieces would be ready
-at once, each with buffers of its own, and none in a cache. Any thread may still run any piece.
+- Another thread needs one of its results before the next call would end.
+- The next call needs unfinished work of another thread.
+- The piece is worth a task, and the next call does not continue a chain: it does not need the last call.
+
+A piece needs only pieces that were closed before it was opened, so no cycle arises. A piece also needs the piece
+ABREAST positions earlier in its thread's schedule, so that buffers are reused. Otherwise all independent pieces would
+be ready at once, each with buffers of its own, and none in a cache. Any thread may still run any piece.
 
 A list that is not worth dividing has no partition.
 """

@@ -1,10 +1,10 @@
 """The host kernels of weft itself, under the names that TFRT gave them: numbers, chains, control flow.
 
-A host kernel is a function of host values that a program calls by its code, such as "tfrt.add.i32". Its annotations are
-its declaration, and the linker checks each call against it.
+A host kernel is a function of host values that a program calls by its code, such as "tfrt.add.i32". The function's
+annotations are its declaration, and the linker checks each call against them.
 
 - These kernels register through the contract of host kernels, just like the kernels of plugins.
-- They know no device and no tensor memory, and keep no state between calls.
+- Host kernels know no device and no tensor memory, and keep no state between calls.
 - The executor knows none of them. Control flow calls functions through `Step.call`, and never waits.
 
 Modules: `arithmetic` has constants and arithmetic of single numbers, `chains` chains and printing, `control` calls,

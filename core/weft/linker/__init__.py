@@ -8,7 +8,7 @@ static work of a program happens here, once per link, so that runs look nothing 
 - A kernel that declines is a refusal. When all candidates decline, `NodesDeclined` carries the refusals, and the
   session places the graph anew.
 - The linker changes neither the program nor the graph. Links of one program share values through `Shared`.
-- It imports the compiler's inference and the executor. The executor and the compiler never import it.
+- The linker imports the compiler's inference and the executor, and neither imports the linker.
 
 Modules: `link` binds a whole function, `binder` one call, `host_binding` a call of a host kernel. `folding` computes
 calls with known inputs. `fusion` groups calls for one kernel, `patterns` lets a pack's own function find them.

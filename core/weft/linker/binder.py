@@ -108,7 +108,7 @@ def bind(kernel: KernelDef, node: Bind, device: str) -> Bound | Declined:
 class LazyKernel:
     """A call whose shapes are known only in the run.
 
-    It binds once for each combination of shapes, and of the elements that its metadata function reads.
+    The call binds once for each combination of shapes, and of the elements that its metadata function reads.
     """
 
     def __init__(self, binder: Binder, known: Sequence[ValueInfo], needed: Collection[int]) -> None:
@@ -142,7 +142,8 @@ class LazyKernel:
         open_output = next((o for o in outputs if not o.is_static), None)
         if open_output is not None and not binder.candidates[0].returns:
             raise Unimplemented(f"the metadata function leaves a result open: {open_output}",
-                                node=binder.call.node, op=binder.op.name)
+                                node=binder.call.node, op=binder.op.name,
+                                hint="a kernel of such an op allocates its outputs: allocates=True")
         kernel, bound, refusals = binder.bind(infos, outputs, self._needed)
         if kernel is None:
             why = "; ".join(f"{pack}: {reason}" for pack, reason in refusals)

@@ -295,7 +295,7 @@ class Linker:
     def _after_others(self) -> set[int]:
         """Return the results of calls with incoming control edges, and all values computed from them.
 
-        Their calls run even when the values are known beforehand, since the work before them must happen.
+        Such calls run even when their results are known beforehand, since the work before them must happen.
         """
         found: set[int] = set()
         for call in self._function.kernels:
@@ -355,7 +355,7 @@ class Linker:
     def _without_other_names(self, known: Sequence[ValueInfo]) -> list[Call]:
         """Return the function's calls, with arguments that are mere aliases in host memory replaced by their sources.
 
-        Then a consumer of one output of an IdentityN does not depend on the other outputs.
+        A consumer of one output of an IdentityN then does not depend on the other outputs.
         """
         calls = []
         source: dict[int, int] = {}

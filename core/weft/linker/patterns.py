@@ -67,7 +67,8 @@ def _looked_for(
         return [op.results[0] for op in pattern.find(ops[last.results[0]], ops, known)]
     except Exception as error:
         raise PluginError(f"the function of pattern '{pattern.kernel.op}' of plugin {pattern.kernel.pack} raised "
-                          f"{type(error).__name__}: {error}", node=last.node, op=last.op) from error
+                          f"{type(error).__name__}: {error}", node=last.node, op=last.op,
+                          hint='[passes] disable = ["fusion"] runs the graph without patterns') from error
 
 
 def _is_closed(members: Sequence[Call], users: Mapping[int, Sequence[int]], leaving: Set[int]) -> bool:

@@ -20,7 +20,8 @@ def verify(program: ProgramDef) -> None:
         if not isinstance(function, Function):
             raise InvalidArgument(f"the program has a {type(function).__name__} under '{name}', not a Function")
         if function.name != name:
-            raise InvalidArgument(f"the function '{function.name}' is listed as '{name}'", location=function.location)
+            raise InvalidArgument(f"the function '{function.name}' is listed as '{name}'", location=function.location,
+                                  hint="list each function under its own name")
         _verify(function, program)
 
 
@@ -44,7 +45,7 @@ def _verify(function: Function, program: ProgramDef) -> None:
         for name in call.functions:
             if name not in program.functions:
                 near = closest(name, program.functions)
-                raise _wrong(where, call, f"names the function '{name}', which is not there",
+                raise _wrong(where, call, f"names the function '{name}', which the program lacks",
                              f"did you mean '{near[0]}'?" if near else None)
         if not -1 <= call.stream < len(program.requires):
             raise _wrong(where, call, f"is on stream {call.stream}, and the program's devices are {program.requires}")

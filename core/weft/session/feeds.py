@@ -67,7 +67,8 @@ def _array(value: Any, dtype: DType, name: str) -> Any:
         return _strings(value, name)
     given = np.asarray(value)
     if given.dtype == object or given.dtype.kind in "SU":
-        raise InvalidArgument(f"feed '{name}' is {type(value).__name__} of {given.dtype}, the tensor is {dtype.name}")
+        raise InvalidArgument(f"feed '{name}' is {type(value).__name__} of {given.dtype}, the tensor is {dtype.name}",
+                              hint="give numbers, or lists of numbers of equal lengths")
     if given.size == 0:
         return given.astype(dtype.numpy)
     return _survives(given, dtype, name) if not hasattr(value, "dtype") else _cast(given, dtype, name)

@@ -1,6 +1,6 @@
 """A prepared step: one combination of feeds, fetches and targets, lowered once and linked for each shape of feeds.
 
-After MOST_VARIANTS shapes, one dynamic variant serves all further shapes. It binds kernels in the run.
+After MOST_VARIANTS shapes, one dynamic variant serves all further shapes. The dynamic variant binds kernels in the run.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class PreparedStep:
     def _link_dynamic(self, step: Step) -> Executable | None:
         """Link the dynamic variant, or return None when a device needs static shapes.
 
-        Then a new variant replaces the oldest one.
+        Without a dynamic variant, a new variant replaces the oldest one.
         """
         program, shared = self._latest
         try:

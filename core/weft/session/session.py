@@ -266,7 +266,8 @@ class Session:
         for name in feeds:
             given = tensor(name, self.nodes, "feed")
             if given in fed:
-                raise InvalidArgument(f"tensor '{given[0]}:{given[1]}' is fed more than once", node=given[0])
+                raise InvalidArgument(f"tensor '{given[0]}:{given[1]}' is fed more than once", node=given[0],
+                                      hint="feed it under one name: 'x' and 'x:0' are the same tensor")
             fed[given] = self._feed_meta(given)
         wanted = [tensor(name, self.nodes, "fetch") for name in fetches]
         return StepSignature(fed, wanted, [target(name, self.nodes) for name in targets])
@@ -295,7 +296,7 @@ class Session:
     def _decline(self, refusals: Iterable[tuple[str, str, str, str]], after_passes: Graph) -> None:
         """Place the graph anew without the refused kernels.
 
-        The refused nodes belong to the graph `after_passes`. Its later placements do without these kernels, too.
+        The refused nodes belong to the graph `after_passes`, whose later placements do without these kernels, too.
         """
         for refusal in refusals:
             self._trial.decline(*refusal)

@@ -87,7 +87,7 @@ class StepGraph:
     def placed(self, place: Callable[[PlannedGraph], Placement | str], check: Callable[[], object]) -> Placement:
         """Return a placement of the graph after passes. `place` returns one, or the reason why there is none.
 
-        A reason leaves out the first pass whose graph cannot be placed. This repeats until a placement is found.
+        For each reason, the first pass whose graph cannot be placed is left out, until a placement is found.
         """
         while True:
             if self._made is None:
