@@ -98,15 +98,30 @@ def page(results: Results) -> str:
 
 
 WORDS = """\
-Made by `benchmarks/inference.py`: frozen graphs with an unknown batch, float32. The runtimes take turns in one process,
-each after a pause in which the others' threads go to sleep and after runs that are not timed. What is measured
-more than once is in a process of its own each time: times are medians over these, min is the least of all.
-`weft / theirs` is the median over turns of the ratio of the medians in a turn: below 1 weft is faster.
+`benchmarks/inference.py` measures frozen float32 graphs with an unknown batch, and writes this page. The runtimes take
+turns in one process. Before each turn the threads of the other runtimes go to sleep, and some runs are not timed. A
+repeated measurement has a process of its own each time: times are medians over these processes, and min is their
+minimum. `weft / theirs` compares the medians of one turn, and is the median over the turns: below 1 weft is faster.
 
-`difference` is the largest one, in standard deviations of the logits: weft's from what TensorFlow gave when the
-network was made, the others' from weft's. All of them round: some 1e-5 is what float32 leaves after so many layers.
-The networks are untrained, but normalisations have the statistics of real activations, so that logits depend on the
-input."""
+`difference` is the largest difference of the logits, in their standard deviations. weft is compared with recorded
+results of TensorFlow, and the other runtimes with weft. Rounding in float32 leaves about 1e-5 after so many layers. The
+networks are untrained. Their normalisations have the statistics of real activations, so the logits depend on the input.
+
+On a shared machine times differ by half and more from one hour to the next, for all runtimes alike. Ratios therefore
+say more than milliseconds.
+
+To repeat the measurement, give the other runtimes an environment of their own; weft never needs them. The command makes
+the networks, measures for about an hour, and renews this page and the table of the README. `--repeats 1 --seconds 1`
+gives a first impression; `--networks`, `--batches` and `--threads` choose a part.
+
+```sh
+python3 -m venv peers
+peers/bin/pip install -e core -e device_cpu -e plugins/onednn -e plugins/simplify \\
+    tensorflow-cpu tf2onnx onnxruntime openvino matplotlib
+peers/bin/python benchmarks/inference.py
+```
+
+`weft bench model.pb --against tensorflow,onnxruntime,openvino` compares the runtimes on another model."""
 
 
 def text(results: Results) -> str:
