@@ -3,7 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 MANIFESTS := requirements.txt constraints.txt $(wildcard pyproject.toml */pyproject.toml plugins/*/pyproject.toml)
 
-.PHONY: demo test check bench opencl-cpu ops-page clean
+# How much `make slow` does; CONTRIBUTING.md has short forms.
+MINUTES ?= 30
+MUTANTS ?= 200000
+GRAPHS ?= 20000
+DEVICES ?= CPU:0 OPENCL:0 EXAMPLE:0 SIM:0
+
+.PHONY: demo test slow soak mutants random-graphs conformance bench opencl-cpu ops-page clean
 demo: $(VENV)/.ready
 	$(VENV)/bin/python examples/digits/demo.py
 
@@ -11,6 +17,24 @@ test: $(VENV)/.ready
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/python -m mypy
 	$(VENV)/bin/python -m pytest -n 2
+
+# The checks that are too long for the gate. `make -k slow` goes on after a failure.
+slow: soak mutants random-graphs conformance
+
+soak: $(VENV)/.ready
+	$(VENV)/bin/python tests/soak.py --minutes $(MINUTES)
+
+mutants: $(VENV)/.ready
+	$(VENV)/bin/python -m fuzz run --mutants $(MUTANTS) --jobs 2
+
+random-graphs: $(VENV)/.ready
+	WEFTTEST_GRAPHS=$(GRAPHS) $(VENV)/bin/python -m pytest -n 2 tests/running/test_propagation.py \
+	    tests/running/test_parallel.py tests/running/test_devices.py tests/running/test_control_edges.py \
+	    tests/programs/test_random_programs.py
+
+# OPENCL:0 is PoCL where that can be unpacked, else a driver of this machine.
+conformance: $(VENV)/.ready
+	eval "$$(.ci/opencl-cpu)"; $(VENV)/bin/python -m pytest --pyargs weft_conformance $(DEVICES:%=--device %)
 
 bench: $(VENV)/.ready
 	$(VENV)/bin/python benchmarks/overhead.py
