@@ -26,7 +26,7 @@ import sequences
 import weft
 from tabulate import tabulate
 from timing import paired, seconds
-from weft.saved_model.signature import Place
+from weft.api import TensorInfo
 from weft_tools.peers import difference
 
 SEED = 11
@@ -120,8 +120,8 @@ def load(path: Path, devices: Sequence[str]) -> weft.Model:
         layer = layers.setdefault(node.name.rpartition("/")[0], len(layers))
         nodes.append(node.replace(device=devices[layer % len(devices)]))
     plain = weft.load(path)
-    inputs = {name: Place(plain.fed[name], meta) for name, meta in plain.inputs.items()}
-    outputs = {name: Place(plain.fetched[name], meta) for name, meta in plain.outputs.items()}
+    inputs = {name: TensorInfo(plain.fed[name], meta) for name, meta in plain.inputs.items()}
+    outputs = {name: TensorInfo(plain.fetched[name], meta) for name, meta in plain.outputs.items()}
     return weft.Model(weft.Session(graph.replace(nodes=nodes), {"placement": {"fallback": "allow"}}), inputs, outputs)
 
 

@@ -11,9 +11,9 @@ from random import Random
 from weft.errors import WeftError
 from weft.protobuf import wire
 from weft.protobuf.wire import put_varint
-from weft.saved_model import sstable
-from weft.saved_model.crc32c import masked_crc32c
 from weft.values import dtypes
+from weft_saved_model import sstable
+from weft_saved_model.crc32c import masked_crc32c
 
 from . import protobuf, raw
 from .raw import Words

@@ -74,7 +74,7 @@ def saved_model(sample: Sample, folder: Path) -> None:
 
 def checkpoint(sample: Sample, folder: Path) -> None:
     """A checkpoint: every tensor is read; of a SavedModel, the model is loaded and run too."""
-    from weft.saved_model.checkpoint import Checkpoint
+    from weft_saved_model.checkpoint import Checkpoint
 
     if "saved_model.pb" in sample:
         saved_model(sample, folder)

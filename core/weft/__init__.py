@@ -39,6 +39,10 @@ _WHERE = {
     "plugins": "session.runtime", "register": "session.runtime",
 }
 _MODULES = {"api": "api", "errors": "errors", "graphdef": "graph.graphdef"}
+_FORWARDED = {  # modules of other distributions: the module, and the distribution to install
+    "mlir": ("weft_mlir", "weft-mlir"), "saved_model": ("weft_saved_model", "weft-saved-model"),
+    "tfg": ("weft_mlir.tfg", "weft-mlir"),
+}
 
 __all__ = ["CancelToken", "Graph", "HostContext", "HostProgram", "Model", "RequestContext", "RunMetadata", "RunOptions",
            "Session", "__version__", "api", "default_host", "devices", "errors", "graphdef", "load", "plugins",
@@ -50,6 +54,8 @@ def __getattr__(name: str) -> "Any":
 
     if name in _MODULES:
         return import_module(f".{_MODULES[name]}", __name__)
+    if name in _FORWARDED:
+        return _forwarded(name)
     if name not in _WHERE:
         raise AttributeError(f"module 'weft' has no attribute '{name}'")
     from .support.gc_pause import gc_paused
@@ -58,6 +64,22 @@ def __getattr__(name: str) -> "Any":
         value = getattr(import_module(f".{_WHERE[name]}", __name__), name)
     globals()[name] = value
     return value
+
+
+def _forwarded(name: str) -> "Any":
+    """Import a module of another distribution. Raises Unavailable where the distribution is not installed."""
+    from importlib import import_module
+
+    module, distribution = _FORWARDED[name]
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0]:
+            raise
+        from .errors import Unavailable
+
+        raise Unavailable(f"weft.{name} is part of {distribution}, which is not installed",
+                          hint=f"pip install {distribution}") from error
 
 
 def __dir__() -> list[str]:

@@ -13,8 +13,8 @@ from weft.errors import InvalidArgument, ResourceExhausted
 from weft.graph.attr_value import AttrPlaceholder, Func
 from weft.graph.graph import Function, Graph, Input, Node
 from weft.graph.verifier import verify
-from weft.saved_model.freeze import freeze
-from weft.saved_model.signature_graph import _without_functions
+from weft_saved_model.freeze import freeze
+from weft_saved_model.signature_graph import _without_functions
 
 OPS = REGISTRIES.ops
 X, Y = ArgDef("x", FLOAT), ArgDef("y", FLOAT)

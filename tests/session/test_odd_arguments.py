@@ -87,7 +87,7 @@ def test_odd_feeds_and_targets(session, value):
 
 @odd
 def test_odd_values_of_feeds(session, value):
-    model = weft.Model(session, *({name: weft.saved_model.signature.Place(name, TensorMetadata(dtypes.float32, (2,)))}
+    model = weft.Model(session, *({name: weft.api.TensorInfo(name, TensorMetadata(dtypes.float32, (2,)))}
                                   for name in ("x", "y")))
     for call in (lambda: session.run("y", {"x": value}), lambda: session.make_callable("y", ["x"])(value),
                  lambda: model(x=value), lambda: model({"x": value}), lambda: model(X, value)):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         CommandRegistrar,
         DeviceRegistrar,
         KernelPackRegistrar,
+        LoaderRegistrar,
         OpRegistrar,
         PassRegistrar,
         hookimpl,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ..contract.host_kernel import Callee, HostKernels
     from ..contract.host_type import F32, F64, I1, I32, I64, Chain, HostType, String, Tensor
     from ..contract.kernel import Attachable, Bind, Declined, FusedOp, Kernels
+    from ..contract.loader import Description, Initializer, Loader, LoadOptions, SignatureDef, Source, TensorInfo
     from ..contract.op import Attrs, MetadataFunction, MetadataRule
     from ..contract.op_spec import OpSpec
     from ..contract.op_table import OpCost, OpTable
@@ -58,11 +60,12 @@ _NAMES = {  # module -> its public names
     "contract.api_version": ("API",),
     "contract.device": ("STREAM", "Device"),
     "contract.graph_pass": ("PassContext",),
-    "contract.hookspecs": ("CommandRegistrar", "DeviceRegistrar", "KernelPackRegistrar", "OpRegistrar",
-                           "PassRegistrar", "hookimpl"),
+    "contract.hookspecs": ("CommandRegistrar", "DeviceRegistrar", "KernelPackRegistrar", "LoaderRegistrar",
+                           "OpRegistrar", "PassRegistrar", "hookimpl"),
     "contract.host_kernel": ("Callee", "HostKernels"),
     "contract.host_type": ("F32", "F64", "I1", "I32", "I64", "Chain", "HostType", "String", "Tensor"),
     "contract.kernel": ("Attachable", "Bind", "Declined", "FusedOp", "Kernels"),
+    "contract.loader": ("Description", "Initializer", "Loader", "LoadOptions", "SignatureDef", "Source", "TensorInfo"),
     "contract.op": ("Attrs", "MetadataFunction", "MetadataRule"),
     "contract.op_spec": ("OpSpec",),
     "contract.op_table": ("OpCost", "OpTable"),
@@ -104,6 +107,7 @@ __all__ = [
     "ConcurrentWorkQueue",
     "DType",
     "Declined",
+    "Description",
     "Device",
     "DeviceRegistrar",
     "DiskCache",
@@ -112,10 +116,14 @@ __all__ = [
     "HostAllocator",
     "HostKernels",
     "HostType",
+    "Initializer",
     "Input",
     "InvalidArgument",
     "KernelPackRegistrar",
     "Kernels",
+    "LoadOptions",
+    "Loader",
+    "LoaderRegistrar",
     "MetadataFunction",
     "MetadataRule",
     "Node",
@@ -129,9 +137,12 @@ __all__ = [
     "Resolved",
     "Shape",
     "ShapeAttr",
+    "SignatureDef",
+    "Source",
     "Step",
     "String",
     "Tensor",
+    "TensorInfo",
     "TensorMetadata",
     "TensorValue",
     "Unavailable",

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from .progress import ticking
 
 if TYPE_CHECKING:
+    from ..contract.loader import Initializer, SignatureDef
     from ..graph.graph import Graph
-    from ..saved_model.signature import Signature
 
 
 def add_model(parser: ArgumentParser) -> None:
@@ -20,7 +19,8 @@ def add_model(parser: ArgumentParser) -> None:
 
 
 def add_loading(parser: ArgumentParser) -> None:
-    """--signature, --tags and --no-mmap, which say how a model is loaded."""
+    """--format, --signature, --tags and --no-mmap, which say how a model is loaded."""
+    parser.add_argument("--format", metavar="NAME", help="the loader, such as graphdef or saved_model (by the file)")
     parser.add_argument("--signature", metavar="NAME", help="of a SavedModel: the signature (serving_default)")
     parser.add_argument("--tags", type=_tags, metavar="TAG,...", help="of a SavedModel: the tags of its graph (serve)")
     parser.add_argument("--no-mmap", dest="mmap", action="store_false",
@@ -57,43 +57,50 @@ def add_listing(parser: ArgumentParser) -> None:
 
 
 class Opened(NamedTuple):
-    """A graph; of a SavedModel the graph of a signature, and the signatures that there are."""
+    """A graph; where the file declares signatures, the chosen one and all of them; the state that a session begins
+    with; the format's name for readers."""
 
     graph: Graph
-    signature: Signature | None = None
-    signatures: Mapping[str, Signature] = MappingProxyType({})
+    form: str
+    signature: SignatureDef | None
+    signatures: Mapping[str, SignatureDef]
+    initial_state: Sequence[Initializer]
 
     def tensor(self, name: str) -> str:
-        """What the graph calls an input or output that the signature calls `name`."""
+        """Return the graph's name of an input or output that the signature calls `name`."""
         sides = (self.signature.inputs, self.signature.outputs) if self.signature is not None else ()
         return next((side[name].tensor.removesuffix(":0") for side in sides if name in side), name)
 
     @property
     def outputs(self) -> list[str]:
         """The tensors that the signature gives."""
-        return [] if self.signature is None else [place.tensor for place in self.signature.outputs.values()]
+        return [] if self.signature is None else [info.tensor for info in self.signature.outputs.values()]
 
     @property
-    def initializers(self) -> tuple[str, ...]:
-        """The nodes to run before anything else."""
-        return () if self.signature is None else self.signature.initializers
+    def needed(self) -> Graph:
+        """The part of the graph that the signature needs; all of it where there is none."""
+        from ..graph.rewriting import pruned
+
+        return self.graph if self.signature is None else pruned(self.graph, self._nodes(self.signature))
+
+    def _nodes(self, signature: SignatureDef) -> list[str]:
+        sides = (*signature.inputs.values(), *signature.outputs.values())
+        return [info.tensor.partition(":")[0] for info in sides]
 
 
 def open_graph(args: Namespace) -> Opened:
-    """The graph in the file or folder MODEL.
+    """The graph in the file or folder MODEL, by its loader.
 
-    Raises NotFound, DataLoss, and InvalidArgument for a file with --signature or --tags.
+    Raises NotFound, DataLoss, and InvalidArgument for a file without signatures with --signature or --tags.
     """
-    from pathlib import Path
-
-    from ..errors import InvalidArgument
-    from ..graph.graphdef import load
-    from ..session.model import open_signature
+    from ..contract.loader import LoadOptions
+    from ..session.loading import open_file
+    from ..session.runtime import runtime
+    from ..support.file_path import file_path
 
     with ticking(f"loading {args.model}"):
-        if not Path(args.model).is_dir():
-            if args.signature is not None or args.tags is not None:
-                raise InvalidArgument(f"'{args.model}' is no SavedModel's folder: it has no signatures and no tags")
-            return Opened(load(args.model, mmap=args.mmap))
-        saved, graph, signature = open_signature(Path(args.model), args.signature, args.tags, mmap=args.mmap)
-        return Opened(graph, signature, saved.signatures)
+        registries = runtime().host.registries
+        options = LoadOptions(registries.ops, args.signature, args.tags, mmap=args.mmap)
+        opened = open_file(file_path(args.model), options, registries, args.format)
+        chosen, description = opened.chosen(), opened.description
+        return Opened(opened.graph(), description.form, chosen, description.signatures, opened.initial_state())

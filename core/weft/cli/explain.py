@@ -40,7 +40,7 @@ def explain(args: Namespace) -> int:
     from .table import show_json
 
     opened = open_graph(args)
-    graph = opened.graph
+    graph = opened.needed
     with ticking("placing"):
         session = Session(graph, device=args.device)
         outputs = [opened.tensor(name) for name in args.fetch] or opened.outputs or sinks(graph, session.nodes)

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..compiler.resolve import Resolved
+    from ..contract.loader import SignatureDef, TensorInfo
     from ..errors import WeftError
     from ..graph.graph import Graph
     from ..host.host import Host
-    from ..saved_model.signature import Place, Signature
     from ..values.tensor import ValueInfo
 
 LARGEST = 5  # constants that are listed
@@ -37,11 +37,12 @@ def inspect(args: Namespace) -> int:
     from .table import show_json
 
     opened = open_graph(args)
-    graph = opened.graph
+    graph = opened.needed
     host = runtime().host
     nodes = resolve(graph, host.registries.ops)
     found = {
         "file": args.model,
+        "format": opened.form,
         "bytes": _size(Path(args.model)),
         "nodes": len(graph),
         "versions": {"producer": graph.versions.producer, "min_consumer": graph.versions.min_consumer,
@@ -73,16 +74,16 @@ def _passes(opened: Opened) -> dict[str, Any]:
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file, or of the files of a SavedModel."""
+    """Bytes of a file, or of the files in a folder."""
     files = [f for f in path.rglob("*") if f.is_file() and not f.is_symlink()] if path.is_dir() else [path]
     return sum(file.stat().st_size for file in files)
 
 
-def _declared(graph: Graph, signature: Signature) -> dict[str, Any]:
-    """Rows of inputs and of outputs, as a SavedModel's signature says."""
-    def rows(side: Mapping[str, Place]) -> list[dict[str, Any]]:
-        return [{"name": name, "op": graph[place.tensor.partition(":")[0]].op, "dtype": place.meta.dtype.name,
-                 "shape": place.meta.shape} for name, place in side.items()]
+def _declared(graph: Graph, signature: SignatureDef) -> dict[str, Any]:
+    """Rows of inputs and of outputs, as a signature declares them."""
+    def rows(side: Mapping[str, TensorInfo]) -> list[dict[str, Any]]:
+        return [{"name": name, "op": graph[info.tensor.partition(":")[0]].op, "dtype": info.meta.dtype.name,
+                 "shape": info.meta.shape} for name, info in side.items()]
 
     return {"inputs": rows(signature.inputs), "outputs": rows(signature.outputs)}
 
@@ -145,7 +146,7 @@ def _tell(found: dict[str, Any]) -> None:
     from .table import byte_text, plural
 
     versions, constants = found["versions"], found["constants"]
-    form = "SavedModel, with a graph" if found["signatures"] else "GraphDef"
+    form = f"{found['format']}, with a graph" if found["signatures"] else found["format"]
     say(f"{found['file']}: {form} of version {versions['producer']}, {byte_text(found['bytes'])}, "
           f"{plural(found['nodes'], 'node')}")
     if found["signatures"]:

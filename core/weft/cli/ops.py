@@ -199,7 +199,7 @@ def _missing(args: Namespace, host: Host) -> int:
 
     args.model = args.missing
     opened = open_graph(args)
-    graph = opened.graph
+    graph = opened.needed
     nodes = resolve(graph, host.registries.ops)
     order = needed(graph, opened.outputs or sinks(graph, nodes))
     rows = [row._asdict() for row in missing(order, nodes, host)]

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 from ..support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from . import inline as inline
     from .names import HELD as HELD
+    from .resolve import attributes as attributes
 
-__getattr__ = lazy_exports(__name__, {".names": ("HELD",)})
+__getattr__ = lazy_exports(__name__, {".names": ("HELD",), ".resolve": ("attributes",)})

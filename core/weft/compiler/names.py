@@ -11,9 +11,9 @@ from .prune import Tensor
 from .resolve import Resolved
 
 Nodes = Mapping[str, Resolved | WeftError]
-_PLURAL = {"fetch": "fetches", "feed": "feeds", "target": "targets", "initializer": "initializers", "tag": "tags"}
+_PLURAL = {"fetch": "fetches", "feed": "feeds", "target": "targets", "tag": "tags"}
 _EXPECTED = {"fetch": "name a tensor: 'x:0'", "feed": "name a tensor: 'x:0'", "target": "name a node: 'init'",
-             "initializer": "name a node: 'init'", "tag": "a tag is a text: 'serve'"}
+             "tag": "a tag is a text: 'serve'"}
 HELD = frozenset({dtypes.resource, dtypes.variant})  # types of handles, which only kernels can use
 
 

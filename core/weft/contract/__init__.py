@@ -13,5 +13,16 @@ owns no device.
     tensors.
 `allocator`, `work_queue`: The protocols of host memory and of task queues.
 `graph_pass`: Graph passes, their context and their order.
+`loader`: Loaders of file formats; a Source is one opened file.
 `api_version`: The version of the contract (`WEFT_API` in a plugin's module).
 """
+
+from typing import TYPE_CHECKING
+
+from ..support.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from .op import ArgDef as ArgDef
+    from .op import OpRegistry as OpRegistry
+
+__getattr__ = lazy_exports(__name__, {".op": ("ArgDef", "OpRegistry")})

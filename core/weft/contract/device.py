@@ -200,14 +200,17 @@ class DeviceTypeRegistry:
 
 def load_callable(target: str | Callable[..., Any]) -> Callable[..., Any]:
     """The callable itself, or what "module:function" names, imported now."""
-    if not isinstance(target, str):
-        return target
-    from importlib import import_module
-
-    module, _, name = target.partition(":")
-    found = getattr(import_module(module), name, None) if name else None
+    found = load_object(target)
     if not callable(found):
         raise PluginError(f"'{target}' names no function", hint="write it as 'package.module:function'")
     return found  # type: ignore[no-any-return]
 
 
+def load_object(target: Any) -> Any:
+    """Return the object itself or, for the text "module:name", the object of that name; None where there is none."""
+    if not isinstance(target, str):
+        return target
+    from importlib import import_module
+
+    module, _, name = target.partition(":")
+    return getattr(import_module(module), name, None) if name else None

@@ -26,6 +26,7 @@ from .device import DeviceType
 from .graph_pass import FUSION, STAGES, GraphPass
 from .host_kernel import HostPack
 from .kernel import KernelPack
+from .loader import Loader, LoaderEntry, check_loader
 from .op import OpDef
 from .op_spec import OpSpec
 from .op_table import OpTable
@@ -51,6 +52,7 @@ class Contribution:
     work_queues: dict[str, Factory] = field(default_factory=dict)
     passes: list[GraphPass] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
+    loaders: dict[str, LoaderEntry] = field(default_factory=dict)
 
 
 class DeviceRegistrar:
@@ -171,6 +173,18 @@ class CommandRegistrar:
         if any(known.name == name for known in self._to.commands):
             raise PluginError(f"command '{name}' is registered twice")
         self._to.commands.append(Command(name, help, add_arguments, run, self._to.plugin))
+class LoaderRegistrar:
+    def __init__(self, to: Contribution) -> None:
+        self._to = to
+
+    def add(self, name: str, loader: str | Loader) -> None:
+        """Register a loader under a format's name, which is `format=` of `weft.load`. A loader that is named
+        "package.module:object" is imported when a file is first loaded."""
+        if name in self._to.loaders:
+            raise PluginError(f"loader '{name}' is registered twice")
+        if not isinstance(loader, str):
+            check_loader(loader, name)
+        self._to.loaders[name] = LoaderEntry(name, loader, self._to.plugin)
 
 
 class Hooks:
@@ -204,6 +218,8 @@ class Hooks:
     @hookspec
     def weft_commands(self, registry: CommandRegistrar, config: Any) -> None:
         """Offer commands of the program `weft`: registry.add(name, help=, add_arguments=, run=)."""
+    def weft_loaders(self, registry: LoaderRegistrar, config: Any) -> None:
+        """Register loaders of file formats: registry.add(name, loader)."""
 
 
 def registrars(to: Contribution) -> dict[str, Any]:
@@ -216,4 +232,5 @@ def registrars(to: Contribution) -> dict[str, Any]:
         "weft_work_queues": FactoryRegistrar("work queue", to.work_queues),
         "weft_passes": PassRegistrar(to),
         "weft_commands": CommandRegistrar(to),
+        "weft_loaders": LoaderRegistrar(to),
     }

@@ -92,5 +92,6 @@ def summary(brought: Contribution) -> dict[str, Any]:
         "work queues": sorted(brought.work_queues),
         "passes": sorted(p.name for p in brought.passes),
         "commands": sorted(command.name for command in brought.commands),
+        "loaders": sorted(brought.loaders),
     }
     return {kind: what for kind, what in kinds.items() if what}

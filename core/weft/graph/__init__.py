@@ -13,3 +13,24 @@ needs. Readers and orders do not recurse on the depth of their input.
 `traversal`: Topological order, consumers and ancestors.
 `rewriting`: New names, constants and pruning, for passes that change a graph.
 """
+
+from typing import TYPE_CHECKING
+
+from ..support.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from . import graphdef as graphdef
+    from . import graphdef_text as graphdef_text
+    from .attr_value import Func as Func
+    from .function import Function as Function
+    from .node import parse_input as parse_input
+    from .traversal import ancestors as ancestors
+    from .verifier import did_you_mean as did_you_mean
+
+__getattr__ = lazy_exports(__name__, {
+    ".attr_value": ("Func",),
+    ".function": ("Function",),
+    ".node": ("parse_input",),
+    ".traversal": ("ancestors",),
+    ".verifier": ("did_you_mean",),
+})

@@ -11,6 +11,7 @@ from ..contract.device import DeviceTypeRegistry
 from ..contract.graph_pass import GraphPass
 from ..contract.host_kernel import OWN, HostKernelRegistry, HostPack
 from ..contract.kernel import KernelRegistry
+from ..contract.loader import LoaderEntry
 from ..contract.op import OpRegistry
 from ..errors import PluginError
 from . import allocators, work_queues
@@ -33,6 +34,7 @@ class Registries:
         self.work_queues: dict[str, str | Callable[..., Any]] = dict(work_queues.GIVEN)
         self.passes: dict[str, GraphPass] = {}
         self.commands = CommandRegistry()
+        self.loaders = {"graphdef": LoaderEntry("graphdef", "weft.graph.graphdef_loader:LOADER", OWN)}
 
     def add(self, brought: Contribution) -> None:
         """Add all registrations of a plugin. If one of them does not fit, none is added, and the error names it."""
@@ -40,6 +42,7 @@ class Registries:
             ("allocator", self.allocators, brought.allocators),
             ("work queue", self.work_queues, brought.work_queues),
             ("pass", self.passes, {p.name: p for p in brought.passes}),
+            ("loader", self.loaders, brought.loaders),
         ):
             for name in mine.keys() & theirs.keys():
                 raise PluginError(f"{kind} '{name}' is registered by another plugin already")
@@ -60,3 +63,4 @@ class Registries:
         self.passes |= {p.name: p for p in brought.passes}
         for command in brought.commands:
             self.commands.add(command)
+        self.loaders |= brought.loaders

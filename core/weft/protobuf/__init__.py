@@ -10,3 +10,13 @@ share a process.
 `text_fields`: Message types as the parser of the text form needs them.
 `descriptor_pool`: The table of TensorFlow's messages, and their classes.
 """
+
+from typing import TYPE_CHECKING
+
+from ..support.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from .descriptor_pool import parse_message as parse_message
+    from .wire import Buffer as Buffer
+
+__getattr__ = lazy_exports(__name__, {".descriptor_pool": ("parse_message",), ".wire": ("Buffer",)})

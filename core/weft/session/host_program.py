@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..contract.loader import LoadOptions
 from ..errors import InvalidArgument, NotFound, boundary
 from ..host.host import Host
 from ..host.host_memory import HostMemory
@@ -15,6 +17,7 @@ from ..linker.host_binding import check_argument, check_call
 from ..linker.link import LinkedFunction
 from ..program.host_program import Function, ProgramDef, RegisterType
 from ..program.verifier import verify
+from ..support.file_path import file_path
 from ..values.async_value import AsyncValue
 from .feeds import convert
 from .request import RequestContext
@@ -35,6 +38,21 @@ class HostProgram:
     @boundary
     def __post_init__(self) -> None:
         verify(ProgramDef(self.functions, self.constants, self.requires))
+
+    @classmethod
+    @boundary
+    def load(
+        cls, path: str | os.PathLike[str], *, format: str | None = None, mmap: bool = True,  # noqa: A002
+    ) -> HostProgram:
+        """The program in a file of a format that a plugin reads. `format` and `mmap` are as of `weft.load`.
+
+        Raises InvalidArgument for a file of a graph, others as `weft.load`.
+        """
+        from .loading import open_file  # programs that are made in memory need no graphs
+
+        registries = runtime().host.registries
+        made = open_file(file_path(path), LoadOptions(registries.ops, mmap=mmap), registries, format).program()
+        return cls(made.functions, made.constants, made.requires)
 
     @boundary
     def run(self, function: str, *arguments: Any, request: RequestContext | None = None) -> list[AsyncValue]:

@@ -1,64 +1,65 @@
-"""Model: a file or a SavedModel loaded for answers. Inputs and outputs are found, and calling it runs a step."""
+"""Model: a file loaded for inference. Its inputs and outputs are found, and calling it runs a step."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..compiler.names import listed, mapped
 from ..compiler.place import Placement
 from ..compiler.prune import needed_placeholders
 from ..compiler.resolve import Resolved
+from ..contract.loader import LoadOptions, SignatureDef, TensorInfo, signature_text
 from ..contract.structural import VALUELESS
 from ..errors import InvalidArgument, NotFound, WeftError, boundary
-from ..graph import graphdef
 from ..graph.graph import Graph
-from ..saved_model.signature import Place, Signature
 from ..support.file_path import file_path
 from ..support.gc_pause import gc_paused
 from ..values.tensor import TensorMetadata
+from .loading import open_file
 from .runtime import runtime
 from .session import Session
 
-if TYPE_CHECKING:
-    from ..saved_model.saved_model import SavedModel
-
-SERVING = "serving_default"  # the signature that is meant where none is named
-_NONE: Mapping[str, Signature] = MappingProxyType({})
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
-class Model:
-    """A loaded model. `inputs` and `outputs` map names to metadata, in the order that calls use; `signatures` are all
-    those of a SavedModel, by name.
+class Signature:
+    """One signature of a loaded file. Calling it runs a step of `session`, which all signatures of the file share.
+
+    `inputs` and `outputs` map names to metadata, in the order that calls use.
     """
 
     def __init__(
-        self, session: Session, inputs: Mapping[str, Place], outputs: Mapping[str, Place],
-        signatures: Mapping[str, Signature] = _NONE,
+        self, session: Session, inputs: Mapping[str, TensorInfo], outputs: Mapping[str, TensorInfo],
+        error: WeftError | None = None,
     ) -> None:
-        """The step is made when it is first run: what cannot be run is no error before."""
+        """The step is prepared by the first call, which also raises `error`, the reason why it cannot be run."""
         self.session = session
-        self.signatures = signatures
-        self.inputs: dict[str, TensorMetadata] = {name: place.meta for name, place in inputs.items()}
-        self.outputs: dict[str, TensorMetadata] = {name: place.meta for name, place in outputs.items()}
-        self.fed = {name: place.tensor for name, place in inputs.items()}  # the session's names of inputs
-        self.fetched = {name: place.tensor for name, place in outputs.items()}
+        self.inputs: dict[str, TensorMetadata] = {name: info.meta for name, info in inputs.items()}
+        self.outputs: dict[str, TensorMetadata] = {name: info.meta for name, info in outputs.items()}
+        self.fed = {name: info.tensor for name, info in inputs.items()}  # the session's names of inputs
+        self.fetched = {name: info.tensor for name, info in outputs.items()}
         self._input_names = tuple(inputs)
+        self._error = error
+
+    def __str__(self) -> str:
+        return signature_text(self.inputs, self.outputs)
 
     @cached_property
     def _step(self) -> Callable[..., Any]:
+        if self._error is not None:
+            raise self._error
         fetches: Any = self.fetched if len(self.fetched) != 1 else next(iter(self.fetched.values()))
         return self.session.make_callable(fetches, tuple(self.fed.values()))
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Outputs for these inputs, in order or by name (or one dict by name): the array, or several in a dict.
 
-        Raises InvalidArgument when inputs are missing, unknown or do not fit; for a SavedModel also what is wrong
-        with a node that the outputs need.
+        Raises InvalidArgument when inputs are missing, unknown or do not fit; also the error of a node that the
+        outputs need, where loading did not raise it.
         """
         if len(arrays) == 1 and isinstance(arrays[0], Mapping) and not named:
             named, arrays = mapped(arrays[0], "inputs"), ()
@@ -77,6 +78,17 @@ class Model:
             raise InvalidArgument(f"missing input: {', '.join(missing)}")
         return self._step(*[given[name] for name in self._input_names])
 
+
+class Model(Signature):
+    """A loaded file: its chosen signature, and in `signatures` all of the file, by name, over the same session."""
+
+    def __init__(
+        self, session: Session, inputs: Mapping[str, TensorInfo], outputs: Mapping[str, TensorInfo],
+        signatures: Mapping[str, Signature] = _NONE,
+    ) -> None:
+        super().__init__(session, inputs, outputs)
+        self.signatures = signatures
+
     def placement(self) -> Placement:
         """Where each node runs and why."""
         return self.session.placement()
@@ -87,77 +99,73 @@ class Model:
 def load(
     path: str | os.PathLike[str], *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None,
     device: str | None = None, config: Any = None, signature: str | None = None, tags: Collection[str] | None = None,
-    mmap: bool = True,
+    format: str | None = None, mmap: bool = True,  # noqa: A002 - the contract's word
 ) -> Model:
-    """Load a frozen GraphDef (.pb, .pbtxt), or a SavedModel's folder, for inference.
+    """Load a file or folder for inference: a frozen GraphDef (.pb, .pbtxt), or a format that a plugin reads.
 
-    Of a GraphDef the outputs are, without `outputs`, the nodes whose results nobody takes, and the inputs, without
-    `inputs`, the placeholders that those need. Of a SavedModel they are those of its `signature` ("serving_default"),
-    in the graph that has exactly these `tags` ({"serve"}); `inputs` and `outputs` choose among them, or name other
-    tensors of the graph. Variables that are only read become constants; of the others each model has its own,
-    which begin with what was saved. `device`, such as "CPU:0", is where nodes go that ask for none.
+    `format` names the loader ("graphdef", "saved_model"); without it the only loader that recognises the file reads it.
+
+    A GraphDef's outputs are, without `outputs`, the nodes whose results no node takes; its inputs are, without
+    `inputs`, the placeholders that the outputs need. A SavedModel declares both in `signature` ("serving_default") of
+    the graph with exactly the tags `tags` ({"serve"}); `inputs` and `outputs` choose among them, or name other tensors
+    of the graph. `model.signatures["name"](...)` runs another signature. All signatures share one session and its
+    state, which begins with the saved values. `device`, such as "CPU:0", is the place of nodes that ask for none.
 
     Large files are memory-mapped. A mapped file that is written in place ends the model: replace files by rename, or
     load with `mmap=False`, which reads them whole (docs/files.md).
 
-    Raises NotFound, InvalidArgument, DataLoss for what cannot be read. What is wrong with a node that the outputs need
-    is raised here, but by a SavedModel, whose signature tells inputs and outputs, when it is called.
+    Raises NotFound, InvalidArgument, DataLoss for a file that cannot be read, that no loader recognises, or that
+    several do; PluginError for a loader that fails. A node that the outputs need and that cannot be run is an error
+    here or, for a format that declares inputs and outputs, at the first call.
     """
-    file = file_path(path)
     inputs, outputs, tags = (None if names is None else listed(names, use)
                              for names, use in ((inputs, "feed"), (outputs, "fetch"), (tags, "tag")))
-    if file.is_dir():
-        return _load_signature(file, inputs, outputs, device, config, signature, tags, mmap)
-    if signature is not None or tags is not None:
-        raise InvalidArgument(f"'{file}' is no SavedModel's folder: it has no signatures and no tags")
-    session = Session(graphdef.load(file, mmap=mmap), config, device=device)
-    fetches = find_outputs(session) if outputs is None else outputs
-    feeds = find_inputs(session, fetches) if inputs is None else inputs
-    return Model(session, *_described(session, {name: name for name in feeds}, {name: name for name in fetches}))
+    own = runtime(config)
+    registries = own.host.registries
+    options = LoadOptions(registries.ops, signature, tags, inputs, outputs, mmap)
+    opened = open_file(file_path(path), options, registries, format)
+    chosen = opened.chosen()
+    session = Session(opened.graph(), own, device=device, initial_state=opened.initial_state())
+    signatures = {name: _signature(session, found, opened.description.signatures.get(name))
+                  for name, found in opened.signatures.items()}
+    if chosen is not None and inputs is None and outputs is None:
+        return Model(session, chosen.inputs, chosen.outputs, signatures)
+    return Model(session, *_described(session, *_tensors(session, chosen, inputs, outputs)), signatures)
 
 
-def _load_signature(
-    folder: Path, inputs: Sequence[str] | None, outputs: Sequence[str] | None, device: str | None, config: Any,
-    signature: str | None, tags: Collection[str] | None, mmap: bool,
-) -> Model:
-    saved, graph, found = open_signature(folder, signature, tags, outputs or (), config, mmap=mmap)
-    session = Session(graph, config, device=device, initializers=found.initializers)
-    if inputs is None and outputs is None:
-        return Model(session, found.inputs, found.outputs, saved.signatures)
-    fed, fetched = ({name: place.tensor for name, place in side.items()} for side in (found.inputs, found.outputs))
+def _signature(session: Session, found: SignatureDef | WeftError, declared: SignatureDef | None) -> Signature:
+    if not isinstance(found, WeftError):
+        return Signature(session, found.inputs, found.outputs)
+    inputs, outputs = (_NONE, _NONE) if declared is None else (declared.inputs, declared.outputs)
+    return Signature(session, inputs, outputs, found)
+
+
+def _tensors(
+    session: Session, chosen: SignatureDef | None, inputs: Sequence[str] | None, outputs: Sequence[str] | None
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The tensors to feed and to fetch, by the names of the inputs and outputs of a model."""
+    sides = (_NONE, _NONE) if chosen is None else (chosen.inputs, chosen.outputs)
+    fed, fetched = ({name: info.tensor for name, info in side.items()} for side in sides)
+    if outputs is None and chosen is None:
+        outputs = find_outputs(session)
     if outputs is not None:
         fetched = {name: fetched.get(name, name) for name in outputs}
     if inputs is not None:
-        fed = {name: fed.get(name, name) for name in inputs}
-    else:
-        names = {tensor.removesuffix(":0"): name for name, tensor in fed.items()}
-        fed = {names.get(node, node): node for node in find_inputs(session, tuple(fetched.values()))}
-    return Model(session, *_described(session, fed, fetched), saved.signatures)
-
-
-def open_signature(
-    folder: Path, signature: str | None = None, tags: Collection[str] | None = None, outputs: Sequence[str] = (),
-    config: Any = None, *, mmap: bool = True,
-) -> tuple[SavedModel, Graph, Signature]:
-    """A SavedModel, the graph of one of its signatures, and the signature in terms of that graph."""
-    from ..saved_model import saved_model  # whoever loads single graphs needs no checkpoints, and no messages
-    from ..saved_model.signature_graph import signature_graph
-
-    saved = saved_model.read(folder, saved_model.SERVE if tags is None else tags, mmap=mmap)
-    ops = runtime(config).host.registries.ops
-    return saved, *signature_graph(saved, SERVING if signature is None else signature, ops, outputs)
+        return {name: fed.get(name, name) for name in inputs}, fetched
+    names = {tensor.removesuffix(":0"): name for name, tensor in fed.items()}
+    return {names.get(node, node): node for node in find_inputs(session, tuple(fetched.values()))}, fetched
 
 
 def _described(
     session: Session, fed: Mapping[str, str], fetched: Mapping[str, str]
-) -> tuple[dict[str, Place], dict[str, Place]]:
+) -> tuple[dict[str, TensorInfo], dict[str, TensorInfo]]:
     """What the step for these tensors, by the names of inputs and outputs, tells of them."""
     function = session.prepare(tuple(fetched.values()), tuple(fed.values())).program.functions["main"]
-    return _places(fed, function.arg_metas), _places(fetched, function.result_metas)
+    return _infos(fed, function.arg_metas), _infos(fetched, function.result_metas)
 
 
-def _places(tensors: Mapping[str, str], metas: Sequence[TensorMetadata]) -> dict[str, Place]:
-    return {name: Place(tensor, meta) for (name, tensor), meta in zip(tensors.items(), metas, strict=True)}
+def _infos(tensors: Mapping[str, str], metas: Sequence[TensorMetadata]) -> dict[str, TensorInfo]:
+    return {name: TensorInfo(tensor, meta) for (name, tensor), meta in zip(tensors.items(), metas, strict=True)}
 
 
 def find_outputs(session: Session) -> tuple[str, ...]:

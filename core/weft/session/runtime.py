@@ -87,7 +87,10 @@ def _load(config: Config) -> Plugins:
 
 
 def runtime(config: Any = None) -> Runtime:
-    """Return the runtime of the process, made on first use; with `config` a new runtime under that config."""
+    """Return the runtime of the process, made on first use; with `config` a new runtime under that config. A Runtime
+    given as config is returned."""
+    if isinstance(config, Runtime):
+        return config
     with _making.lock:
         if config is None and _default:
             return _default[0]

@@ -12,15 +12,17 @@ from ..compiler.lower import lower
 from ..compiler.names import flatten, listed, mapped, target, tensor
 from ..compiler.pass_manager import is_of, placed_alike
 from ..compiler.place import Placement, Placer
-from ..compiler.prune import Tensor
+from ..compiler.prune import Tensor, prune
 from ..compiler.resolve import Resolved, check_versions, resolve
 from ..contract.graph_pass import FUSION, in_order
+from ..contract.loader import Initializer
 from ..contract.structural import LEGACY_SCALARS, PLACEHOLDERS
 from ..errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, boundary, unexpected
 from ..executor.executable import Executable
 from ..executor.step import RunOptions, Step, lasting_step
 from ..executor.trace import RunMetadata, Trace
 from ..graph.graph import Graph, verify
+from ..graph.traversal import ancestors
 from ..host.cancellation import CancelToken
 from ..host.resources import Resources
 from ..linker.link import NodesDeclined, Shared, link
@@ -41,7 +43,7 @@ class Session:
 
     `config`: a dict, a path or a Config, for this session alone.
     `device`: for nodes that ask for no device, such as "CPU:0".
-    `initializers`: nodes that run once, in order, before the first step.
+    `initial_state`: initializers; each runs once, before the first step that needs its resources.
 
     Raises InvalidArgument for a graph that no step could run. A fault of a single node is raised by the steps that need
     the node.
@@ -49,7 +51,7 @@ class Session:
 
     @boundary
     def __init__(
-        self, graph: Graph, config: Any = None, *, device: str | None = None, initializers: Sequence[str] = (),
+        self, graph: Graph, config: Any = None, *, device: str | None = None, initial_state: Sequence[Initializer] = (),
     ) -> None:
         if not isinstance(graph, Graph):
             raise InvalidArgument(f"Session takes a Graph, not {type(graph).__name__}",
@@ -60,7 +62,8 @@ class Session:
         self._lock = threading.RLock()
         self._prepared: dict[Any, PreparedStep] = {}
         self._closed = False
-        self._initializers = listed(initializers, "initializer")  # the initializers that have not run
+        self._left = tuple(initial_state)  # initializers that have not run
+        self._waiting: dict[Any, tuple[Initializer, ...]] = {}  # by prepared step, those that run before its first run
         self._graph = graph
         verify(graph)  # only graphs from files have been verified
         check_versions(graph)
@@ -182,10 +185,10 @@ class Session:
     def _ready(
         self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...], step: Step
     ) -> PreparedStep:
-        """Return the prepared step for these names, after all initializers have run."""
+        """Return the prepared step for these names. The initializers of its state have run."""
         prepared = self._prepare(fetches, feeds, targets, step)
-        if self._initializers:
-            self._initialize(step)
+        if self._waiting:
+            self._initialize((fetches, feeds, targets), step)
         return prepared
 
     def _prepare(
@@ -206,6 +209,8 @@ class Session:
                 prepared = self._make(*key, step)
                 self._make_room()
                 self._prepared[key] = prepared
+                if waiting := self._uninitialized(self._signature(*key)):
+                    self._waiting[key] = waiting
             return self._prepared[key]
 
     def _make_room(self) -> None:
@@ -220,16 +225,31 @@ class Session:
             self._prepared.pop(key, None)
             calls, arrays = calls - its_calls, arrays - its_arrays
 
-    def _initialize(self, step: Step) -> None:
-        """Run the remaining initializers; a failed initializer stays for the next run.
+    def _initialize(self, key: tuple[tuple[str, ...], ...], step: Step) -> None:
+        """Run the initializers that a prepared step waits for; a failed initializer stays for the next run.
 
         Raises the error of `step` when it ends meanwhile.
         """
         with step.holding(self._lock):
-            while self._initializers:
+            for initializer in self._waiting.get(key, ()):
+                if initializer not in self._left:
+                    continue  # it ran for another prepared step
                 step.check()
-                self._prepare((), (), self._initializers[:1], step)(())
-                self._initializers = self._initializers[1:]
+                values = initializer.values()
+                self._make((), tuple(values), (initializer.target,), step)(tuple(values.values()))
+                self._left = tuple(each for each in self._left if each is not initializer)
+            self._waiting.pop(key, None)
+
+    def _uninitialized(self, signature: StepSignature) -> tuple[Initializer, ...]:
+        """The initializers that have not run, of resources that a step needs or that these initializers need."""
+        if not self._left:
+            return ()
+        found: set[str] = set()
+        needed = {entry.node.name for entry in prune(self.nodes, *signature)}
+        while more := {each.target for each in self._left if not each.resources.isdisjoint(needed)} - found:
+            found |= more
+            needed = ancestors(self._graph.nodes, more)
+        return tuple(each for each in self._left if each.target in found)
 
     @gc_paused()
     def _make(

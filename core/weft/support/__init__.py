@@ -12,3 +12,8 @@ The room knows no tensor, graph, device or config. It imports `errors` alone. No
 `user_files`, `disk_cache`: The user's folders and the privacy of files in them; bytes kept for later processes.
 `file_path`, `working_folder`: Paths as users give them; the working folder on sys.path.
 """
+
+# Not even `typing` is imported: the commands import this room before the working folder leaves sys.path.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import mapped_file as mapped_file

@@ -79,6 +79,12 @@ def read(path: Path) -> bytes:
     return _read(_open(path)[0])
 
 
+def head(path: Path, count: int) -> bytes:
+    """The first bytes of a file, at most `count`. Raises InvalidArgument for pipes and devices, OSError."""
+    with os.fdopen(_open(path)[0], "rb") as file:
+        return file.read(count)
+
+
 def _open(path: Path) -> tuple[int, int]:
     """A descriptor of the regular file at `path`, and its size. Opening a pipe does not wait for its writer."""
     descriptor = os.open(path, os.O_RDONLY | _OPENING)

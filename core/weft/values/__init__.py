@@ -16,5 +16,6 @@ from ..support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from .tensor import fits as fits
+    from .tensor_proto import read_shape as read_shape
 
-__getattr__ = lazy_exports(__name__, {".tensor": ("fits",)})
+__getattr__ = lazy_exports(__name__, {".tensor": ("fits",), ".tensor_proto": ("read_shape",)})

@@ -100,7 +100,7 @@ def _load(args: Namespace) -> Model:
     config = None if args.threads is None else {"work_queue": {"threads": args.threads}}
     with ticking(f"loading {args.model}"):
         return weft.load(args.model, config=config, device=args.device, signature=args.signature, tags=args.tags,
-                         mmap=args.mmap)
+                         format=args.format, mmap=args.mmap)
 
 
 def _feeds(args: Namespace, model: Model) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from weft import Session
-from weft.api import Graph, Resolved, topological_order
+from weft.api import Graph, Initializer, Resolved, topological_order
 from weft.compiler import HELD
 from weft.errors import InvalidArgument
 
@@ -37,11 +37,11 @@ class Difference:
 
 def differences(
     graph: Graph, feeds: Mapping[str, Any], device: str, reference: str, fetches: Sequence[str], *,
-    tolerance: float = TOLERANCE, initializers: Sequence[str] = (),
+    tolerance: float = TOLERANCE, initial_state: Sequence[Initializer] = (),
 ) -> Iterator[Difference]:
     """Every tensor that `fetches` need, in an order in which they are computed, on `device` against `reference`.
 
-    The `initializers` are run first. Requests for devices in the graph are dropped.
+    Both sessions begin with the `initial_state`. Requests for devices in the graph are dropped.
 
     Floats differ when they are further apart than `tolerance` times the
     standard deviation, or one is NaN or infinite where the other is not; anything else when it is not equal. Raises
@@ -50,8 +50,8 @@ def differences(
     if tolerance < 0:
         raise InvalidArgument(f"the tolerance must not be negative, as {tolerance} is")
     config = {"placement": {"clear": True}}
-    with (Session(graph, config, device=device, initializers=initializers) as ours,
-          Session(graph, config, device=reference, initializers=initializers) as theirs):
+    with (Session(graph, config, device=device, initial_state=initial_state) as ours,
+          Session(graph, config, device=reference, initial_state=initial_state) as theirs):
         rows = {row["node"]: row for row in ours.placement().table()}
         names = _compared(ours, feeds, fetches)
         for start in range(0, len(names), ABREAST):

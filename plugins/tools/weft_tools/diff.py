@@ -51,7 +51,7 @@ def diff(args: Namespace) -> int:
     tolerance = TOLERANCE if args.tolerance is None else args.tolerance
     with ticking(f"running on {args.device} and {args.reference}"):
         found = list(differences(graph, feeds, args.device, args.reference, fetches, tolerance=tolerance,
-                                 initializers=opened.initializers))
+                                 initial_state=opened.initial_state))
     beyond = [difference for difference in found if difference.is_beyond]
     if args.json:
         from weft.api.cli import show_json

@@ -70,7 +70,7 @@ def _load(args: Namespace) -> Model:
     outputs = args.fetch or ([] if args.target else None)
     with ticking(f"loading {args.model}"):
         return weft.load(args.model, outputs=outputs, device=args.device, signature=args.signature, tags=args.tags,
-                    mmap=args.mmap)
+                         format=args.format, mmap=args.mmap)
 
 
 def _prepared(args: Namespace, model: Model) -> tuple[Callable[..., Sequence[Any]], list[Any]]:

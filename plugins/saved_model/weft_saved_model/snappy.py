@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..errors import DataLoss
-from ..protobuf import wire
-from ..protobuf.wire import Buffer
+from weft.api import wire
+from weft.errors import DataLoss
+from weft.protobuf import Buffer
 
 _EXPANSION = 32  # no element of a few bytes stands for more than 64, in two or more
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ..protobuf.wire import Buffer
+from weft.protobuf import Buffer
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,14 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..compiler.resolve import attributes
-from ..contract.op import OpRegistry
-from ..errors import InvalidArgument
-from ..graph import graphdef
-from ..graph.graph import Graph, Input, Node, TensorValue
-from ..graph.rewriting import constant
-from ..support import mapped_file
-from ..values.dtypes import DType
+from weft.api import DType, Graph, Input, Node, TensorValue, constant
+from weft.compiler import attributes
+from weft.contract import OpRegistry
+from weft.errors import InvalidArgument
+from weft.graph import graphdef
+from weft.support import mapped_file
+
 from . import vocabulary
 
 READS = "InitializeTableFromTextFileV2"

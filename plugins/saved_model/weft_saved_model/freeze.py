@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..compiler.resolve import attributes
-from ..contract.op import Attrs, OpRegistry
-from ..errors import WeftError
-from ..graph.graph import Graph, Node, TensorValue
-from ..graph.rewriting import constant, without_idle_controls
-from ..values import dtypes
+from weft.api import Attrs, Graph, Node, TensorValue, constant, dtypes, without_idle_controls
+from weft.compiler import attributes
+from weft.contract import OpRegistry
+from weft.errors import WeftError
+
 from .lift_captures import Captures
 
 if TYPE_CHECKING:

@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 import weft
 from weft import errors
+from weft.api import LoadOptions
 from weft.protobuf.descriptor_pool import message_class
+from weft_saved_model.checkpoint import Checkpoint
+from weft_saved_model.loader import LOADER
 
 DATA = Path(__file__).parents[1] / "data" / "saved_models"
 KERAS, TF1, TYPES, CONTROL_FLOW, TABLES = (
@@ -122,6 +125,74 @@ def test_variables_begin_once_however_many_threads_call_first():
     assert loaded(np.int32(0)) == 40
 
 
+def test_signatures_share_the_session_and_its_variables():
+    loaded = weft.load(CONTROL_FLOW)
+    count = loaded.signatures["count"]
+    assert (count.session is loaded.session, str(count)) == (True, "(by: int32[]) -> (n: int32[])")
+    assert [count(np.int32(2)), loaded.signatures["count"](by=np.int32(3))] == [2, 5]
+    assert weft.load(CONTROL_FLOW, signature="count").signatures["count"](np.int32(1)) == 1
+
+
+def test_a_signature_sees_the_table_that_another_one_changed():
+    loaded, words = weft.load(TABLES), np.array([b"x", b"new"], object)
+    assert loaded(words)["mut"].tolist() == [7, -1]
+    assert loaded.signatures["learn"](words=words, n=[8, 9]) == 3
+    assert loaded(words)["mut"].tolist() == [8, 9]
+    assert weft.load(TABLES)(words)["mut"].tolist() == [7, -1]
+
+
+def test_saved_values_are_read_when_a_step_first_needs_them(monkeypatch):
+    read, original = [], Checkpoint.read
+    monkeypatch.setattr(Checkpoint, "read", lambda self, *key: read.append(key[0]) or original(self, *key))
+    loaded = weft.load(TYPES)
+    loaded(np.ones((1, 5), "f4"))
+    before = [*read]
+    loaded.signatures["upd"](np.float32(1))
+    loaded.signatures["upd"](np.float32(1))
+    (changed,) = read[len(before) :]
+    assert changed not in before
+
+
+def test_a_description_reads_no_weights(monkeypatch):
+    monkeypatch.setattr(Checkpoint, "read", lambda self, *key: pytest.fail("a tensor was read"))
+    found = LOADER.open(KERAS, LoadOptions(weft.default_host().registries.ops)).describe()
+    assert {name: str(meta) for name, meta in found.inputs.items()} == {"inputs": "float32[?,8,8,1]"}
+    assert {name: str(signature) for name, signature in found.signatures.items()} == {
+        "serving_default": "(inputs: float32[?,8,8,1]) -> (output_0: float32[?,10])"}
+
+
+def edited(folder, change):
+    """A copy of a SavedModel with another MetaGraphDef."""
+    file = shutil.copytree(TYPES, folder / "model") / "saved_model.pb"
+    message = message_class("SavedModel").FromString(file.read_bytes())
+    change(message.meta_graphs[0])
+    file.write_bytes(message.SerializeToString())
+    return file.parent
+
+
+def test_a_signature_that_cannot_be_run_ends_no_other_one(tmp_path):
+    loaded = weft.load(edited(tmp_path, lambda meta: meta.signature_def["upd"].ClearField("outputs")))
+    assert loaded(np.ones((1, 5), "f4"))["x"].shape == (1, 5)
+    assert str(loaded.signatures["upd"]) == "(x: float32[]) -> ()"
+    with pytest.raises(errors.Unimplemented, match="signature 'upd' has no outputs"):
+        loaded.signatures["upd"](np.float32(1))
+
+
+def test_a_signature_that_does_not_fit_its_function_ends_no_other_one(tmp_path):
+    def lengthen(meta):
+        (name,) = {output.name.partition(":")[0] for output in meta.signature_def["upd"].outputs.values()}
+        node = next(node for node in meta.graph_def.node if node.name == name)
+        node.input.insert(0, node.input[0])
+
+    folder = edited(tmp_path, lengthen)
+    loaded = weft.load(folder)
+    assert loaded(np.ones((1, 5), "f4"))["x"].shape == (1, 5)
+    with pytest.raises(errors.FailedPrecondition, match=r"together with 'serving_default': .*signature='upd'"):
+        loaded.signatures["upd"](np.float32(1))
+    with pytest.raises(errors.WeftError, match="takes 2 arguments, 3 are given"):
+        weft.load(folder, signature="upd")
+
+
 def test_the_effects_of_a_function_come_before_its_outputs():
     graph = weft.load(CONTROL_FLOW, signature="count").session.graph
     output = graph[next(name for name in graph.nodes if name.startswith("outputs/"))]
@@ -136,10 +207,10 @@ def test_the_effects_of_a_function_come_before_its_outputs():
 def test_a_name_that_is_not_there_is_told_with_those_that_are(tmp_path):
     with pytest.raises(errors.NotFound, match="serving_default"):
         weft.load(KERAS, signature="serving")
-    with pytest.raises(errors.NotFound, match="saved_model.pb"):
+    with pytest.raises(errors.NotFound, match="no loader recognises the folder"):
         weft.load(tmp_path)
     frozen = DATA.parent / "graphs" / "keras_tiny_cnn.pb"
-    with pytest.raises(errors.InvalidArgument, match="no SavedModel"):
+    with pytest.raises(errors.InvalidArgument, match="no signatures"):
         weft.load(frozen, signature="serving_default")
 
 

@@ -10,9 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InvalidArgument
-from ..values import dtypes
-from ..values.dtypes import DType
+from weft.api import DType, dtypes
+from weft.errors import InvalidArgument
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,33 +8,26 @@ of TensorFlow 1 has no objects: there the restore op says which key is assigned 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import DataLoss, InvalidArgument, NotFound
-from ..graph import graphdef, graphdef_text
-from ..graph.attr_value import Func
-from ..graph.graph import Graph, Node, TensorValue
-from ..graph.node import parse_input
-from ..graph.traversal import ancestors
-from ..protobuf import wire
-from ..protobuf.descriptor_pool import parse_message
-from ..protobuf.wire import Buffer
-from ..support import mapped_file
-from ..values import dtypes
-from ..values.tensor import TensorMetadata
-from ..values.tensor_proto import read_shape
+from weft.api import DType, Graph, Node, SignatureDef, TensorInfo, TensorMetadata, TensorValue, dtypes, wire
+from weft.errors import DataLoss, InvalidArgument, NotFound
+from weft.graph import Func, ancestors, graphdef, graphdef_text, parse_input
+from weft.protobuf import Buffer, parse_message
+from weft.support import mapped_file
+from weft.values import read_shape
+
 from .checkpoint import Checkpoint, shard_name
-from .signature import Place, Signature
+from .loader import FILES
 
 if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
 
-FILES = ("saved_model.pb", "saved_model.pbtxt")
 SERVE = frozenset({"serve"})
 _META_GRAPH = 2  # field of SavedModel
 _META_INFO, _GRAPH = 1, 2  # fields of MetaGraphDef
@@ -64,29 +57,28 @@ class SavedModel:
         self.signatures = {name: _signature(about.signature_def[name]) for name in sorted(about.signature_def)
                            if not name.startswith("__saved_model_")}
 
-    def signature(self, name: str) -> Signature:
+    def signature(self, name: str) -> SignatureDef:
         """Raises NotFound with the signatures that there are."""
         if name not in self.signatures:
             raise NotFound(f"the SavedModel has no signature '{name}'",
                            hint=f"it has {', '.join(self.signatures) or 'none'}")
         return self.signatures[name]
 
-    def variables(self, nodes: Collection[str]) -> dict[str, Array]:
+    def variables(self, nodes: Collection[str]) -> SavedTensors:
         """The values of those of these nodes that are variables with a value in the checkpoint.
 
-        Raises NotFound, DataLoss for a checkpoint that lacks one or cannot be read.
+        Raises NotFound, DataLoss for a checkpoint that cannot be read.
         """
-        keys = {node: key for node, key in self._keys.items() if node in nodes}
-        return {node: self.checkpoint.read(*key) for node, key in keys.items()}
+        return SavedTensors(self, {node: key for node, key in self._keys.items() if node in nodes})
 
-    def tables(self, nodes: Collection[str]) -> dict[str, tuple[Array, Array]]:
-        """The keys and values of those of these nodes that are tables with content in the checkpoint.
+    def tables(self, nodes: Collection[str]) -> dict[str, SavedTensors]:
+        """The "keys" and "values" of those of these nodes that are tables with content in the checkpoint.
 
         Raises NotFound, DataLoss for a checkpoint that cannot be read.
         """
         bound = [(node, number) for node, number in self._bound("resource") if node in nodes]
         keys = self._keys_of(_TABLE) if bound else {}
-        return {node: (self.checkpoint.read(f"{keys[number]}-keys"), self.checkpoint.read(f"{keys[number]}-values"))
+        return {node: SavedTensors(self, {side: (f"{keys[number]}-{side}", "") for side in ("keys", "values")})
                 for node, number in bound if number in keys}
 
     @property
@@ -168,6 +160,27 @@ class SavedModel:
                     yield source.node, number
 
 
+class SavedTensors(Mapping[str, "Array"]):
+    """Tensors of a checkpoint under other names, read when they are looked up. Raises the errors of `Checkpoint`."""
+
+    def __init__(self, saved: SavedModel, keys: Mapping[str, tuple[str, str]]) -> None:
+        """`keys`: by name, the tensor in the checkpoint, and the slice of it."""
+        self._saved, self._keys = saved, keys
+
+    def __getitem__(self, name: str) -> Array:
+        return self._saved.checkpoint.read(*self._keys[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def dtype(self, name: str) -> DType:
+        """The type of a tensor, of which nothing is read."""
+        return self._saved.checkpoint.entry(self._keys[name][0]).dtype
+
+
 def read(folder: Path, tags: Collection[str] = SERVE, *, mmap: bool = True) -> SavedModel:
     """The graph with exactly these tags in a SavedModel. `mmap=False` reads all files instead of mapping large ones.
 
@@ -228,27 +241,27 @@ def _tags(view: memoryview, start: int, stop: int) -> frozenset[str]:
                      if number == _TAG and kind == wire.BYTES)
 
 
-def _signature(definition: Any) -> Signature:
+def _signature(definition: Any) -> SignatureDef:
     inputs, outputs = ({name: place for key in sorted(side) for name, place in _places(key, side[key])}
                        for side in (definition.inputs, definition.outputs))
-    return Signature(definition.method_name, inputs, outputs)
+    return SignatureDef(definition.method_name, inputs, outputs)
 
 
-def _places(name: str, info: Any) -> Iterator[tuple[str, Place]]:
+def _places(name: str, info: Any) -> Iterator[tuple[str, TensorInfo]]:
     """The tensors of a TensorInfo: one, those of a sparse tensor, or the components of another kind."""
     encoding = info.WhichOneof("encoding")
     if encoding == "coo_sparse":
         sparse, known = info.coo_sparse, dtypes.numbered(info.dtype)
-        yield f"{name}/values", Place(sparse.values_tensor_name, TensorMetadata(known, (None,)))
-        yield f"{name}/indices", Place(sparse.indices_tensor_name, TensorMetadata(dtypes.int64, (None, None)))
-        yield f"{name}/dense_shape", Place(sparse.dense_shape_tensor_name, TensorMetadata(dtypes.int64, (None,)))
+        yield f"{name}/values", TensorInfo(sparse.values_tensor_name, TensorMetadata(known, (None,)))
+        yield f"{name}/indices", TensorInfo(sparse.indices_tensor_name, TensorMetadata(dtypes.int64, (None, None)))
+        yield f"{name}/dense_shape", TensorInfo(sparse.dense_shape_tensor_name, TensorMetadata(dtypes.int64, (None,)))
     elif encoding == "composite_tensor":
         for index, component in enumerate(info.composite_tensor.components):
             yield from _places(f"{name}/{index}", component)
     else:
         raw = info.tensor_shape.SerializeToString()
         shape = read_shape(raw, 0, len(raw)) if info.HasField("tensor_shape") else None
-        yield name, Place(info.name, TensorMetadata(dtypes.numbered(info.dtype), shape))
+        yield name, TensorInfo(info.name, TensorMetadata(dtypes.numbered(info.dtype), shape))
 
 
 def _keys_of_objects(saved: Any, written: Any, attribute: str) -> dict[int, str]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..errors import DataLoss, Unimplemented
-from ..protobuf import wire
-from ..protobuf.wire import Buffer
+from weft.api import wire
+from weft.errors import DataLoss, Unimplemented
+from weft.protobuf import Buffer
+
 from .crc32c import masked_crc32c
 from .snappy import decompress
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from weft.errors import DataLoss, InvalidArgument, NotFound, Unimplemented, WeftError
 from weft.protobuf import wire
 from weft.protobuf.descriptor_pool import message_class
-from weft.saved_model.checkpoint import Checkpoint, _slice_key
-from weft.saved_model.crc32c import crc32c, masked_crc32c
-from weft.saved_model.snappy import decompress
-from weft.saved_model.sstable import entries
 from weft.values import dtypes
+from weft_saved_model.checkpoint import Checkpoint, _slice_key
+from weft_saved_model.crc32c import crc32c, masked_crc32c
+from weft_saved_model.snappy import decompress
+from weft_saved_model.sstable import entries
 
 DATA = Path(__file__).parents[1] / "data" / "saved_models" / "checkpoint"
 MAGIC = bytes.fromhex("57fb808b247547db")

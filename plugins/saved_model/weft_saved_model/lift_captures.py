@@ -11,11 +11,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ..contract.op import ArgDef
-from ..graph.attr_value import Func
-from ..graph.function import Function
-from ..graph.graph import Graph, Input, Node
-from ..values.dtypes import DType
+from weft.api import DType, Graph, Input, Node
+from weft.contract import ArgDef
+from weft.graph import Func, Function
 
 
 class _Taker(NamedTuple):

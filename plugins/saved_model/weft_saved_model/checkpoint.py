@@ -10,15 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ..errors import DataLoss, InvalidArgument, Location, NotFound, Unimplemented, WeftError
-from ..graph.verifier import did_you_mean
-from ..protobuf import wire
-from ..protobuf.descriptor_pool import parse_message
-from ..protobuf.wire import Buffer
-from ..support.mapped_file import check_unchanged, kept
-from ..values import dtypes
-from ..values.dtypes import DType
-from ..values.tensor import shape_text
+from weft.api import DType, dtypes, shape_text, wire
+from weft.errors import DataLoss, InvalidArgument, Location, NotFound, Unimplemented, WeftError
+from weft.graph import did_you_mean
+from weft.protobuf import Buffer, parse_message
+from weft.support import mapped_file
+
 from .crc32c import masked_crc32c
 from .sstable import entries
 
@@ -128,7 +125,7 @@ class Checkpoint:
             shard = self._open_shard(entry.shard, self._count)
             self._shards[entry.shard], self._spare[entry.shard] = shard, len(shard)
         shard = self._shards[entry.shard]
-        check_unchanged((shard,))
+        mapped_file.check_unchanged((shard,))
         end = entry.offset + entry.size
         if end > len(shard):
             raise DataLoss(f"tensor '{name}' ends at byte {end} of its shard, which has {len(shard)}")
@@ -138,7 +135,7 @@ class Checkpoint:
                                "their shard")
             self._found.add(key)
             self._spare[entry.shard] -= entry.size
-        return kept(shard, entry.offset, end)
+        return mapped_file.kept(shard, entry.offset, end)
 
     def _joined(self, name: str, entry: Entry) -> Array:
         """A tensor of its slices, which fill it and do not overlap. Memory is asked for when their sizes are right."""

@@ -1,0 +1,18 @@
+"""SavedModels: signatures, freezing, checkpoints. `weft.load(folder)` reads one; `read` gives its parts."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .checkpoint import Checkpoint as Checkpoint
+    from .saved_model import SavedModel as SavedModel
+    from .saved_model import read as read
+
+_EXPORTS = {"Checkpoint": "checkpoint", "SavedModel": "saved_model", "read": "saved_model"}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name not in _EXPORTS:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return getattr(import_module(f".{_EXPORTS[name]}", __name__), name)

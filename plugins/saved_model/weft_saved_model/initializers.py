@@ -1,0 +1,52 @@
+"""Initializers: nodes that give variables and tables their saved values, which are fed when a step first needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.api import DType, Graph, Initializer, Node, new_name
+from weft.graph import ancestors
+
+from .freeze import REFERENCES
+from .saved_model import SavedModel, SavedTensors
+
+TABLES = frozenset({"AnonymousHashTable", "HashTable", "HashTableV2", "MutableHashTableOfTensorsV2",
+                    "MutableHashTableV2"})
+_HELD = TABLES | REFERENCES | {"VarHandleOp"}  # ops whose nodes hold state
+
+
+def with_initializers(
+    graph: Graph, saved: SavedModel, variables: SavedTensors, first: Sequence[str]
+) -> tuple[Graph, tuple[Initializer, ...]]:
+    """The graph with the nodes of initializers: of these variables, of saved tables, and those called `first`."""
+    taken = set(graph.nodes)
+    made = [_assigning(graph[name], variables, taken) for name in variables
+            if name in graph and graph[name].op == "VarHandleOp"]
+    made += [_importing(graph[name], table, taken) for name, table in saved.tables(graph.nodes).items()]
+    held = frozenset(name for name in ancestors(graph.nodes, first) if graph[name].op in _HELD)
+    state = (*(initializer for _, initializer in made), *(Initializer(held, name) for name in first))
+    return graph.replace(nodes=[node for nodes, _ in made for node in nodes]), state
+
+
+def _assigning(variable: Node, values: SavedTensors, taken: set[str]) -> tuple[list[Node], Initializer]:
+    """The nodes and the initializer that assign a variable its saved value."""
+    fed = _placeholder(f"{variable.name}/restored", values.dtype(variable.name), variable, taken)
+    assign = Node(new_name(f"{fed.name}/assign", taken), "AssignVariableOp", (variable.name, fed.name),
+                  device=variable.device, attrs={"dtype": fed.attrs["dtype"]})
+    return [fed, assign], Initializer(frozenset((variable.name,)), assign.name,
+                                      lambda: {fed.name: values[variable.name]})
+
+
+def _importing(table: Node, saved: SavedTensors, taken: set[str]) -> tuple[list[Node], Initializer]:
+    """The nodes and the initializer that import the saved keys and values into a table."""
+    keys, values = (_placeholder(f"{table.name}/restored/{side}", saved.dtype(side), table, taken)
+                    for side in ("keys", "values"))
+    types = {"Tin": keys.attrs["dtype"], "Tout": values.attrs["dtype"]}
+    node = Node(new_name(f"{table.name}/restored", taken), "LookupTableImportV2", (table.name, keys.name, values.name),
+                device=table.device, attrs=types)
+    return [keys, values, node], Initializer(frozenset((table.name,)), node.name,
+                                             lambda: {keys.name: saved["keys"], values.name: saved["values"]})
+
+
+def _placeholder(name: str, dtype: DType, holder: Node, taken: set[str]) -> Node:
+    return Node(new_name(name, taken), "Placeholder", device=holder.device, attrs={"dtype": dtype})

@@ -1,0 +1,12 @@
+"""The plugin registers the loader of SavedModels. Every start of weft imports this module: it is light."""
+
+from typing import Any
+
+from weft.api import hookimpl
+
+WEFT_API = (1, 0)
+
+
+@hookimpl
+def weft_loaders(registry: Any) -> None:
+    registry.add("saved_model", "weft_saved_model.loader:LOADER")

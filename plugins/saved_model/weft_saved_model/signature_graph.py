@@ -1,0 +1,140 @@
+"""Signatures of a SavedModel as one graph that can be run, without the nodes that serve saving alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from weft.api import Graph, Initializer, Input, Node, SignatureDef, TensorInfo, constant, new_name
+from weft.compiler import inline
+from weft.contract import OpRegistry
+from weft.errors import NotFound, Unimplemented
+from weft.graph import Func, Function, ancestors, did_you_mean, parse_input
+
+from .asset_tables import with_constants
+from .freeze import freeze
+from .initializers import TABLES, with_initializers
+from .saved_model import SavedModel
+
+
+class SignatureGraph(NamedTuple):
+    """A graph of several signatures, the signatures in terms of it, and the state that it begins with."""
+
+    graph: Graph
+    signatures: dict[str, SignatureDef]
+    initial_state: tuple[Initializer, ...]
+
+
+def signature_graph(
+    saved: SavedModel, names: Sequence[str], ops: OpRegistry, outputs: Sequence[str] = ()
+) -> SignatureGraph:
+    """The graph of these signatures, functions inlined. A variable that all of them only read is a constant; the others
+    have initializers, which read the checkpoint when they run.
+
+    `outputs` may name further tensors of the SavedModel's graph that are to stay. A node without a kernel is no error
+    here. Raises NotFound for a variable without a value, DataLoss for a checkpoint that cannot be read.
+    """
+    declared = {name: saved.signature(name) for name in names}
+    further = [parse_input(output).node for output in outputs]
+    parts = {name: ancestors(saved.graph.nodes, _nodes(signature)) for name, signature in declared.items()}
+    first = [] if saved.initializer is None else [saved.initializer]
+    needed = ancestors(saved.graph.nodes, (*first, *further)).union(*parts.values())
+    graph = saved.graph.replace(without=saved.graph.nodes.keys() - needed, nodes=_assets(saved, needed))
+    graph, given = inline.inline(graph, ops)
+    values = saved.variables(needed)
+    graph = freeze(graph, values, ops)
+    signatures = {}
+    for name, signature in declared.items():
+        calls = [node for node in saved.graph.nodes if node in parts[name] and saved.graph[node].op != "NoOp"]
+        graph, signatures[name] = _located(graph, signature, given, calls)
+    kept = ancestors(graph.nodes, (*(node for each in signatures.values() for node in _nodes(each)), *further))
+    if any(graph[source.node].op in TABLES for name in kept for source in graph[name].inputs):
+        graph = with_constants(graph, ancestors(graph.nodes, first), saved.assets(), ops)
+        kept |= ancestors(graph.nodes, first)
+    else:
+        first = []
+    graph, state = with_initializers(graph.replace(without=graph.nodes.keys() - kept), saved, values, first)
+    return SignatureGraph(_without_functions(graph), signatures, state)
+
+
+def check_runnable(saved: SavedModel, name: str) -> None:
+    """Raises NotFound for a signature or a tensor of it that is not there, Unimplemented for one without outputs."""
+    signature = saved.signature(name)
+    if not signature.outputs:
+        raise Unimplemented(f"signature '{name}' has no outputs: it is for its effects, and those are not run yet")
+    for node in _nodes(signature):
+        if node not in saved.graph:
+            raise NotFound(f"signature '{name}' has a tensor of '{node}', which is not in the graph",
+                           hint=did_you_mean(node, saved.graph.nodes))
+
+
+def _nodes(signature: SignatureDef) -> list[str]:
+    return [parse_input(info.tensor).node for side in (signature.inputs, signature.outputs) for info in side.values()]
+
+
+def _assets(saved: SavedModel, needed: Iterable[str]) -> Iterator[Node]:
+    """The constants that stand for asset files, with the paths that the files have here."""
+    import numpy as np
+
+    paths = saved.assets()
+    for name in paths.keys() & set(needed):
+        path = np.array(paths[name].encode(), object)
+        yield constant(name, path)
+
+
+def _located(
+    graph: Graph, signature: SignatureDef, given: Mapping[Input, Input], calls: Iterable[str]
+) -> tuple[Graph, SignatureDef]:
+    """A signature in terms of the inlined graph; its outputs come after the effects of the functions that were called.
+
+    `given` maps the outputs of calls to the tensors of the inlined functions. `calls` are the nodes of the signature
+    before inlining.
+    """
+    inputs, outputs = ({name: info._replace(tensor=_text(given.get(parse_input(info.tensor), parse_input(info.tensor))))
+                        for name, info in side.items()} for side in (signature.inputs, signature.outputs))
+    effects = [name for name in calls if graph[name].op == "NoOp" and graph[name].controls]
+    if effects:
+        graph, outputs = _after(graph, effects, outputs)
+    return graph, signature._replace(inputs=inputs, outputs=outputs)
+
+
+def _text(tensor: Input) -> str:
+    return f"{tensor.node}:{tensor.index}"
+
+
+def _after(
+    graph: Graph, effects: Sequence[str], outputs: Mapping[str, TensorInfo]
+) -> tuple[Graph, dict[str, TensorInfo]]:
+    """Outputs that come after what the called functions do besides."""
+    nodes, infos, taken = [], {}, set(graph.nodes)
+    for index, (name, info) in enumerate(outputs.items()):
+        node = Node(new_name(f"outputs/{index}", taken), "Identity", [parse_input(info.tensor)], controls=effects,
+                    attrs={"T": info.meta.dtype})
+        nodes.append(node)
+        infos[name] = info._replace(tensor=f"{node.name}:0")
+    return graph.replace(nodes=nodes), infos
+
+
+def _without_functions(graph: Graph) -> Graph:
+    """The graph without the functions that nothing calls any more."""
+    called: dict[str, Function] = {}
+    waiting = [name for node in graph for name in _called(node)]
+    while waiting:
+        name = waiting.pop()
+        function = graph.functions.get(name)
+        if function is not None and name not in called:
+            called[name] = function
+            waiting += [inner for node in function.nodes.values() for inner in _called(node)]
+    return graph.replace(without_functions=graph.functions.keys() - called.keys())
+
+
+def _called(node: Node) -> Iterator[str]:
+    yield node.op
+    for value in node.attrs.values():
+        yield from (func.name for func in _functions(value))
+
+
+def _functions(value: Any) -> Iterator[Func]:
+    for item in value if isinstance(value, tuple) else (value,):
+        if isinstance(item, Func):
+            yield item

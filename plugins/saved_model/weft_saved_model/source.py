@@ -1,0 +1,70 @@
+"""SavedModelSource: one graph of a SavedModel as core loads it, with all signatures that can be run together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from weft.api import Description, Graph, Initializer, LoadOptions, SignatureDef
+from weft.errors import FailedPrecondition, WeftError
+
+from .saved_model import SavedModel
+from .signature_graph import SignatureGraph, check_runnable, signature_graph
+
+SERVING = "serving_default"  # the signature that is meant where none is named
+
+
+class SavedModelSource:
+    """`signatures` share one graph. The graph is made, and its frozen variables are read, when either is asked for."""
+
+    def __init__(self, saved: SavedModel, options: LoadOptions) -> None:
+        """Raises NotFound for a signature that is not there."""
+        self._saved, self._options = saved, options
+        self._chosen = SERVING if options.signature is None else options.signature
+        saved.signature(self._chosen)
+
+    def describe(self) -> Description:
+        inputs, outputs = ({name: info.meta for name, info in side.items()}
+                           for side in self._saved.signature(self._chosen)[1:])
+        return Description("SavedModel", inputs, outputs, self._saved.signatures, self._chosen)
+
+    @property
+    def signatures(self) -> Mapping[str, SignatureDef | WeftError]:
+        made, errors = self._made
+        return {name: errors[name] if name in errors else made.signatures[name] for name in self._saved.signatures}
+
+    def graph(self) -> Graph:
+        return self._made[0].graph
+
+    def initial_state(self) -> tuple[Initializer, ...]:
+        return self._made[0].initial_state
+
+    @cached_property
+    def _made(self) -> tuple[SignatureGraph, dict[str, WeftError]]:
+        """The graph of all signatures, and an error by each name that it lacks. Raises the error of the chosen one."""
+        check_runnable(self._saved, self._chosen)
+        errors = {name: error for name in self._saved.signatures
+                  if (error := _error(self._saved, name)) is not None}
+        names = [name for name in self._saved.signatures if name not in errors]
+        try:
+            return self._graph(names), errors
+        except WeftError as error:
+            alone = self._graph([self._chosen])  # an error of another signature does not end this one
+            errors |= {name: _apart(name, self._chosen, error) for name in names if name != self._chosen}
+            return alone, errors
+
+    def _graph(self, names: list[str]) -> SignatureGraph:
+        return signature_graph(self._saved, names, self._options.ops, self._options.outputs or ())
+
+
+def _error(saved: SavedModel, name: str) -> WeftError | None:
+    try:
+        check_runnable(saved, name)
+    except WeftError as error:
+        return error
+    return None
+
+
+def _apart(name: str, chosen: str, error: WeftError) -> WeftError:
+    return FailedPrecondition(f"signature '{name}' could not be loaded together with '{chosen}': {error}",
+                              hint=f"load it by itself: weft.load(path, signature='{name}')")
