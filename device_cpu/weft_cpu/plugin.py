@@ -21,4 +21,4 @@ class Config:
 
 @hookimpl
 def weft_devices(registry: DeviceRegistrar) -> None:
-    registry.device(type="CPU", scan="weft_cpu.device:scan", kernels="weft_cpu.kernels:register", priority=10)
+    registry.device(type="CPU", scan="weft_cpu.device:scan", kernels="weft_cpu.kernels:register_kernels", priority=10)

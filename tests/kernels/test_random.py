@@ -11,7 +11,7 @@ from weft.graph.graph import Graph, Node
 from weft.values import dtypes
 from weft.values.tensor import ValueInfo, info
 from weft_cpu.kernels.float_functions import log, sin_cos
-from weft_cpu.kernels.philox import Sequence, blocks, from_seed
+from weft_cpu.philox import Sequence, blocks, from_seed
 from weft_tf_ops.metadata import RULES
 
 PI = 0x0370734413198A2E85A308D3243F6A88, 0x299F31D0A4093822  # counter, key

@@ -7,7 +7,7 @@ from build import const, graph
 from run_op import outputs
 from weft.errors import InvalidArgument
 from weft.graph.graph import Node
-from weft_cpu.kernels.philox import below, blocks, words
+from weft_cpu.philox import below, blocks, words
 
 TRUE = np.int64([[1, 2], [9, 0]])
 BOXES = np.float32([[[.1, .2, .9, .8], [.5, .5, .6, .7]]])

@@ -13,11 +13,11 @@ from weft.api import Kernels
 TABLE = Path(__file__).parent / "families.tsv"
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for line in TABLE.read_text("utf-8").splitlines():
         family, ops = line.split("\t")
         kernels.later(ops.split(), partial(register_family, family))
 
 
 def register_family(family: str, kernels: Kernels) -> None:
-    import_module(f".{family}", __name__).register(kernels)
+    import_module(f".{family}", __name__).register_kernels(kernels)

@@ -9,7 +9,7 @@ from . import TABLE, __path__
 
 
 class Ops(Kernels):
-    """The ops of what is registered."""
+    """A registry that records the ops of the registered kernels."""
 
     def __init__(self) -> None:
         self.found: dict[str, None] = {}
@@ -24,8 +24,8 @@ def table() -> str:
     lines = []
     for name in sorted(module.name for module in iter_modules(__path__) if not module.name.startswith("_")):
         family, ops = import_module(f".{name}", __package__), Ops()
-        if hasattr(family, "register"):
-            family.register(ops)
+        if hasattr(family, "register_kernels"):
+            family.register_kernels(ops)
             lines.append(f"{name}\t{' '.join(sorted(ops.found))}\n")
     return "".join(lines)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from weft.api import Attrs, Bind, Kernels
 
-from .element_types import FLOATS, Array, attribute, stepwise
+from ..element_types import FLOATS, Array, attribute, stepwise
 from .elementwise import sigmoid
 
 # Klambauer et al., Self-Normalizing Neural Networks, 2017
@@ -74,7 +74,7 @@ FUSED: dict[str, Callable[[Attrs], Function]] = {  # made of a node's attributes
 }
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, function in IN_STEPS.items():
         kernels.kernel(op, dtypes={"T": FLOATS}, inplace={0: 0})(stepwise(function))
     kernels.kernel("LeakyRelu", dtypes={"T": FLOATS}, inplace={0: 0})(leaky_relu)

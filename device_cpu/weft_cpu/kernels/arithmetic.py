@@ -7,14 +7,14 @@ from collections.abc import Callable
 import numpy as np
 from weft.api import Bind, Kernels, errors
 
+from ..element_types import COMPLEX, FLOATS, INTEGERS, SIGNED, UNSIGNED, Array
 from .complex_numbers import log1p as complex_log1p
-from .element_types import COMPLEX, FLOATS, INTEGERS, SIGNED, UNSIGNED, Array
 from .staging import nothing
 
 Run = Callable[..., object]  # of x, y and out
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, function, types in OF_FLOATS:
         kernels.kernel(op, dtypes={"T": types}, inplace={0: 0})(lambda _, function=function: function)
     for op, function, types in OF_INTEGERS:

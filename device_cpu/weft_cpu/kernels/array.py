@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, dtypes
 
-from .element_types import NUMBERS
+from ..element_types import NUMBERS
 
 VIEWS = {
     "Identity": "T", "PlaceholderWithDefault": "dtype", "PreventGradient": "T", "Snapshot": "T", "StopGradient": "T",
@@ -88,7 +88,7 @@ def bitcast(_: Bind) -> Run:
     return run
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, attr in VIEWS.items():
         kernels.kernel(op, dtypes={attr: "any"}, alias={0: 0})(view)
     kernels.kernel("IdentityN", alias=lambda attrs: {i: i for i in range(len(attrs["T"]))})(view)

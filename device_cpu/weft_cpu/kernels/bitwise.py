@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels
 
-from .element_types import INTEGERS, Array
+from ..element_types import INTEGERS, Array
 
 Run = Callable[..., object]
 SAME_TYPE: dict[str, Run] = {
@@ -51,7 +51,7 @@ def population_count(b: Bind) -> Run:
     return run
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, function in SAME_TYPE.items():
         kernels.kernel(op, dtypes={"T": INTEGERS}, inplace={0: 0})(lambda _, function=function: function)
     for op, function in SHIFTS.items():

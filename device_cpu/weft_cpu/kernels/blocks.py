@@ -10,8 +10,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from weft.api import Bind, Kernels, geometry
 
-from .element_types import zero
-from .known import integers, pairs
+from ..element_types import zero
+from .const_inputs import integers, pairs
 
 Run = Callable[..., None]
 
@@ -98,7 +98,7 @@ def extract_image_patches(b: Bind) -> Run:
     return run
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, bind in {"DepthToSpace": depth_to_space, "SpaceToDepth": space_to_depth}.items():
         kernels.kernel(op, when=lambda attrs: attrs["data_format"] == "NHWC")(bind)
     for op, bind in {

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, geometry
 
-from .known import integers
+from .const_inputs import integers
 
 Run = Callable[..., None]
 
@@ -35,7 +35,7 @@ def _results(b: Bind, numbers: Sequence[Sequence[int | None]]) -> Run:
     return run
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, bind in {
         "BroadcastArgs": broadcast_args, "BroadcastGradientArgs": broadcast_gradient_args, "BroadcastTo": broadcast_to,
     }.items():

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 from weft.api import Bind, DType, Kernels, dtypes
 
-from .element_types import FLOATS, INTEGERS, NUMBERS, Array
+from ..element_types import FLOATS, INTEGERS, NUMBERS, Array
 
 BYTE_FLOATS = ("float8_e5m2", "float8_e4m3fn")
 NIBBLES = ("int4", "uint4")
@@ -23,7 +23,7 @@ PART = {"complex64": dtypes.float32, "complex128": dtypes.float64}
 Step = Callable[[Array], Array]
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for sources, targets in PAIRS:
         kernels.kernel("Cast", dtypes={"SrcT": sources, "DstT": targets})(cast)
     same = kernels.kernel("Cast", when=lambda attrs: attrs["SrcT"] is attrs["DstT"], priority=1, alias={0: 0})

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from weft.api import Bind, Kernels, errors
 
-from .element_types import FLOATS, Array
+from ..element_types import FLOATS, Array
 
 
 def check_numerics(b: Bind) -> Callable[[Array, Array], None]:
@@ -36,7 +36,7 @@ def abort(b: Bind) -> Callable[[], None]:
     return run
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("Abort")(abort)
     kernels.kernel("ControlTrigger")(lambda _: lambda: None)
     kernels.kernel("CheckNumerics", dtypes={"T": FLOATS}, inplace={0: 0})(check_numerics)

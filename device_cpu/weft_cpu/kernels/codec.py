@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from weft.api import Bind, Declined, Kernels, dtypes, errors
 
-from .element_types import Array
+from ..element_types import Array
 
 Run = Callable[..., Any]
 Ask = Callable[[int, str], None]  # as Bind.ask
@@ -330,7 +330,7 @@ def encode_jpeg(b: Bind) -> Run | Declined:
     return run
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("DecodeRaw", allocates=True)(decode_raw)
     for op in DECODERS:
         kernels.kernel(op, allocates=True)(decode)

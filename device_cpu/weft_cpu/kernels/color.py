@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from weft.api import Bind, Kernels
 
-from .element_types import FLOATS, Array
+from ..element_types import FLOATS, Array
 from .extremes import larger, lesser
 
 Run = Callable[..., None]
@@ -114,7 +114,7 @@ def adjust_saturation(_: Bind) -> Run:
     return run
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, bind, types in (
         ("AdjustContrastv2", adjust_contrast, ("float32",)), ("AdjustHue", adjust_hue, ("float32",)),
         ("AdjustSaturation", adjust_saturation, ("float32",)), ("HSVToRGB", hsv_to_rgb, FLOATS),

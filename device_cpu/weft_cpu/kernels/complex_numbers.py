@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from weft.api import Kernels
 
-from .element_types import COMPLEX, Array
+from ..element_types import COMPLEX, Array
 
 PARTS = {"complex64": "float32", "complex128": "float64"}
 
@@ -37,7 +37,7 @@ OF_COMPLEX: dict[str, Callable[..., object]] = {
 }
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for whole, part in PARTS.items():
         kernels.kernel("Complex", dtypes={"T": part, "Tout": whole})(lambda _: complex_)
         for op, function in OF_COMPLEX.items():

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from weft.api import Attachable, Bind, Kernels, errors, geometry
 
-from .element_types import FLOATS
+from ..element_types import FLOATS
 from .staging import Scratched, channels_last, compute_dtype, nothing, staged
 
 IM2COL_BYTES = 2 << 20
@@ -241,7 +241,7 @@ def _window_sums(slide: Sliding, multiplier: int, weights: Callable[[Any], Any],
     return run
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("Conv2D")(convolution)
     kernels.kernel("Conv3D", dtypes={"T": FLOATS})(convolution)
     kernels.kernel("DepthwiseConv2dNative")(depthwise_conv2d)

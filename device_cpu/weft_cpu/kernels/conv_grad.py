@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from weft.api import Attachable, Bind, Kernels
 
+from ..element_types import FLOATS
 from .conv import IM2COL_BYTES, Call, Sliding, depthwise_sliding, grouped_windows, known_weights, sliding
-from .element_types import FLOATS
 from .staging import Scratched, compute_dtype, staged
 
 Products = Callable[[Any, Any, Any], object]  # of gradient and filter, what each place adds to each place of its window
@@ -140,7 +140,7 @@ def _filter_gradient(b: Bind, attach: Callable[..., Call]) -> Attachable:
     return staged(b, Scratched(lambda ins, outs: attach(*ins, *outs)), (0, 2), gives_image=False)
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("Conv2DBackpropInput", dtypes={"T": (*FLOATS, "int32")})(input_gradient)
     kernels.kernel("Conv3DBackpropInputV2", dtypes={"T": FLOATS})(input_gradient)
     kernels.kernel("DepthwiseConv2dNativeBackpropInput", dtypes={"T": FLOATS})(depthwise_input_gradient)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from weft.api import Bind, Kernels, errors
 
-from .element_types import Array
+from ..element_types import Array
 
 Run = Callable[..., None]
 
@@ -54,7 +54,7 @@ def histogram(b: Bind) -> Run:
     return run
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("Bincount")(bincount)
     kernels.kernel("DenseBincount")(bincount)
     kernels.kernel("HistogramFixedWidth")(histogram)

@@ -159,7 +159,7 @@ class _Beams:
         return child
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("CTCGreedyDecoder", dtypes={"T": ("float32", "float64")}, allocates=True)(ctc_greedy_decoder)
     kernels.kernel("CTCBeamSearchDecoder", dtypes={"T": ("float32", "float64")}, allocates=True)(
         ctc_beam_search_decoder)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, errors
 
-from .element_types import Array
+from ..element_types import Array
 
 Labels = list[int]
 
@@ -137,5 +137,5 @@ def _backward(emitted: Any, stay: Any, skip: Any, last: Any, lengths: Any) -> An
     return backward
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("CTCLoss", dtypes={"T": ("float32", "float64")})(ctc_loss)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, errors
 
-from .element_types import Array
+from ..element_types import Array
 from .extremes import larger, lesser
 
 Run = Callable[..., Any]
@@ -239,7 +239,7 @@ def _outline(image: Array, corners: tuple[int, int, int, int], color: Array) -> 
             image[rows, column] = color
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for version in ("", "V2", "V3", "V4", "V5"):
         kernels.kernel(f"NonMaxSuppression{version}", allocates=True)(non_max_suppression)
     kernels.kernel("NonMaxSuppressionWithOverlaps", allocates=True)(non_max_suppression_with_overlaps)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels
 
-from .element_types import NUMBERS, zero
-from .known import integers
+from ..element_types import NUMBERS, zero
+from .const_inputs import integers
 
 Run = Callable[..., None]
 Entries = tuple[tuple[int, int], Any]  # the shape of a batch of flat ones, and which elements of each are meant
@@ -117,7 +117,7 @@ def matrix_band_part(b: Bind) -> Run:
     return run
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, bind in {"Diag": diag, "DiagPart": diag_part, "MatrixBandPart": matrix_band_part}.items():
         kernels.kernel(op, dtypes={"T": TYPES})(bind)
     for kind, bind in {

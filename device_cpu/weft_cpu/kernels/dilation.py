@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, geometry
 
-from .element_types import REAL
+from ..element_types import REAL
 from .pool import lowest
 
 
@@ -43,5 +43,5 @@ def _places(b: Bind) -> Iterator[tuple[Any, Any, tuple[int, int]]]:
             yield outputs, found, (i, j)
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("Dilation2D", dtypes={"T": REAL})(dilation2d)

@@ -54,5 +54,5 @@ def _distance(hypothesis: Any, truth: Any) -> float:
     return float(row[-1])
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("EditDistance")(edit_distance)

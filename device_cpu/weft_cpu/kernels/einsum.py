@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from weft.api import Bind, Kernels, geometry
 
-from .element_types import COMPLEX, FLOATS, NARROW, Array
+from ..element_types import COMPLEX, FLOATS, NARROW, Array
 from .staging import nothing
 
 Labels = tuple[geometry.Label, ...]
@@ -145,5 +145,5 @@ def _order(source: Labels, target: Sequence[geometry.Label]) -> tuple[int, ...]:
     return tuple(source.index(label) for label in target)
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("Einsum", dtypes={"T": ("int32", "int64", *FLOATS, *COMPLEX)})(einsum)

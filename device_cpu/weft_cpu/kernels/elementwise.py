@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, geometry
 
-from .element_types import COMPLEX, FLOATS, NARROW, NUMBERS, REAL, SIGNED, Array, attribute, widened
+from ..element_types import COMPLEX, FLOATS, NARROW, NUMBERS, REAL, SIGNED, Array, attribute, widened
 
 Function = Callable[..., Any]  # of inputs and output
 
@@ -123,7 +123,7 @@ IN_STEPS: tuple[tuple[str, Callable[[Array], Function], tuple[str, ...]], ...] =
 )
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, function, types in SAME_TYPE:
         kernels.kernel(op, dtypes={"T": types}, inplace={0: 0})(lambda _, function=function: function)
     for op, function in LOGICAL.items():

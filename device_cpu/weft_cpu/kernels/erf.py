@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from weft.api import Bind, Kernels
 
-from .element_types import FLOATS, NARROW, Array
+from ..element_types import FLOATS, NARROW, Array
 
 Coefficients = tuple[float, ...]  # the highest power first
 
@@ -89,7 +89,7 @@ def in_float64(function: Callable[[Array], Array]) -> Callable[[Bind], Callable[
     return lambda _: lambda x, out: np.copyto(out, function(x.astype(np.float64)), casting="unsafe")
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("Erf", dtypes={"T": (*NARROW, "float32")}, inplace={0: 0})(lambda _: erf_float32)
     kernels.kernel("Erf", dtypes={"T": "float64"}, inplace={0: 0})(in_float64(erf))
     kernels.kernel("Erfc", dtypes={"T": FLOATS}, inplace={0: 0})(in_float64(erfc))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .element_types import Array
+from ..element_types import Array
 
 
 def lesser(x: ArrayLike, y: ArrayLike) -> Array:

@@ -39,7 +39,7 @@ def real_transform(function: Callable[..., Any], rank: int) -> Callable[[Bind], 
     return bind
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for suffix, rank in RANKS.items():
         for op, function in COMPLEX.items():
             kernels.kernel(op + suffix)(transform(function, rank))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels
 
-from .element_types import zero
+from ..element_types import zero
 
 Run = Callable[..., None]
 
@@ -47,6 +47,6 @@ def lin_space(b: Bind) -> Run:
     return run
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, bind in {"Empty": empty, "LinSpace": lin_space, "OneHot": one_hot}.items():
         kernels.kernel(op)(bind)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .element_types import Array
+from ..element_types import Array
 
 hexadecimal = float.fromhex
 INVERSES = np.array([*map(hexadecimal, (  # of the middles of 16 intervals

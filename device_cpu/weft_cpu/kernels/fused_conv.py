@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from weft.api import Attachable, Bind, Kernels
 
+from ..element_types import FLOATS
 from .activations import FUSED
 from .conv import Call, convolved, depthwise_convolved
-from .element_types import FLOATS
 from .staging import Scratched, compute_dtype, nothing, staged
 
 
@@ -47,6 +47,6 @@ def _followed(b: Bind, convolution: Attachable) -> Attachable:
     return Scratched(attach)
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("_FusedConv2D", dtypes={"T": ("float16", "float32", "float64")})(fused(convolved))
     kernels.kernel("_FusedDepthwiseConv2dNative", dtypes={"T": FLOATS})(fused(depthwise_convolved))

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 from weft.api import Bind, Kernels
 
+from ..element_types import COMPLEX, FLOATS, REAL, Array, attribute, stepwise
 from .activations import SELU_SCALE, SELU_SCALE_ALPHA
-from .element_types import COMPLEX, FLOATS, REAL, Array, attribute, stepwise
 
 Function = Callable[..., object]  # of both inputs and out, which may be the first input
 
@@ -92,7 +92,7 @@ def conjugated(function: Function) -> Function:
     return lambda y, dy, out: function(np.conjugate(y), dy, out)
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, function in OF_INTEGERS_TOO.items():
         kernels.kernel(op, dtypes={"T": REAL}, inplace={0: 0})(lambda _, function=function: function)
     for op, function in OF_ACTIVATIONS.items():

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, dtypes
 
-from .element_types import NUMBERS, REAL, zero
+from ..element_types import NUMBERS, REAL, zero
 from .index_checks import check_all_inside, check_inside, inside
 
 Run = Callable[..., None]
@@ -188,7 +188,7 @@ INPLACE: tuple[tuple[str, Update, tuple[str, ...]], ...] = (
 )
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("GatherNd")(gather_nd)
     kernels.kernel("ScatterNd", dtypes={"T": (*NUMBERS, "bool", "string")})(scatter_nd)
     for op, update, types in TENSOR_SCATTER:

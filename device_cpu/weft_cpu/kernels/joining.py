@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from weft.api import Attachable, Bind, Kernels
 
-from .element_types import NUMBERS, zero
-from .known import integer, integers, pairs
+from ..element_types import NUMBERS, zero
+from .const_inputs import integer, integers, pairs
 from .staging import Scratched, nothing
 
 MANY = 4096  # elements, from which on three ufuncs are no burden
@@ -172,7 +172,7 @@ def select(b: Bind) -> Run:
     return run_on_bits
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     binds: dict[str, Callable[[Bind], Run | Attachable]] = {
         "Concat": concat_by_dim, "ConcatOffset": concat_offset, "ConcatV2": concat, "MirrorPad": mirror_pad,
         "Pack": pack, "Pad": pad, "PadV2": pad, "Select": select, "SelectV2": select, "Tile": tile,

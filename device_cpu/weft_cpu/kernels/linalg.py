@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from weft.api import Bind, Kernels, errors
 
-from .element_types import COMPLEX, Array
+from ..element_types import COMPLEX, Array
 
 Run = Callable[..., None]
 TYPES = ("float32", "float64", *COMPLEX)
@@ -159,6 +159,6 @@ BINDS: tuple[tuple[str, Callable[[Bind], Run], tuple[str, ...]], ...] = (
 )
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, bind, types in BINDS:
         kernels.kernel(op, dtypes={"T": types})(bind)

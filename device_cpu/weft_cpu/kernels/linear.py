@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, dtypes
 
+from ..element_types import REAL
 from .activations import FUSED
-from .element_types import REAL
 
 Run = Callable[..., None]
 Step = Callable[[Any], Any]
@@ -97,7 +97,7 @@ def conjugate_transpose(b: Bind) -> Run:
     return lambda x, _, out: np.copyto(out, x.transpose(axes))
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("MatMul")(matmul)
     kernels.kernel("_FusedMatMul")(fused_matmul)
     for op in ("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, errors
 
-from .element_types import FLOATS
+from ..element_types import FLOATS
 from .staging import compute_dtype, nothing
 
 Run = Callable[..., None]
@@ -52,6 +52,6 @@ def _softmax(logits: Any) -> tuple[Any, Any, Any]:
     return shifted, exponentials, exponentials.sum(1, keepdims=True)
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("SoftmaxCrossEntropyWithLogits", dtypes={"T": FLOATS})(softmax_cross_entropy)
     kernels.kernel("SparseSoftmaxCrossEntropyWithLogits", dtypes={"T": FLOATS})(sparse_softmax_cross_entropy)

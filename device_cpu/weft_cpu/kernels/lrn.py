@@ -60,6 +60,6 @@ def response_normalisation_gradient(b: Bind) -> Run:
     return run
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("LRN", dtypes={"T": NORMALISED})(response_normalisation)
     kernels.kernel("LRNGrad", dtypes={"T": NORMALISED})(response_normalisation_gradient)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels
 
+from ..element_types import NUMBERS
 from .activations import FUSED
-from .element_types import NUMBERS
 from .staging import compute_dtype, nothing
 
 Run = Callable[..., None]
@@ -178,7 +178,7 @@ def fused_batch_norm_gradient(b: Bind) -> Run:
     return run
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("_FusedBatchNormEx")(fused_batch_norm_ex)
     kernels.kernel("BiasAdd", inplace={0: 0})(bias_add)
     kernels.kernel("BiasAddV1", dtypes={"T": NUMBERS}, inplace={0: 0})(bias_add)

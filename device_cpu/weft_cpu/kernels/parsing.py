@@ -137,7 +137,7 @@ def serialize_tensor(_: Bind) -> Run:
     return lambda x, out: out.fill(bytes(TensorValue(x).raw))
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, bind in {
         "DecodeCSV": decode_csv, "SerializeTensor": serialize_tensor, "StringToNumber": to_number,
     }.items():

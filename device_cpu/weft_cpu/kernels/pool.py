@@ -129,7 +129,7 @@ def _counts(taps: Taps, size: int) -> Any:
     return counts
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op in ("MaxPool", "MaxPoolV2", "MaxPool3D"):
         kernels.kernel(op)(max_pool)
     for op in ("AvgPool", "AvgPool3D"):

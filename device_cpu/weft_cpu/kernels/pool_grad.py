@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from weft.api import Attachable, Attrs, Bind, Kernels, errors
 
-from .element_types import REAL
+from ..element_types import REAL
 from .pool import Taps, covered, window_attrs, window_taps
 from .staging import Scratched, staged
 
@@ -120,7 +120,7 @@ def _unfolding(taps: list[Taps], share: Any, out: Any) -> list[tuple[Any, list[t
     return steps
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("MaxPoolWithArgmax", dtypes={"T": REAL})(max_pool_with_argmax)
     kernels.kernel("MaxPoolGrad", dtypes={"T": REAL})(max_pool_gradient)
     same = {"T": POOLED_3D, "TInput": POOLED_3D}

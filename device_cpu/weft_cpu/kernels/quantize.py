@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, errors
 
-from .known import integer
+from .const_inputs import integer
 from .staging import nothing
 
 Run = Callable[..., None]
@@ -112,7 +112,7 @@ def _fake_quant(x: Any, first: Any, last: Any, scale: Any, out: Any) -> None:
     np.multiply(out, scale, out)
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for version in ("V2", "V3", "V4"):
         kernels.kernel(f"QuantizeAndDequantize{version}", dtypes={"T": ("float32", "float64")})(quantize_and_dequantize)
     for op, bind in {

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, errors
 
-from .element_types import Array
+from ..element_types import Array
 
 Run = Callable[..., Any]
 
@@ -184,7 +184,7 @@ def _flat_index(first: int, rows: list[Array], places: list[Array], lengths: lis
     return index
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("RaggedGather", allocates=True)(ragged_gather)
     kernels.kernel("RaggedRange", dtypes={"T": ("int32", "int64", "float32", "float64")}, allocates=True)(ragged_range)
     kernels.kernel("RaggedTensorToSparse")(ragged_to_sparse)

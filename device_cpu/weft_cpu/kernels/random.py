@@ -13,9 +13,9 @@ import ml_dtypes
 import numpy as np
 from weft.api import Bind, Kernels, errors
 
+from ..element_types import FLOATS, Array
+from ..philox import Sequence, blocks, from_seed
 from . import float_functions
-from .element_types import FLOATS, Array
-from .philox import Sequence, blocks, from_seed
 from .staging import nothing
 
 AT_ONCE = 1 << 14  # blocks; what is computed of them on the way stays in the cache
@@ -255,7 +255,7 @@ def drawn(source: Source, distribution: Distribution) -> Callable[[Bind], Run]:
     return lambda b: bind(b) if b.outputs[0].size else nothing
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for distribution, types, with_state, stateless in DISTRIBUTIONS:
         for op, source in ((with_state, stateful), (stateless, of_seed), (f"{stateless}V2", of_key)):
             if op is not None:

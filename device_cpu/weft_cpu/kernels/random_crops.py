@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from weft.api import Bind, Kernels, errors
 
-from .element_types import Array
-from .philox import below, words
+from ..element_types import Array
+from ..philox import below, words
 from .random import sequence, uniform
 
 Run = Callable[..., None]
@@ -120,6 +120,6 @@ def _covers(crop: Box, objects: list[Box], least: f32) -> bool:
         f32(crop.shared(each)) / f32(each.area) >= least for each in objects if each.area >= 1)
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op in ("SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2"):
         kernels.kernel(op)(sample_distorted_bounding_box)

@@ -91,7 +91,7 @@ def block_lstm(b: Bind) -> Callable[..., None]:
     return run
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("LSTMBlockCell", dtypes={"T": ("float16", "float32")})(lstm_block_cell)
     for op in ORDERS:
         kernels.kernel(op, dtypes={"T": ("float16", "float32")})(block_lstm)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, DType, Kernels, geometry
 
-from .element_types import FLOATS, NARROW, NUMBERS, REAL, Array, widened
+from ..element_types import FLOATS, NARROW, NUMBERS, REAL, Array, widened
 
 Function = Callable[..., Any]  # of inputs and output
 BindFunction = Callable[[Bind], Function]
@@ -29,7 +29,7 @@ ARG_EXTREMES = {  # op: method, function that prefers a number to NaN, the limit
 WIDEST = {"i": np.dtype(np.int64), "u": np.dtype(np.uint64)}  # by kind
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, reduce in SUMS.items():
         kernels.kernel(op, dtypes={"T": NUMBERS})(total(reduce))
     for op, reduce in LOGICAL.items():

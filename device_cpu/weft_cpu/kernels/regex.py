@@ -131,7 +131,7 @@ def _replaced(expression: Any, replacement: Callable[[Any], bytes], x: bytes) ->
     return b"".join((*pieces, x[at:]))
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, bind in {
         "RegexFullMatch": full_match, "RegexReplace": replace, "StaticRegexFullMatch": static_full_match,
         "StaticRegexReplace": static_replace,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, errors
 
-from .known import integers
+from .const_inputs import integers
 
 Run = Callable[..., None]
 
@@ -79,7 +79,7 @@ def data_format_vec_permute(b: Bind) -> Run:
     return lambda x, out: np.copyto(out, x[order])
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, bind in {
         "DataFormatDimMap": data_format_dim_map, "DataFormatVecPermute": data_format_vec_permute,
         "Reverse": reverse_flagged, "ReverseSequence": reverse_sequence, "ReverseV2": reverse, "Roll": roll,

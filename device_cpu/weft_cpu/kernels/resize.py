@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from weft.api import Attrs, Bind, Kernels, errors
 
-from .element_types import FLOATS, SIGNED, Array
+from ..element_types import FLOATS, SIGNED, Array
 from .staging import nothing
 
 Run = Callable[..., None]
@@ -402,7 +402,7 @@ def scale_and_translate_grad(b: Bind) -> Run:
     return _scaled(b, gradient=True)
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, bind, types in (
         ("ResizeArea", resize_area, PIXELS),
         ("ResizeBicubic", resize_bicubic, PIXELS),

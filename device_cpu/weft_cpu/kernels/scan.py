@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels
 
-from .element_types import FLOATS, NUMBERS, Array
+from ..element_types import FLOATS, NUMBERS, Array
 
 Run = Callable[..., None]
 Accumulate = Callable[..., Any]  # accumulate(x, axis, dtype, out)
@@ -46,6 +46,6 @@ def _along(x: Array, axis: int) -> Array:
     return np.moveaxis(x, axis, 0)
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, accumulate, of_nothing, types in SCANS:
         kernels.kernel(op, dtypes={"T": types})(scan(accumulate, of_nothing))

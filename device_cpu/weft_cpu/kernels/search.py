@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, errors
 
-from .element_types import NUMBERS, REAL, Array
+from ..element_types import NUMBERS, REAL, Array
 
 Run = Callable[..., Any]
 
@@ -60,7 +60,7 @@ def invert_permutation(b: Bind) -> Run:
     return run
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("Where", dtypes={"T": (*NUMBERS, "bool")}, allocates=True)(lambda _: np.argwhere)
     kernels.kernel("Bucketize")(bucketize)
     kernels.kernel("LowerBound", dtypes={"T": REAL})(bound(np.less))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, DType, Kernels, errors
 
-from .element_types import FLOATS, NARROW, NUMBERS, REAL, Array
+from ..element_types import FLOATS, NARROW, NUMBERS, REAL, Array
 
 Run = Callable[..., Any]
 Scale = Callable[[Array], Array]  # of the number of rows in each segment: what their sum is divided by
@@ -36,7 +36,7 @@ SPARSE: tuple[tuple[str, Scale | None, tuple[str, ...]], ...] = (
 )
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, ufunc, of_nothing, types in SORTED:
         kernels.kernel(op, dtypes={"T": types}, allocates=True)(sorted_segments(ufunc, of_nothing))
     kernels.kernel("SegmentMean", dtypes={"T": NUMBERS}, allocates=True)(segment_mean)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from weft.api import Bind, Kernels
 
-from .element_types import REAL, Array, sortable
+from ..element_types import REAL, Array, sortable
 
 Run = Callable[..., Any]
 
@@ -115,7 +115,7 @@ def _rows(x: Array) -> Array:
     return np.repeat(np.arange(x.size // max(x.shape[-1], 1)), x.shape[-1])
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op in ("Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2"):
         kernels.kernel(op, dtypes={"T": (*REAL, "bool", "string")}, allocates=True)(unique)
     kernels.kernel("ListDiff", dtypes={"T": (*REAL, "string")}, allocates=True)(list_diff)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, geometry
 
-from .element_types import zero
+from ..element_types import zero
+from .const_inputs import integers
 from .index_checks import check_inside
-from .known import integers
 from .staging import nothing
 
 MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
@@ -113,7 +113,7 @@ def gather(b: Bind) -> Run:
     return run
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, bind in {
         "Gather": gather, "GatherV2": gather, "Slice": slice_, "Split": split, "SplitV": split_v,
         "StridedSlice": strided_slice, "StridedSliceGrad": strided_slice_grad,

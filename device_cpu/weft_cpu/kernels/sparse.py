@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, errors
 
-from .element_types import COMPLEX, FLOATS, NARROW, Array
+from ..element_types import COMPLEX, FLOATS, NARROW, Array
 from .segment import add_rows, starts_of_runs
 
 Run = Callable[..., Any]
@@ -172,7 +172,7 @@ def sparse_dense_matmul(b: Bind) -> Run:
     return run
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, bind in {
         "SparseConcat": sparse_concat, "SparseReorder": sparse_reorder, "SparseReshape": sparse_reshape,
         "SparseSoftmax": sparse_softmax, "SparseToDense": sparse_to_dense,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Declined, Kernels
 
-from .element_types import Array, stepwise
+from ..element_types import Array, stepwise
 
 WIDE = ("float32", "float64")
 LARGE = 1e30  # an even number, as all large floats are
@@ -111,6 +111,6 @@ def from_scipy(make: Callable[[Any], Function]) -> Callable[[Bind], Function | D
     return bind
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, make, types in TABLE:
         kernels.kernel(op, dtypes={"T": types})(from_scipy(make))

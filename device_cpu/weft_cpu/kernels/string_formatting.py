@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, DType, Kernels, dtypes, errors
 
-from .element_types import COMPLEX, FLOATS, INTEGERS, NARROW, Array
+from ..element_types import COMPLEX, FLOATS, INTEGERS, NARROW, Array
 from .strings import each, encoded
 
 Run = Callable[..., Any]
@@ -154,6 +154,6 @@ def _rows(x: Array, text: Text, count: int) -> Iterator[bytes]:
         count -= row.size
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("AsString", dtypes={"T": (*INTEGERS, *FLOATS, *COMPLEX, "bool", "string")})(as_string)
     kernels.kernel("StringFormat")(format_)

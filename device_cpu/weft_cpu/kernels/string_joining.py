@@ -59,7 +59,7 @@ def unsorted_segment_join(b: Bind) -> Run:
     return run
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, bind in {
         "ReduceJoin": reduce_join, "StringJoin": join, "UnsortedSegmentJoin": unsorted_segment_join,
     }.items():

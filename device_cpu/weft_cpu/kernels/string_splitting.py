@@ -102,6 +102,6 @@ def _check_splits(splits: Any, length: int) -> None:
         raise errors.InvalidArgument(f"data_splits must ascend from 0 to {length}, the size of data")
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, bind in {"StringNGrams": ngrams, "StringSplit": split, "StringSplitV2": split_v2}.items():
         kernels.kernel(op, allocates=True)(bind)

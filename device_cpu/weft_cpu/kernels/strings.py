@@ -109,7 +109,7 @@ def sharded_filespec(_: Bind) -> Run:
     return each(lambda basename, of: b"%s-?????-of-%05d" % (basename, of), 2)
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, attr, functions in BY_ELEMENT:
         kernels.kernel(op)(by_element(attr, functions))
     for op, bind in {

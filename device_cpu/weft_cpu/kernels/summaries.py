@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, errors, wire
 
-from .element_types import REAL, Array
+from ..element_types import REAL, Array
 
 Run = Callable[..., None]
 Nested = Mapping[int, Any]  # messages within a message, by the number of their field
@@ -119,7 +119,7 @@ def _check_message(raw: bytes, start: int, stop: int, within: Nested) -> None:
             _check_message(raw, first, last, within[number])
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("ScalarSummary", dtypes={"T": REAL})(scalar_summary)
     kernels.kernel("HistogramSummary", dtypes={"T": REAL})(histogram_summary)
     kernels.kernel("MergeSummary")(merge_summary)

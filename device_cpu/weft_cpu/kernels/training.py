@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from weft.api import Bind, Kernels, dtypes, errors
 
+from ..element_types import COMPLEX, FLOATS, Array
+from ..resources.variable import Variable, variable
 from . import update_rules as rules
-from .element_types import COMPLEX, FLOATS, Array
 from .index_checks import check_inside
-from .variable import Variable, variable
 
 Arrays = Sequence[Array]
 Formula = Callable[..., Arrays]  # the new arrays of the variables, from the old ones, then what else the op takes
@@ -143,7 +143,7 @@ def turns(indices: Array) -> list[Array]:
     return np.split(order[np.argsort(turn, kind="stable")], np.cumsum(np.bincount(turn))[:-1])
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for row in DENSE:
         kernels.kernel(f"ResourceApply{row.op}", dtypes={"T": row.types})(training(row, sparse=False))
     for row in SPARSE:

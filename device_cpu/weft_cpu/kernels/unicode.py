@@ -59,5 +59,5 @@ def _replacement(b: Bind) -> str:
     return "\ufffd" if 0xD800 <= number < 0xE000 else chr(number)
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("UnicodeTranscode")(transcode)

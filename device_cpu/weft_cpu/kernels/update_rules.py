@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from weft.api import errors
 
-from .element_types import NARROW, Array
+from ..element_types import NARROW, Array
 
 Number = np.floating[Any]  # or a complex one: of the arrays' type
 Arrays = tuple[Array, ...]

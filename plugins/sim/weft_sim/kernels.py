@@ -58,7 +58,7 @@ class Relay(Kernels):
 
 
 def register(kernels: Kernels, config: Config) -> None:
-    weft_cpu.kernels.register(Relay(kernels, config))
+    weft_cpu.kernels.register_kernels(Relay(kernels, config))
 
 
 def on_stream(bind: BindFunction, allowed: frozenset[DType] | None, b: Bind) -> Any:

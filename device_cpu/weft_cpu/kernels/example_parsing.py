@@ -196,7 +196,7 @@ def parse_single_example(b: Bind) -> Run:
     return lambda serialized, *defaults: read(serialized, keys, defaults)
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, bind in {
         "ParseExample": parse_example, "ParseExampleV2": parse_example_v2, "ParseSingleExample": parse_single_example,
     }.items():

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, DType, Kernels, dtypes, errors, shape_text
 
-from .element_types import NUMBERS, Array, zeros
-from .partial_shape import merged
-from .tensor_list import Cell, TensorList
+from ..element_types import NUMBERS, Array, zeros
+from ..resources.partial_shape import merged
+from ..resources.tensor_list import Cell, TensorList
 
 
 def add_n(_: Bind) -> Callable[..., None]:
@@ -89,6 +89,6 @@ def _each(function: Callable[..., Any], *arrays: Array) -> Array:
     return out
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("AddN", dtypes={"T": "variant"})(add_n)
     kernels.kernel("ZerosLike", dtypes={"T": "variant"}, priority=1)(zeros_like)

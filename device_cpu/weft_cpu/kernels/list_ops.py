@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, DType, Kernels, Shape, errors, shape_text
 
-from .element_types import Array, zeros
-from .held import holding, vacant
-from .partial_shape import fits, is_known, merged, shape_of
-from .tensor_list import Cell, TensorList, tensor_list
+from ..element_types import Array, zeros
+from ..resources.handles import empty_cells, to_handle
+from ..resources.partial_shape import fits, is_known, merged, shape_of
+from ..resources.tensor_list import Cell, TensorList, tensor_list
 
 Run = Callable[..., Any]
 
@@ -30,7 +30,7 @@ def reserve(b: Bind) -> Run:
     def run(_: Array, count: Array, out: Array) -> None:
         if count < 0:
             raise errors.InvalidArgument(f"The num_elements to reserve must be a non negative number, but got {count}")
-        out.fill(TensorList(dtype, shape, vacant(count.item())))
+        out.fill(TensorList(dtype, shape, empty_cells(count.item())))
 
     return run
 
@@ -75,7 +75,7 @@ def scatter(b: Bind) -> Run:
     def run(tensor: Array, indices: Array, _: Array, *count_and_out: Array) -> None:
         *count, out = count_and_out
         places = indices.reshape(-1).tolist()
-        cells = vacant(_size_for(places, count[0].item() if count else -1))
+        cells = empty_cells(_size_for(places, count[0].item() if count else -1))
         out.fill(TensorList(dtype, shape, _with_rows(cells, places, tensor)))
 
     return run
@@ -105,7 +105,7 @@ def scatter_into(b: Bind) -> Run:
     def run(handle: Array, tensor: Array, indices: Array, out: Array) -> None:
         mine, places = tensor_list(handle, dtype), indices.tolist()
         missing = max(0, _size_for(places, -1) - mine.count)
-        out.fill(mine.holding(_with_rows([*mine.cells, *vacant(missing)], places, tensor)))
+        out.fill(mine.holding(_with_rows([*mine.cells, *empty_cells(missing)], places, tensor)))
 
     return run
 
@@ -153,7 +153,7 @@ def pop(b: Bind) -> Run:
         mine = tensor_list(handle, dtype)
         if not mine.count:
             raise errors.InvalidArgument("Trying to pop from an empty list.")
-        return holding(mine.popped()), _read(mine, mine.count - 1, asked, wanted)
+        return to_handle(mine.popped()), _read(mine, mine.count - 1, asked, wanted)
 
     return run
 
@@ -339,7 +339,7 @@ READ: dict[str, Callable[[Bind], Run]] = {
 }
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, bind, kept in MADE:
         kernels.kernel(op, retains=kept)(bind)
     for op, bind in READ.items():

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, DType, Kernels, Shape, errors, shape_text
 
-from .element_types import Array, zeros
-from .held import vacant
-from .known import integers
-from .partial_shape import fits, is_known
-from .tensor_array import TensorArray, array_to_read, array_to_write, check_shapes, tensor_array
-from .tensor_lists import parts_of, stacked
+from ..element_types import Array, zeros
+from ..resources.handles import empty_cells
+from ..resources.partial_shape import fits, is_known
+from ..resources.tensor_array import TensorArray, array_to_read, array_to_write, check_shapes, tensor_array
+from .const_inputs import integers
+from .list_ops import parts_of, stacked
 
 Run = Callable[..., Any]
 
@@ -28,7 +28,7 @@ def make(b: Bind) -> Run:
     def run(size: Array, handle: Array, flow: Array) -> None:
         if size < 0:
             raise errors.InvalidArgument("Size should be >= 0.")
-        handle.fill(TensorArray(name, dtype, shape, vacant(size.item()), grows=a["dynamic_size"],
+        handle.fill(TensorArray(name, dtype, shape, empty_cells(size.item()), grows=a["dynamic_size"],
                                 clears=a["clear_after_read"], is_uniform=a["identical_element_shapes"]))
         flow.fill(0)
 
@@ -161,7 +161,7 @@ def _check_first(found: tuple[int, ...], shape: Shape, what: str) -> None:
                                      f"Tensor at index 0: {shape_text(found)}")
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, bind in {"TensorArrayV3": make, "TensorArrayGradV3": gradient, "TensorArrayGradWithShape": gradient,
                      "TensorArraySizeV3": size, "TensorArrayCloseV3": close}.items():
         kernels.kernel(op)(bind)

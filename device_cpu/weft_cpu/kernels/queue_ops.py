@@ -7,11 +7,11 @@ from typing import Any
 
 from weft.api import AsyncValue, Bind, Kernels, Step, TensorMetadata, dtypes, errors
 
-from .element_types import Array
-from .held import held
-from .orders import ByPriority, Element, InTurn, Order, Shuffled
-from .partial_shape import fits
-from .queue import Close, Dequeue, Enqueue, Queue, copied, no_elements, padded, stacked
+from ..element_types import Array
+from ..resources.handles import from_handle
+from ..resources.partial_shape import fits
+from ..resources.queue import Close, Dequeue, Enqueue, Queue, copied, no_elements, padded, stacked
+from ..resources.queue_order import Element, FifoOrder, Order, PriorityOrder, ShuffledOrder
 
 Run = Callable[..., Any]
 PADDING = "PaddingFIFOQueue"
@@ -35,7 +35,7 @@ def queue(make: Callable[[Bind], Order], *first: TensorMetadata) -> Callable[[Bi
 
 
 def shuffled(b: Bind) -> Order:
-    return Shuffled(b.attrs["min_after_dequeue"], b.attrs["seed"], b.attrs["seed2"])
+    return ShuffledOrder(b.attrs["min_after_dequeue"], b.attrs["seed"], b.attrs["seed2"])
 
 
 def enqueue(b: Bind) -> Run:
@@ -85,7 +85,7 @@ def dequeue_several(*, may_be_fewer: bool) -> Callable[[Bind], Run]:
 
 def _queue(b: Bind, handle: Array, attribute: str, shapes: Sequence[tuple[int, ...]] | None = None) -> Queue:
     """The queue of a handle. Raises InvalidArgument for one whose components have other types or shapes."""
-    mine = held(handle, Queue)
+    mine = from_handle(handle, Queue)
     if b.inputs[0].handle is None:
         types = [meta.dtype for meta in mine.metas]
         if types != list(b.attrs[attribute]):
@@ -101,22 +101,22 @@ def close(b: Bind) -> Run:
     cancels = b.attrs["cancel_pending_enqueues"]
 
     def run(step: Step, handle: Array) -> AsyncValue:
-        mine = held(handle, Queue)
+        mine = from_handle(handle, Queue)
         return mine.close_now() if cancels else mine.bring(step, Close())
 
     return run
 
 
-def register(kernels: Kernels) -> None:
-    kernels.kernel("FIFOQueueV2")(queue(lambda _: InTurn()))
-    kernels.kernel("PaddingFIFOQueueV2")(queue(lambda _: InTurn()))
+def register_kernels(kernels: Kernels) -> None:
+    kernels.kernel("FIFOQueueV2")(queue(lambda _: FifoOrder()))
+    kernels.kernel("PaddingFIFOQueueV2")(queue(lambda _: FifoOrder()))
     kernels.kernel("RandomShuffleQueueV2")(queue(shuffled))
-    kernels.kernel("PriorityQueueV2")(queue(lambda _: ByPriority(), PRIORITY))
+    kernels.kernel("PriorityQueueV2")(queue(lambda _: PriorityOrder(), PRIORITY))
     for op, bind in {
         "QueueEnqueueV2": enqueue, "QueueEnqueueManyV2": enqueue_many, "QueueDequeueV2": dequeue,
         "QueueDequeueManyV2": dequeue_several(may_be_fewer=False),
         "QueueDequeueUpToV2": dequeue_several(may_be_fewer=True), "QueueCloseV2": close,
     }.items():
         kernels.kernel(op, asynchronous=True, step=True)(bind)
-    kernels.kernel("QueueSizeV2")(lambda _: lambda handle, out: out.fill(len(held(handle, Queue).order)))
-    kernels.kernel("QueueIsClosedV2")(lambda _: lambda handle, out: out.fill(held(handle, Queue).is_closed))
+    kernels.kernel("QueueSizeV2")(lambda _: lambda handle, out: out.fill(len(from_handle(handle, Queue).order)))
+    kernels.kernel("QueueIsClosedV2")(lambda _: lambda handle, out: out.fill(from_handle(handle, Queue).is_closed))

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 import numpy as np
 from weft.api import Bind, Kernels, errors
 
-from .element_types import Array
+from ..element_types import Array
 from .string_formatting import element_text, listing
 from .strings import encoded
 
@@ -77,7 +77,7 @@ def _shown(b: Bind) -> Callable[[Any], list[bytes]]:
     return lambda data: [listing(x, text, most) for x, text in zip(data, texts, strict=True)]
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("Assert")(assert_)
     kernels.kernel("Print", inplace={0: 0})(print_)
     kernels.kernel("PrintV2")(print_v2)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, errors
 
-from .element_types import NUMBERS, REAL, Array
-from .held import held
+from ..element_types import NUMBERS, REAL, Array
+from ..resources.handles import from_handle
+from ..resources.variable import Variable, variable, variable_of
 from .index_checks import check_inside
 from .indexed import Rows, Update, assign_rows, extreme_rows, scatter_into
-from .variable import Variable, variable, variable_of
 
 Run = Callable[..., Any]
 TENSOR_SCATTER = (*NUMBERS, "bool", "string")
@@ -42,7 +42,7 @@ def destroy(b: Bind) -> Run:
     ignores = b.attrs["ignore_lookup_error"]
 
     def run(handle: Array) -> None:
-        mine = held(handle, Variable)
+        mine = from_handle(handle, Variable)
         if mine.is_initialized or not ignores:
             mine.delete()
 
@@ -53,7 +53,7 @@ def leave(_: Bind) -> Run:
     """DisableCopyOnRead says how to hand values out faster; they are copies here in any case."""
 
     def run(handle: Array) -> None:
-        held(handle, Variable)
+        from_handle(handle, Variable)
 
     return run
 
@@ -200,7 +200,7 @@ UPDATES: tuple[tuple[str, Update, tuple[str, ...]], ...] = (
 )
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("VarHandleOp")(var_handle)
     for op, bind in {"ReadVariableOp": read, "VariableShape": shape_of, "ResourceGather": gather,
                      "ResourceGatherNd": gather_nd}.items():

@@ -9,8 +9,8 @@ from threading import Lock
 import numpy as np
 from weft.api import DType, Shape, dtypes, errors, shape_text
 
-from .element_types import NUMBERS, Array, zeros
-from .held import held, vacant
+from ..element_types import NUMBERS, Array, zeros
+from .handles import empty_cells, from_handle
 from .partial_shape import fits, is_known, merged
 
 
@@ -144,8 +144,8 @@ class TensorArray:
     def _lengthen(self, index: int) -> None:
         missing = index + 1 - len(self._places)
         if missing > 0:
-            vacant(index + 1)
-            self._places += vacant(missing)
+            empty_cells(index + 1)
+            self._places += empty_cells(missing)
 
     def _total(self, index: int, place: Place, tensor: Array) -> Place:
         """What is at a place, and one more."""
@@ -201,7 +201,7 @@ _HINT = "set the full element_shape of the forward TensorArray: then what was no
 
 
 def tensor_array(scalar: Array) -> TensorArray:
-    return held(scalar, TensorArray)
+    return from_handle(scalar, TensorArray)
 
 
 def array_to_write(scalar: Array, dtype: DType) -> TensorArray:

@@ -62,7 +62,7 @@ def _bytes(words: Any) -> Any:
     return words.astype("<u8").view(np.uint8).reshape(-1, 8)
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, choose in {
         "StringToHashBucket": lambda _: murmur64a, "StringToHashBucketFast": lambda _: farmhash64,
         "StringToHashBucketStrong": lambda b: siphash(*b.attrs["key"]),

@@ -14,7 +14,7 @@ from op_chain import Chain
 from weft.errors import InvalidArgument, ResourceExhausted
 from weft.graph.graph import Node
 from weft.values import dtypes
-from weft_cpu.kernels.tensor_list import TensorList
+from weft_cpu.resources.tensor_list import TensorList
 
 X = [[1.0, 2.0], [3.0, 4.0]]
 ANY = -1  # an element shape of which nothing is known

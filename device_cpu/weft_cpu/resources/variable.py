@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, errors, inherited
 
-from .element_types import Array
-from .held import held
+from ..element_types import Array
+from .handles import from_handle
 
 
 class Variable:
@@ -92,4 +92,4 @@ def variable_of(b: Bind) -> Variable:
 
 
 def variable(scalar: Array) -> Variable:
-    return held(scalar, Variable)
+    return from_handle(scalar, Variable)

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 from weft.api import Attrs, Bind, Kernels, errors
 
-from .element_types import Array
-from .held import held
-from .table import HashTable, MutableTable, Table, new_table, table_of
+from ..element_types import Array
+from ..resources.handles import from_handle
+from ..resources.table import HashTable, MutableTable, Table, new_table, table_of
 
 Run = Callable[..., Any]
 T = TypeVar("T", bound=Table)
@@ -32,7 +32,7 @@ def anonymous(kind: type[Table]) -> Callable[[Bind], Run]:
 
 
 def table(handle: Array, b: Bind, key: str, value: str | None) -> Table:
-    found = held(handle, Table)
+    found = from_handle(handle, Table)
     found.check(b.attrs[key], None if value is None else b.attrs[value])
     return found
 
@@ -46,7 +46,7 @@ def export(b: Bind) -> Run:
 
 
 def size(_: Bind) -> Run:
-    return lambda handle, out: out.fill(len(held(handle, Table)))
+    return lambda handle, out: out.fill(len(from_handle(handle, Table)))
 
 
 def insert(b: Bind) -> Run:
@@ -94,7 +94,7 @@ def among(types: dict[str, tuple[str, ...]]) -> Callable[[Attrs], bool]:
     return lambda attrs: attrs["value_dtype"].name in types.get(attrs["key_dtype"].name, ())
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, own, kind, types in (
         ("HashTableV2", kept, HashTable, CONSTANT), ("AnonymousHashTable", anonymous, HashTable, CONSTANT),
         ("MutableHashTableV2", kept, MutableTable, MUTABLE),

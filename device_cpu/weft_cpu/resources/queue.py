@@ -23,8 +23,8 @@ import numpy as np
 from weft.api import AsyncValue, Step, errors, inherited
 from weft.api import TensorMetadata as Metadata
 
-from .element_types import Array
-from .orders import Element, Order
+from ..element_types import Array
+from .queue_order import Element, Order
 
 Together = Callable[[list[Element]], Sequence[Array]]
 UNLIMITED = 2**31 - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weft.api import DType, errors
 
-from .element_types import Array
+from ..element_types import Array
 
 
 class Stack:

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 from weft.api import Bind, DType, errors, inherited
 
-from .element_types import Array
-from .number_index import NumberIndex
+from ..element_types import Array
+from .integer_index import IntegerIndex
 
 SMALL = 4  # for fewer keys than one in so many of the table, the arrays are not worth making
 
@@ -34,7 +34,7 @@ class Table:
         self.each = each
         self.is_initialized = not self.is_constant
         self._found: dict[Any, Any] = {}
-        self._arrays: tuple[NumberIndex, Array] | None = None  # of keys and values, as long as nothing changes
+        self._arrays: tuple[IntegerIndex, Array] | None = None  # of keys and values, as long as nothing changes
         self._lock = Lock()
         inherited.add(self)
 
@@ -71,10 +71,10 @@ class Table:
                 return self._array(list(map(self._found.get, keys.reshape(-1).tolist(), defaults))).reshape(shape)
         return _looked_up(keys.reshape(-1), *arrays, default.reshape(-1, *self.each)).reshape(shape)
 
-    def _arrays_for(self, count: int) -> tuple[NumberIndex, Array] | None:
+    def _arrays_for(self, count: int) -> tuple[IntegerIndex, Array] | None:
         """The index of the keys, and their values, where that is the faster way for this many."""
         if self._arrays is None and self.key.itemsize and self._found and count >= len(self._found) / SMALL:
-            index = NumberIndex(_array(list(self._found), self.key))
+            index = IntegerIndex(_array(list(self._found), self.key))
             self._arrays = index, self._array(list(self._found.values()))
         return self._arrays if self._arrays is not None and self._arrays[0].is_made else None
 
@@ -103,7 +103,7 @@ class Table:
         return np.stack(values)
 
 
-def _looked_up(keys: Array, index: NumberIndex, values: Array, defaults: Array) -> Array:
+def _looked_up(keys: Array, index: IntegerIndex, values: Array, defaults: Array) -> Array:
     places = index.find(keys)
     there = (places >= 0).reshape(-1, *(1,) * (values.ndim - 1))
     return np.where(there, values[places], defaults)

@@ -14,7 +14,7 @@ from weft.graph.attr_value import ShapeAttr
 from weft.graph.node import Node
 from weft.support.fork_safety import inherited
 from weft.values import dtypes
-from weft_cpu.kernels.variable import Variable
+from weft_cpu.resources.variable import Variable
 
 pytestmark = pytest.mark.usefixtures("graphs_as_written")
 NAN = np.nan

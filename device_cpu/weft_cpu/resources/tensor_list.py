@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from weft.api import DType, Shape, errors, shape_text
 
-from .element_types import Array, zeros
-from .held import held, vacant
+from ..element_types import Array, zeros
+from .handles import empty_cells, from_handle
 from .partial_shape import fits, is_known, merged
 
 Cell = Array | None
@@ -75,7 +75,7 @@ class TensorList:
     def resized(self, count: int) -> TensorList:
         """With so many places, its own first. Raises ResourceExhausted."""
         kept = self._cells[: min(count, self.count)]
-        return self.holding([*kept, *vacant(count - len(kept))])
+        return self.holding([*kept, *empty_cells(count - len(kept))])
 
     def element_shape(self, asked: Shape, cells: Iterable[Cell]) -> Shape:
         """What is known of elements by what is asked for, by the list and by these of its cells. Raises InvalidArgument
@@ -98,7 +98,7 @@ class TensorList:
 
 def tensor_list(scalar: Array, dtype: DType | None = None) -> TensorList:
     """The list in a scalar. Raises InvalidArgument where it holds none, or one of other elements than `dtype`."""
-    found = held(scalar, TensorList)
+    found = from_handle(scalar, TensorList)
     if dtype is not None and found.dtype is not dtype:
         raise errors.InvalidArgument(f"Invalid data types; op elements {dtype} but list elements {found.dtype}")
     return found

@@ -8,9 +8,9 @@ from typing import Any
 
 from weft.api import Bind, Kernels, errors
 
-from .element_types import Array
-from .held import held
-from .stack import Stack
+from ..element_types import Array
+from ..resources.handles import from_handle
+from ..resources.stack import Stack
 
 Run = Callable[..., Any]
 
@@ -24,7 +24,7 @@ def push(b: Bind) -> Run:
     dtype = b.attrs["T"]
 
     def run(handle: Array, tensor: Array, out: Array) -> None:
-        held(handle, Stack).push(tensor, dtype)
+        from_handle(handle, Stack).push(tensor, dtype)
         out[...] = tensor
 
     return run
@@ -34,7 +34,7 @@ def pop(b: Bind) -> Run:
     dtype = b.attrs["elem_type"]
 
     def run(handle: Array) -> Array:
-        mine = held(handle, Stack)
+        mine = from_handle(handle, Stack)
         tensor = mine.pop()
         if mine.dtype is not dtype:
             raise errors.InvalidArgument(f"output of type {mine.dtype} does not match declared output type {dtype}")
@@ -44,10 +44,10 @@ def pop(b: Bind) -> Run:
 
 
 def close(_: Bind) -> Run:
-    return lambda handle: held(handle, Stack).close()
+    return lambda handle: from_handle(handle, Stack).close()
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("StackV2")(stack)
     kernels.kernel("StackPushV2", retains=("elem",))(push)
     kernels.kernel("StackPopV2", allocates=True)(pop)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels
 
-from .element_types import REAL, Array, sortable
+from ..element_types import REAL, Array, sortable
 
 MANY = 1024  # columns, from which on a row at a time is faster: half the time for one row of 1,024, 1/50 for 100,000
 Run = Callable[..., None]
@@ -76,7 +76,7 @@ def in_top_k(b: Bind) -> Run:
     return run
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, bind in {"NthElement": nth_element, "TopK": top_k, "TopKV2": top_k}.items():
         kernels.kernel(op, dtypes={"T": REAL})(bind)
     for op in ("InTopK", "InTopKV2"):

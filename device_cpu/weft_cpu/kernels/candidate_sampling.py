@@ -10,8 +10,8 @@ from math import exp, log1p
 import numpy as np
 from weft.api import Bind, Kernels, errors
 
-from .element_types import Array
-from .philox import below, words
+from ..element_types import Array
+from ..philox import below, words
 from .random import sequence, uniform
 
 Run = Callable[..., None]
@@ -87,6 +87,6 @@ def _expected(p: Array, count: int, tries: int) -> Array:
     return -np.expm1(logarithms.astype(np.float64)).astype(np.float32)
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("LogUniformCandidateSampler")(candidates(log_uniform_classes))
     kernels.kernel("UniformCandidateSampler")(candidates(uniform_classes))

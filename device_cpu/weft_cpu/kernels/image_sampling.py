@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, errors
 
-from .element_types import SIGNED, Array
+from ..element_types import SIGNED, Array
 
 Run = Callable[..., None]
 f32 = np.float32
@@ -188,7 +188,7 @@ def _bilinear(read: _Padded, y: Array, x: Array) -> Array:
     return found
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("CropAndResize", dtypes={"T": CROPPED})(crop_and_resize)
     for op in ("ImageProjectiveTransformV2", "ImageProjectiveTransformV3"):
         kernels.kernel(op)(image_projective_transform)

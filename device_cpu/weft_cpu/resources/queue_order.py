@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any, Protocol
 
-from .philox import Sequence as Random
-from .philox import words
+from ..philox import Sequence as Random
+from ..philox import words
 
 Element = tuple[Any, ...]
 
@@ -29,7 +29,7 @@ class Order(Protocol):
     def put_back(self, elements: Sequence[Element]) -> None: ...
 
 
-class InTurn:
+class FifoOrder:
     """First in, first out."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class InTurn:
         self._elements.extendleft(reversed(elements))
 
 
-class Shuffled:
+class ShuffledOrder:
     """Any of those that are there, as long as more than `kept` are, or the queue is closed. With equal seeds, of which
     one is not 0, always the same ones: those of TensorFlow."""
 
@@ -78,7 +78,7 @@ class Shuffled:
         self._elements.extend(elements)
 
 
-class ByPriority:
+class PriorityOrder:
     """The smallest first component first; of equal ones the first that came."""
 
     def __init__(self) -> None:

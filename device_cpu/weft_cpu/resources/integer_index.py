@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .element_types import Array
+from ..element_types import Array
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MOST_ROUNDS = 100  # keys that collide more often than numbers do are left to others
 
 
-class NumberIndex:
+class IntegerIndex:
     """Made of different keys, an integer vector that is not changed. `is_made` tells whether they could be spread."""
 
     def __init__(self, keys: Array) -> None:
