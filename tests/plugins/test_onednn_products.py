@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from onednn_pair import ALONE, FUSES_ALL, NORM, STATISTICS, compare, conv, numbers, statistics, windows
 from weft.api import dtypes
 from weft.graph.graph import Node
-from weft_onednn import primitives, small
+from weft_onednn import primitives, single_thread
 
 FAST = settings(max_examples=40, deadline=None)
 few = st.integers(1, 4)
@@ -24,7 +24,7 @@ few = st.integers(1, 4)
 def by_all_threads() -> Iterator[None]:
     """As large products are done."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(small, "MOST", 0)
+        patch.setattr(single_thread, "MOST", 0)
         yield
 
 

@@ -13,7 +13,7 @@ from build import const, graph, node, placeholder
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from onednn_pair import NORM, STATISTICS, compare, conv, numbers, statistics, windows
-from weft_onednn import small, tiles, workspace
+from weft_onednn import single_thread, winograd_tiling, workspace
 from weft_onednn.kernels import convolution, winograd
 
 CLOSE = 1e-5  # of the largest number; convolutions round by 2e-6
@@ -26,7 +26,7 @@ class Calls:
     """How often kernels were bound, and called with arrays that are fixed or not."""
 
     def __init__(self) -> None:
-        self.bound: list[tiles.Size] = []
+        self.bound: list[winograd_tiling.Size] = []
         self.fixed = self.open = 0
 
 
@@ -35,7 +35,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     seen, make = Calls(), winograd.in_tiles
     attach, run = winograd.Winograd.attach, winograd.Winograd.run
 
-    def bound(b: Any, node: Any, after: Any, size: tiles.Size) -> Any:
+    def bound(b: Any, node: Any, after: Any, size: winograd_tiling.Size) -> Any:
         seen.bound.append(size)
         return make(b, node, after, size)
 
@@ -56,15 +56,15 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it costs."""
-    monkeypatch.setattr(small, "MOST", 0)
+    monkeypatch.setattr(single_thread, "MOST", 0)
     monkeypatch.setattr(convolution, "LEAST_CHANNELS", 1)
-    monkeypatch.setattr(tiles, "WORTH", float("inf"))
+    monkeypatch.setattr(winograd_tiling, "WORTH", float("inf"))
 
 
-@pytest.mark.parametrize(("m", "taps"), [(m, k) for m in (1, *tiles.M) for k in (1, 3, 5, 7)
-                                         if m + k - 1 in tiles.POINTS])
+@pytest.mark.parametrize(("m", "taps"), [(m, k) for m in (1, *winograd_tiling.M) for k in (1, 3, 5, 7)
+                                         if m + k - 1 in winograd_tiling.POINTS])
 def test_the_matrices_give_the_sums_of_a_convolution(m: int, taps: int) -> None:
-    a, g, b = tiles.matrices(m, taps)
+    a, g, b = winograd_tiling.matrices(m, taps)
     rng = np.random.default_rng(m)
     pixels, filters = rng.standard_normal((50, m + taps - 1)), rng.standard_normal((50, taps))
     want = [[row[i : i + taps] @ each for i in range(m)] for row, each in zip(pixels, filters, strict=True)]
@@ -72,8 +72,8 @@ def test_the_matrices_give_the_sums_of_a_convolution(m: int, taps: int) -> None:
 
 
 @pytest.mark.usefixtures("always")
-@given(windows(), st.sampled_from(TAPS), st.sampled_from(tiles.M), st.integers(1, 4), st.sampled_from([1, 3, 16]),
-       st.sampled_from([1, 5, 16, winograd.MOST_IN_ROWS + 8]), st.sampled_from([1 << 11, 1 << 14, 1 << 23]))
+@given(windows(), st.sampled_from(TAPS), st.sampled_from(winograd_tiling.M), st.integers(1, 4),
+       st.sampled_from([1, 3, 16]), st.sampled_from([1, 5, 16, winograd.MOST_IN_ROWS + 8]), st.sampled_from([1 << 11, 1 << 14, 1 << 23]))
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_images_are_cut_into_tiles(
     calls: Calls, window: Any, taps: tuple[int, int], m: int, batch: int, depth: int, filters: int, in_cache: int
@@ -84,8 +84,8 @@ def test_any_images_are_cut_into_tiles(
     assume(window["padding"] == "SAME" or (padded[0] >= taps[0] and padded[1] >= taps[1]))
     before = len(calls.bound)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tiles, "IN_CACHE", in_cache)
-        patch.setattr(tiles, "M", (m,))
+        patch.setattr(winograd_tiling, "IN_CACHE", in_cache)
+        patch.setattr(winograd_tiling, "M", (m,))
         compare([placeholder("x"), const("w", numbers(*taps, depth, filters)), conv("y", "x", "w", **window)],
                 {"x": numbers(batch, *size, depth)}, "y", close=CLOSE)
     pads_more = max(pads[:2]) >= taps[0] or max(pads[2:]) >= taps[1]
@@ -94,17 +94,17 @@ def test_any_images_are_cut_into_tiles(
         assert {axis.m for axis in (bound.down, bound.across) if axis.taps > 1} == {m}
 
 
-@given(st.integers(1, 6), st.integers(1, 40), st.integers(1, 40), st.sampled_from([1, 3, 5]), st.sampled_from(tiles.M),
-       st.integers(0, 2), st.integers(0, 2), st.integers(10, 23))
+@given(st.integers(1, 6), st.integers(1, 40), st.integers(1, 40), st.sampled_from([1, 3, 5]),
+       st.sampled_from(winograd_tiling.M), st.integers(0, 2), st.integers(0, 2), st.integers(10, 23))
 def test_turns_make_all_results_of_the_pixels_that_these_need(
     images: int, rows: int, columns: int, taps: int, m: int, above: int, below: int, bits: int
 ) -> None:
     height = rows + taps - 1 - above - below
     assume(height > 0 and max(above, below) < taps)
-    whole = tiles.Size(images, tiles.Axis(taps, m if taps > 1 else 1, height, rows, above),
-                       tiles.Axis(3, m, columns + 2, columns, 0), 8, 16)
+    whole = winograd_tiling.Size(images, winograd_tiling.Axis(taps, m if taps > 1 else 1, height, rows, above),
+                       winograd_tiling.Axis(3, m, columns + 2, columns, 0), 8, 16)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tiles, "IN_CACHE", 1 << bits)
+        patch.setattr(winograd_tiling, "IN_CACHE", 1 << bits)
         turns = [*whole.turns()]
     made = np.zeros((images, rows), bool)
     for size, first_pixel, first_result in turns:
@@ -184,7 +184,7 @@ def test_threads_and_programs_share_workspaces_and_leave_none() -> None:
         run_by_threads([first, second], [numbers(1, 28, 28, 128), numbers(1, 40, 40, 64)])
         idle = [each.array.nbytes for each in workspace.workspaces(0)._idle]
     assert 1 <= len(idle) <= 4
-    assert max(idle) < 2 * tiles.IN_CACHE
+    assert max(idle) < 2 * winograd_tiling.IN_CACHE
     del first, second
     gc.collect()
     assert not workspace.workspaces(0)._idle

@@ -15,8 +15,8 @@ import numpy as np
 from weft.api import Bind, FusedOp
 
 from .attributes import Eltwise, number
+from .function_matching import Part, computed, is_close, is_closed, parts
 from .memory import Array
-from .recognition import Part, computed, is_close, is_closed, parts
 
 ACTIVATION = "Activation"  # of the nodes that are one
 CURVES = ("Erf", "Erfc", "Relu6", "Tanh")

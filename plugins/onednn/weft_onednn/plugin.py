@@ -1,4 +1,7 @@
-"""What the plugin brings. This module is imported whenever weft starts: it is light, and opens no library."""
+"""The oneDNN plugin: kernels for the CPU device, and the pass `bfloat16`.
+
+weft imports this module at every start, so the module is light and opens no library.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,21 +12,24 @@ WEFT_API = (1, 0)
 BEFORE_NUMPY = 1
 MOST_THREADS = 4096
 PRECISIONS = ("f32", "bf16", "auto")
-# Passes that leave fewer nodes, and know float32.
+# Passes that leave fewer nodes, and match float32 only.
 BEFORE = ("constants", "identities", "pads", "batch-norm", "scales", "duplicates", "reshapes", "pools", "strides",
           "cells", "sequences")
 
 
 @dataclass(frozen=True)
 class Config:
-    """[plugin.onednn]. `threads`: that a primitive may use, counting the one that calls it; 0 for what OMP_NUM_THREADS
-    says or, without that, as many as there are cores for this process. What counts is whoever opens the library
-    first: it is one for the whole process.
+    """[plugin.onednn].
 
-    `precision`: of products and of what is between them, in graphs of float32. "bf16" is bfloat16, or float32 with a
-    warning on a CPU without fast instructions for it; "auto" is the same without a warning; "f32" is float32.
+    `threads`: the threads of a primitive, the calling one included. 0 means OMP_NUM_THREADS or, without that, the cores
+    of this process. The library is opened once in a process: the first `threads` counts.
 
-    `winograd`: whether convolutions may be done with fewer multiplications, which rounds a little more."""
+    `precision`: the element type of products and the nodes between them, in graphs of float32. "bf16" is bfloat16, or
+    float32 with a warning on a CPU without fast instructions for bfloat16. "auto" is the same without a warning. "f32"
+    is float32.
+
+    `winograd`: permit Winograd's algorithm for convolutions, which multiplies less and rounds a little more.
+    """
 
     threads: int = 0
     precision: str = field(default="f32", metadata={"found": True})
@@ -38,16 +44,16 @@ class Config:
 
 @hookimpl
 def weft_kernels(registry: KernelPackRegistrar, config: Config) -> None:
-    def register(kernels: Kernels) -> None:
+    def register_kernels(kernels: Kernels) -> None:
         from .library import open_library
 
         open_library(config.threads)
-        from . import kernels as families  # after it: without the library there is nothing to import
+        from . import kernels as families  # afterwards: the module needs the library
         from .precision import element_types
 
-        families.register(kernels, element_types(config.precision), config.winograd)
+        families.register_kernels(kernels, element_types(config.precision), config.winograd)
 
-    registry.kernels("CPU", register, priority=BEFORE_NUMPY)
+    registry.kernels("CPU", register_kernels, priority=BEFORE_NUMPY)
 
 
 @hookimpl
@@ -55,9 +61,9 @@ def weft_passes(registry: PassRegistrar, config: Config) -> None:
     if config.precision == "f32":
         return
 
-    def narrowed(graph: Any, context: Any) -> Any:
-        from .narrowing import narrowed_if_fast
+    def bf16_pass(graph: Any, context: Any) -> Any:
+        from .bf16_pass import convert_if_fast
 
-        return narrowed_if_fast(graph, context, config.threads)
+        return convert_if_fast(graph, context, config.threads)
 
-    registry.add("bfloat16", narrowed, after=BEFORE)
+    registry.add("bfloat16", bf16_pass, after=BEFORE)

@@ -1,5 +1,4 @@
-"""The kernels, a family a module. All are for float32; those in TYPED and OF_CONVOLUTIONS for other types too, where
-these are wanted."""
+"""oneDNN kernels, a family a module. All serve float32; the families in TYPED and OF_CONVOLUTIONS serve `types`."""
 
 from collections.abc import Collection
 
@@ -26,10 +25,10 @@ TYPED = (casting, elementwise, joining, matmul, pooling, resize)
 OF_CONVOLUTIONS = (convolution, fused)
 
 
-def register(kernels: Kernels, types: Collection[str], winograd: bool) -> None:
+def register_kernels(kernels: Kernels, types: Collection[str], winograd: bool) -> None:
     for family in FAMILIES:
-        family.register(kernels)
+        family.register_kernels(kernels)
     for typed in TYPED:
-        typed.register(kernels, types)
+        typed.register_kernels(kernels, types)
     for each in OF_CONVOLUTIONS:
-        each.register(kernels, types, winograd)
+        each.register_kernels(kernels, types, winograd)

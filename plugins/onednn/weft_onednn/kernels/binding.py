@@ -9,7 +9,7 @@ from math import prod
 from weft.api import Attachable, Bind, Declined, FusedOp, dtypes, errors
 
 from ..epilogue import Epilogue
-from ..small import OnOneThread, is_small, one_thread
+from ..single_thread import SingleThread, is_small, single_thread
 
 Head = Callable[[Bind, FusedOp, Epilogue], Attachable]
 LEFT = "by itself it is no faster than NumPy's kernel"
@@ -24,8 +24,8 @@ def declining(bind: Callable[[Bind], Attachable]) -> BindFunction:
         try:
             if not is_small(b, b.fused or [node_of(b)]):
                 return bind(b)
-            with one_thread():
-                return OnOneThread(bind(b))
+            with single_thread():
+                return SingleThread(bind(b))
         except errors.Unimplemented as error:
             return b.decline(error.message)
 

@@ -22,7 +22,7 @@ def cast(b: Bind) -> Primitive:
     return Primitive(reordered(source, result), {SOURCE: (source, 0), RESULT: (result, 1)})
 
 
-def register(kernels: Kernels, types: Collection[str]) -> None:
+def register_kernels(kernels: Kernels, types: Collection[str]) -> None:
     """Between the first of the types, the widest, and the others."""
     widest, *others = types
     if others:

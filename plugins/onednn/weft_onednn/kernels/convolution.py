@@ -15,7 +15,7 @@ from ..library import library
 from ..memory import FLOAT, dense, rows
 from ..primitives import INFERENCE
 from ..products import Weights, product
-from ..small import is_small
+from ..single_thread import is_small
 from .binding import Head, alone, has_elements
 
 DIRECT, TRANSPOSED = number("dnnl_convolution_direct"), number("dnnl_deconvolution_direct")
@@ -51,10 +51,10 @@ def _convolution(
     _check(b, node, node.args[1], images.dims, filters.dims)
     places = geometry.spatial_windows(attrs, images.dims[1:-1], filters.dims[:-2])
     if winograd and _is_of_neighbours(b, node, after) and not is_small(b, b.fused or [node]):
-        from .. import tiles  # many programs do without these
+        from .. import winograd_tiling  # many programs do without these
         from .winograd import in_tiles
 
-        size = tiles.quickest(images.dims, filters.dims[:-2], node.outputs[0].dims, places)
+        size = winograd_tiling.fastest(images.dims, filters.dims[:-2], node.outputs[0].dims, places)
         if size is not None:
             with suppress(errors.Unimplemented):  # a part of it, on some CPU
                 return in_tiles(b, node, after, size)
@@ -121,6 +121,6 @@ def heads(winograd: bool) -> Mapping[str, Head]:
     return {**CONVOLUTIONS, "Conv2D": partial(conv, winograd=winograd)}
 
 
-def register(kernels: Kernels, types: Collection[str], winograd: bool) -> None:
+def register_kernels(kernels: Kernels, types: Collection[str], winograd: bool) -> None:
     for op, head in heads(winograd).items():
         kernels.kernel(op, dtypes={"T": types})(alone(head))

@@ -44,5 +44,5 @@ def _lay(b: Bind, found: Contraction, rank: int) -> Lay:
     return lay
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("Einsum", dtypes={"T": "float32"})(declining(einsum))

@@ -113,7 +113,7 @@ def _in_rows(b: Bind, shape: tuple[int, ...]) -> Lay:
     return lay
 
 
-def register(kernels: Kernels, types: Collection[str]) -> None:
+def register_kernels(kernels: Kernels, types: Collection[str]) -> None:
     rivals = dict.fromkeys(IN_PASSES, declining(unary)) | dict.fromkeys(ARITHMETIC, declining(binary))
     narrow = dict.fromkeys(UNARY, if_narrow(declining(unary))) | dict.fromkeys(BINARY, if_narrow(declining(binary)))
     for op in CHAINED:

@@ -12,8 +12,8 @@ from ..memory import FLOAT, dense
 from .binding import Head, declining, left_to_numpy
 from .convolution import CONVOLUTIONS, heads
 from .einsum import einsum_and
-from .gates import gated
 from .matmul import batch_matmul, matmul, operands_of
+from .squeeze_excite import squeeze_excite
 
 PADDING, GATE, EINSUM = "Pad", "Mul", "Einsum"
 PRODUCTS: Mapping[str, Head] = {"BatchMatMulV2": batch_matmul, "MatMul": matmul}
@@ -31,7 +31,7 @@ def product(b: Bind, by_op: Mapping[str, Head]) -> Attachable:
     lead = first if first.results[0] == head.args[0] else None
     rest = [each for each in b.fused if each is not head and each is not lead]
     if lead is not None and lead.op == GATE:
-        return gated(b, lead, head, rest)
+        return squeeze_excite(b, lead, head, rest)
     if head.op == EINSUM:
         return einsum_and(b, head, rest)
     lay = broadcast(b, len(head.outputs[0].dims), dense) if head.op in CONVOLUTIONS else operands_of(b, head)
@@ -51,7 +51,7 @@ def _padded(b: Bind, padding: FusedOp, head: FusedOp) -> FusedOp:
     return head._replace(attrs={**head.attrs, **pads}, args=(images, head.args[1]))
 
 
-def register(kernels: Kernels, types: Collection[str], winograd: bool) -> None:
+def register_kernels(kernels: Kernels, types: Collection[str], winograd: bool) -> None:
     by_op = {**heads(winograd), **PRODUCTS}
     kernels.kernel(PADDING, dtypes={"T": types})(left_to_numpy)
     kernels.fusion("Product", heads=(*by_op, EINSUM), ops=OPS, leads=[PADDING, GATE], priority=1)(

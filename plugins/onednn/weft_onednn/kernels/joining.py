@@ -33,5 +33,5 @@ def concat(b: Bind) -> Primitive:
     return Primitive(description, operands | {RESULT: (result, len(b.inputs))})
 
 
-def register(kernels: Kernels, types: Collection[str]) -> None:
+def register_kernels(kernels: Kernels, types: Collection[str]) -> None:
     kernels.kernel("ConcatV2", dtypes={"T": types})(declining(concat))

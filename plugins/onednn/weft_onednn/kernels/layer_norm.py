@@ -10,10 +10,10 @@ import numpy as np
 from weft.api import Bind, FusedOp, Kernels, ValueInfo, errors
 
 from ..attributes import attributes, number
+from ..function_matching import Known, Part, computed, is_close, parts, reaches
 from ..library import library
 from ..memory import Array, Operand, row_major
 from ..primitives import INFERENCE, RESULT, SCALE, SHIFT, SOURCE, Primitive, described
-from ..recognition import Known, Part, computed, is_close, parts, reaches
 from .binding import declining, left_to_numpy
 
 FLAGS = number("dnnl_use_scale") | number("dnnl_use_shift")
@@ -103,7 +103,7 @@ def layer_norm(b: Bind) -> Primitive:
     return Primitive(description, operands)
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op in APART:
         kernels.kernel(op, dtypes={"T": "float32"})(left_to_numpy)
     kernels.pattern("LayerNorm", ends=ENDS, find=find)(declining(layer_norm))

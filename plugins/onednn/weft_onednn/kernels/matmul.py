@@ -75,7 +75,7 @@ def _matrices(shape: tuple[int, ...], rank: int, turned: bool) -> Matrices:
     return dims, strides
 
 
-def register(kernels: Kernels, types: Collection[str]) -> None:
+def register_kernels(kernels: Kernels, types: Collection[str]) -> None:
     kernels.kernel("MatMul", dtypes={"T": types})(alone(matmul))
     for op in ("BatchMatMul", "BatchMatMulV2"):
         kernels.kernel(op, dtypes={"T": types})(alone(batch_matmul))

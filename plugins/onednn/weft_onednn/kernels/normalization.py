@@ -57,7 +57,7 @@ def batch_norm(b: Bind) -> Attachable:
     return Normalization(Primitive(description, operands | {SOURCE: (layout, 0), RESULT: (layout, 5)}))
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op in NORMALISATIONS:
         types = {"T": "float32"} | ({"U": "float32"} if op != "FusedBatchNorm" else {})
         kernels.kernel(op, dtypes=types)(declining(batch_norm))

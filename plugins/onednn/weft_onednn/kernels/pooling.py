@@ -76,7 +76,7 @@ def _pool(
     return Primitive(description, {SOURCE: (source, images), RESULT: (result, len(b.inputs)), **operands(after)})
 
 
-def register(kernels: Kernels, types: Collection[str]) -> None:
+def register_kernels(kernels: Kernels, types: Collection[str]) -> None:
     for op, head in POOLS.items():
         kernels.kernel(op, dtypes={"T": types})(alone(head))
     kernels.kernel("Mean", dtypes={"T": types})(declining(of_images(lambda _: ())))

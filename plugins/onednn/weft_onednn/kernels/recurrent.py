@@ -157,7 +157,7 @@ def _bias(b: Bind, bias: Any) -> Array:
     return gates
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("LSTMBlockCell", dtypes={"T": "float32"})(declining(lstm_block_cell))
     for op in ("BlockLSTM", "BlockLSTMV2"):
         kernels.kernel(op, dtypes={"T": "float32"})(declining(block_lstm))

@@ -39,6 +39,6 @@ def resize(kind: int, fits: Fits) -> Callable[[Bind], Primitive]:
     return bind
 
 
-def register(kernels: Kernels, types: Collection[str]) -> None:
+def register_kernels(kernels: Kernels, types: Collection[str]) -> None:
     kernels.kernel("ResizeBilinear", dtypes={"T": "float32"})(declining(resize(LINEAR, between_centers)))
     kernels.kernel("ResizeNearestNeighbor", dtypes={"T": types})(declining(resize(NEAREST, whole_times)))

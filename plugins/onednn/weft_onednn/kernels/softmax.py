@@ -49,5 +49,5 @@ def softmax(b: Bind) -> Attachable:
     return Softmax(Primitive(description, {SOURCE: (layout, 0), RESULT: (layout, 1)}))
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("Softmax", dtypes={"T": "float32"}, inplace={0: 0})(declining(softmax))

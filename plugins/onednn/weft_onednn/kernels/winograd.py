@@ -43,7 +43,7 @@ from ..primitives import (
     wanted,
 )
 from ..products import name_of_weights, with_factors
-from ..tiles import Axis, Size
+from ..winograd_tiling import Axis, Size
 from ..workspace import Workspace, workspaces
 
 DIRECT = number("dnnl_convolution_direct")

@@ -1,8 +1,8 @@
-"""Recognition: several ops are known for what they do together by what they give for some numbers.
+"""Function matching: a group of elementwise ops is identified by the results it computes for sample inputs.
 
-Frameworks and exporters write a function in many ways: operands turned, factors here or there, erf or erfc. What all
-these have in common is what they compute. So the ops between a value and a result that needs no other are computed in
-float64, and compared with the function that they may be.
+Frameworks and exporters write one function, such as GELU, in many ways: operands swapped, factors moved, erf or erfc.
+All forms compute the same numbers. Take the ops between one value and a result that depends on no other value. They
+are computed in float64, and the results are compared with the function's.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .memory import Array
 MOST = 16  # ops of a function
 CLOSE = 1e-6  # the constants of a graph are float32
 
-Known = Callable[[int], Array | None]  # by number: the elements of a value that is known before the run
+Known = Callable[[int], Array | None]  # a value's elements by its number; None unless known before the run
 
 
 def _elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,14 +41,14 @@ COMPUTED = {op: _elementwise(function) for op, function in ELEMENTWISE.items()} 
 
 
 class Part(NamedTuple):
-    """Ops, in order, that make the last one's result of one value and of what is known."""
+    """Ops in order. The last op's result depends on the value `source` and on constants only."""
 
     source: int
     ops: list[FusedOp]
 
 
 def reaches(last: FusedOp, made: Mapping[int, FusedOp], wanted: str) -> bool:
-    """Whether there is such an op among the nearest before this one: what most ops fail, with little to look at."""
+    """True where an op of the type `wanted` is among the nearest producers of `last`. Most ops fail this cheap test."""
     queue, seen = deque([last]), 1
     while queue and seen < 2 * MOST:
         for number in queue.popleft().args:
@@ -62,7 +62,8 @@ def reaches(last: FusedOp, made: Mapping[int, FusedOp], wanted: str) -> bool:
 
 
 def parts(last: FusedOp, made: Mapping[int, FusedOp], known: Known) -> Iterator[Part]:
-    """The parts that end with this op, from the shortest; `made` has the ops there are by their results, in order."""
+    """Yield the parts that end with `last`, shortest first. `made` has the ops by the numbers of their results, in
+    order."""
     position = {number: i for i, number in enumerate(made)}
     ops = [last]
     needed = {a for a in last.args if known(a) is None}
@@ -77,8 +78,8 @@ def parts(last: FusedOp, made: Mapping[int, FusedOp], known: Known) -> Iterator[
 
 
 def computed(part: Part, x: Array, known: Known) -> Array | None:
-    """What the ops give for x (float64); None where they do not take it, or give another shape, or take larger arrays
-    beside it."""
+    """The float64 result of the part for x. None where the shapes do not fit, the result has another shape, or a
+    constant is larger than x."""
     values: dict[int, Any] = {part.source: x}
     beside = [known(a) for op in part.ops for a in op.args if a != part.source]
     if any(array is not None and array.size > x.size for array in beside):
@@ -89,7 +90,7 @@ def computed(part: Part, x: Array, known: Known) -> Array | None:
                 arrays = [values[a] if a in values else known(a) for a in op.args]
                 values[op.results[0]] = COMPUTED[op.op](op.attrs, *(
                     a if a.dtype.kind == "i" else a.astype(np.float64) for a in arrays if a is not None))
-    except ValueError:  # shapes that do not go together
+    except ValueError:  # shapes that do not broadcast
         return None
     found: Array = values[part.ops[-1].results[0]]
     return found if found.shape == x.shape else None
@@ -100,6 +101,6 @@ def is_close(a: Array | None, b: Array) -> bool:
 
 
 def is_closed(part: Part, ops: Sequence[FusedOp]) -> bool:
-    """Whether none of these ops outside the part needs what goes within it."""
+    """True where no op outside the part reads a value that the part computes on its way."""
     inner = {op.results[0] for op in part.ops[:-1]}
     return all(op in part.ops or inner.isdisjoint(op.args) for op in ops)

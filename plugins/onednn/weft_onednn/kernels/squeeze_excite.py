@@ -1,7 +1,7 @@
-"""Gates: convolutions of single pixels of images that are multiplied by a number for each image and channel, as
-squeeze-and-excitation does (Hu et al., 2018).
+"""Squeeze-and-excitation (Hu et al., 2018): a 1x1 convolution of images scaled by one factor per image and channel.
 
-The filters are multiplied instead, anew with every run, since they are fewer: y = (x * g) W is x (diag(g) W).
+The kernel scales the filters in each run instead of the images: (x * g) W is x (diag(g) W), and filters are fewer than
+pixels.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from ..memory import FLOAT, PLAIN, Array, Layout, Operand, row_major
 from ..primitives import BIAS, RESULT, SOURCE, WEIGHTS, Around, Primitive, of_matrices
 from .binding import has_elements
 
-FEWER = 8  # pixels for each filter from which less is multiplied, packing of the filters counted in
+PIXELS_PER_FILTER = 8  # at least: with fewer, scaling and packing the filters takes longer
 
 
-class Gated(Around):
-    """`product` of images and filters that are made with every run: from `filters` [C, F] and the array at `place`."""
+class ScaledFilters(Around):
+    """`product` of images and filters. Each run makes the filters [batch, C, F] from `filters` [C, F] and the factors,
+    the array with index `place`."""
 
     def __init__(self, product: Primitive, filters: Array, place: int, shape: tuple[int, int, int]) -> None:
         super().__init__(product)
@@ -48,25 +49,25 @@ class Gated(Around):
         np.multiply(self._filters, factors.reshape(*made.shape[:2], 1), made)
 
 
-def gated(b: Bind, gate: FusedOp, head: FusedOp, rest: Sequence[FusedOp]) -> Gated:
-    """The convolution of what the gate gives, and what comes after it. Raises Unimplemented where the filters are not
-    fewer, or the convolution is no product of matrices."""
+def squeeze_excite(b: Bind, gate: FusedOp, head: FusedOp, rest: Sequence[FusedOp]) -> ScaledFilters:
+    """Bind the multiplication `gate`, the convolution `head` and its epilogue. Raises Unimplemented where scaling the
+    filters does not pay, or the convolution is no matrix product."""
     images, factors = _operands(b, gate)
     batch, height, width, channels = dims = b.inputs[images].meta.dims
     filters = _filters(b, head, channels)
     count = filters.shape[1]
     has_elements(dims, filters.shape)
-    if height * width < FEWER * count:
+    if height * width < PIXELS_PER_FILTER * count:
         raise errors.Unimplemented("there are fewer pixels to multiply than filters")
     lay = partial(_pixels, (height, width))
     after = epilogue(b, head, rest, broadcast(b, 4, lay))
     scaled = filters if after.scale is None else (filters * after.scale).astype(np.float32)
     product = _product(b, after, (lay(dims), images), lay((batch, height, width, count)), (batch, channels, count))
-    return Gated(product, scaled, factors, (batch, channels, count))
+    return ScaledFilters(product, scaled, factors, (batch, channels, count))
 
 
 def _operands(b: Bind, gate: FusedOp) -> tuple[int, int]:
-    """The places of images and of what they are multiplied by. Raises Unimplemented."""
+    """The input indices of the images [N, H, W, C] and of the factors [N, 1, 1, C]. Raises Unimplemented."""
     images, factors = sorted(gate.args, key=lambda a: b.inputs[a].size, reverse=True)
     dims = b.inputs[images].meta.dims
     if len(dims) != 4:
@@ -79,7 +80,7 @@ def _operands(b: Bind, gate: FusedOp) -> tuple[int, int]:
 
 
 def _filters(b: Bind, head: FusedOp, channels: int) -> Array:
-    """[C, F]. Raises Unimplemented."""
+    """The filters [C, F] of a 1x1 convolution. Raises Unimplemented for any other op."""
     info, attrs = b.inputs[head.args[1]], head.attrs
     if head.op != "Conv2D" or not info.is_known or info.meta.dims[:3] != (1, 1, channels):
         raise errors.Unimplemented("a gate before something else than a convolution of single pixels, which is known")
@@ -90,7 +91,8 @@ def _filters(b: Bind, head: FusedOp, channels: int) -> Array:
 
 
 def _pixels(size: tuple[int, int], shape: Sequence[int], dtype: DType = FLOAT) -> Layout:
-    """Images of this size as matrices, a row for each pixel, or what broadcasts against them. Raises Unimplemented."""
+    """The layout of images as matrices [batch, pixels, channels], or of an operand that broadcasts against them.
+    Raises Unimplemented."""
     batch, height, width, channels = shape
     if (height, width) not in ((1, 1), size):
         raise errors.Unimplemented("an operand with a number for each row or column")
@@ -100,7 +102,7 @@ def _pixels(size: tuple[int, int], shape: Sequence[int], dtype: DType = FLOAT) -
 def _product(
     b: Bind, after: Epilogue, source: tuple[Layout, int], result: Layout, filters: tuple[int, int, int]
 ) -> Primitive:
-    """Of images and filters, which are the array after the result."""
+    """The matrix product of images and filters. The filters are the array after the result."""
     weights, bias = row_major(filters), row_major((1, 1, filters[-1]))
     description = of_matrices(source[0], weights, result, None if after.bias is None else bias, after.steps)
     places: dict[int, tuple[Layout, Operand]] = {

@@ -1,7 +1,7 @@
-"""Pass `bfloat16`: products with known weights, and what is between them, in bfloat16 instead of float32.
+"""Pass `bfloat16`: products with constant weights, and the nodes between them, compute in bfloat16 instead of float32.
 
-Nodes that are fed, fetched or run stay float32, and so does what takes or gives something else: Cast is at every rim.
-Where it follows a product, that writes float32 itself. Weights are constants of bfloat16 then, half as large.
+Nodes that are fed, fetched or run stay float32. The pass puts a Cast at every border between the two types. A product
+in front of such a Cast writes float32 itself. Weights become constants of bfloat16, half as large.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from .memory import Array
 
 NARROW, WIDE = dtypes.bfloat16, dtypes.float32
-LARGEST = (2 - 2**-7) * 2.0**127  # number of bfloat16
-WEIGHTS = 1  # the input of a product that has them
+LARGEST = (2 - 2**-7) * 2.0**127  # finite number of bfloat16
+WEIGHTS = 1  # input index of a product's weights
 
 
-def narrowed_if_fast(graph: Graph, context: PassContext, threads: int) -> Graph:
-    """`narrowed` on a CPU that is fast with bfloat16; the graph itself elsewhere."""
+def convert_if_fast(graph: Graph, context: PassContext, threads: int) -> Graph:
+    """Convert the graph on a CPU with fast bfloat16 instructions; elsewhere return the graph as it is."""
     from .library import open_library
 
     try:
@@ -45,15 +45,16 @@ def narrowed_if_fast(graph: Graph, context: PassContext, threads: int) -> Graph:
         return graph
     from .precision import has_fast_bfloat16
 
-    return narrowed(graph, context) if has_fast_bfloat16() else graph
+    return convert(graph, context) if has_fast_bfloat16() else graph
 
 
-def narrowed(graph: Graph, context: PassContext) -> Graph:
+def convert(graph: Graph, context: PassContext) -> Graph:
+    """The graph with its convertible nodes in bfloat16."""
     if not any(node.op in PRODUCTS for node in graph):
         return graph
     facts = Facts(graph, context)
     order = topological_order(graph)
-    found: set[str] = set()  # the nodes that become narrow
+    found: set[str] = set()  # names of the nodes to convert
     for node in order:
         if _is_product(facts, node) or _follows(facts, found, node):
             found.add(node.name)
@@ -62,7 +63,7 @@ def narrowed(graph: Graph, context: PassContext) -> Graph:
 
 
 class Facts:
-    """What the rules ask of a graph."""
+    """The properties of a graph that the rules read."""
 
     def __init__(self, graph: Graph, context: PassContext) -> None:
         self.graph = graph
@@ -71,22 +72,22 @@ class Facts:
         self._known = context.infer(graph)
 
     def entry(self, node: Node) -> Resolved | None:
-        """The node, if it fits its op and computes with float32."""
+        """The resolved node if it computes in float32, else None."""
         entry: Resolved | None = self._context.resolve(node)
         return entry if entry is not None and entry.attrs.get("T") is WIDE else None
 
     def wide(self, node: Node) -> list[int]:
-        """The inputs of the type that a node computes with, all of its inputs that are float32."""
+        """The indices of a node's float32 inputs; empty unless the node computes in float32."""
         entry = self.entry(node)
         return [] if entry is None else [i for i, tensor in enumerate(entry.input_tensors) if tensor.dtype is WIDE]
 
     def is_known(self, source: Input) -> bool:
-        """Whether the elements of a tensor are known before the run."""
+        """True where the elements of a tensor are known before the run."""
         told = self._told(source)
         return told is not None and told.is_known
 
     def value(self, source: Input) -> Array | None:
-        """The elements of a tensor where they are known before the run; they may have to be multiplied for that."""
+        """The elements of a tensor, None unless they are known before the run. A weight in parts is multiplied out."""
         told = self._told(source)
         return None if told is None else told.value
 
@@ -95,7 +96,7 @@ class Facts:
         return None if told is None else told.rank
 
     def is_narrow(self, source: Input, found: set[str]) -> bool:
-        """A kept node is float32, whatever makes it: somebody may feed it."""
+        """True for the output of a converted node. A kept node counts as float32: a caller may feed it."""
         return source.node in found and source.index == 0 and source.node not in self.kept
 
     def _told(self, source: Input) -> ValueInfo | None:
@@ -109,7 +110,7 @@ def _is_product(facts: Facts, node: Node) -> bool:
 
 
 def _follows(facts: Facts, found: set[str], node: Node) -> bool:
-    """Whether all that the node takes is narrow, or known."""
+    """True where each float32 input of the node is converted or known, and one at least is converted."""
     entry = facts.entry(node) if node.op in BETWEEN else None
     if entry is None or not BETWEEN[node.op](facts, entry):
         return False
@@ -118,11 +119,12 @@ def _follows(facts: Facts, found: set[str], node: Node) -> bool:
 
 
 def _parts_of_functions(order: Sequence[Node], found: Collection[str]) -> set[str]:
-    """The narrow nodes that are better wide, since they may be part of a function that is recognised, the rest of which
-    is wide: by numbers that were rounded it is not. A product before them writes float32 itself."""
-    from .recognition import COMPUTED
+    """The converted nodes that are better left in float32: possible parts of a matched function (function_matching.py)
+    whose other nodes are float32. Constants that were rounded to bfloat16 match no function. A product in front of
+    such a node writes float32 itself."""
+    from .function_matching import COMPUTED
 
-    taken: set[str] = set()  # by parts that are wide
+    taken: set[str] = set()  # inputs of float32 nodes that may be part of a function
     parts: set[str] = set()
     for node in reversed(order):
         if node.name in found and node.name in taken and node.op in ELEMENTWISE:
@@ -133,13 +135,13 @@ def _parts_of_functions(order: Sequence[Node], found: Collection[str]) -> set[st
 
 
 class _Rewriting:
-    """The graph with the nodes that were found in bfloat16."""
+    """Builds the graph in which the nodes `found` compute in bfloat16."""
 
     def __init__(self, facts: Facts, found: set[str]) -> None:
         self._facts, self._found = facts, found
         self._named = set(facts.graph.nodes)
         self._made: list[Node] = []
-        self._rims: dict[Input, Input] = {}  # what stands for a tensor in the other type
+        self._rims: dict[Input, Input] = {}  # from a tensor to the same tensor in the other type
 
     def graph(self) -> Graph:
         for node in self._facts.graph:
@@ -164,7 +166,7 @@ class _Rewriting:
         self._made.append(made)
 
     def _rim(self, source: Input) -> Input:
-        """The tensor in the other type."""
+        """The same tensor in the other type: a Cast, or a rounded constant."""
         if source not in self._rims:
             target = WIDE if self._is_narrow(source) else NARROW
             name = new_name(f"{source.node}/{target.name}", self._named)
@@ -181,12 +183,13 @@ def _cast(name: str, source: Input, target: DType) -> Node:
 
 
 def _rounded(value: Array) -> Array:
-    """What is beyond the largest number, as masks of the least float32 are, becomes that and not infinity."""
+    """The values in bfloat16. Finite values beyond its largest number, such as masks of the least float32, become that
+    number and not infinity."""
     near: Array = np.where(np.isinf(value), value, np.clip(value, -LARGEST, LARGEST))
     return near.astype(NARROW.numpy)
 
 
-Rule = Callable[[Facts, Resolved], bool]  # whether a node may be narrow
+Rule = Callable[[Facts, Resolved], bool]  # True where the node may compute in bfloat16
 
 
 def _always(facts: Facts, entry: Resolved) -> bool:
@@ -203,7 +206,7 @@ def _depthwise(facts: Facts, entry: Resolved) -> bool:
 
 
 def _images(facts: Facts, entry: Resolved) -> bool:
-    """A mean of height and width."""
+    """True for a Mean over height and width of NHWC images."""
     images, axes = entry.node.inputs
     numbers = facts.value(axes)
     return numbers is not None and facts.rank(images) == 4 and {int(n) % 4 for n in numbers.reshape(-1)} == {1, 2}

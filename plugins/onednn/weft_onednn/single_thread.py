@@ -1,6 +1,8 @@
-"""Small work is done by one thread: handing a part of it to others takes as long and, where they sleep, many times as
-long. The digits' network takes 0.92 of the time on two cores, and a tenth after pauses on a virtual machine that wakes
-the other thread on the same core."""
+"""Single-threaded execution of small kernels, whose work is less than waking another thread.
+
+The digits' network takes 0.92 of the time on two cores. After pauses it takes a tenth, on a virtual machine that wakes
+the other thread on the same core.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,12 @@ from weft.api import Attachable, Bind, FusedOp
 from .library import library
 from .memory import Array
 
-MOST = 50_000  # elements that are read and written: what a core does in some 10 us
-TOGETHER = 16  # multiplications that take as long as an element
+MOST = 50_000  # elements read and written: about 10 us of one core
+MULTIPLICATIONS = 16  # per element: they take as long as reading or writing it
 Dims = tuple[int, ...]
-OTHERS = frozenset({"BlockLSTM", "BlockLSTMV2", "Einsum", "LSTMBlockCell"})  # products that are not looked at
-# How many multiplications an element of a product's result takes, or more, by the dimensions of the second operand and
-# the last one of the result.
+OTHERS = frozenset({"BlockLSTM", "BlockLSTMV2", "Einsum", "LSTMBlockCell"})  # products without a cost estimate
+# Multiplications for each element of a product's result, at most, by the dimensions of the second operand and the last
+# dimension of the result.
 DEPTH: Mapping[str, Callable[[Dims, int], float]] = {
     "BatchMatMul": lambda right, columns: prod(right[-2:]) / columns,
     "BatchMatMulV2": lambda right, columns: prod(right[-2:]) / columns,
@@ -33,11 +35,11 @@ DEPTH: Mapping[str, Callable[[Dims, int], float]] = {
 
 
 def is_small(b: Bind, nodes: Sequence[FusedOp]) -> bool:
-    """Whether one thread is to do what these nodes do."""
+    """True where these nodes are faster on one thread."""
     if any(node.op in OTHERS for node in nodes):
         return False
     moved = sum(each.meta.size for each in b.inputs) + sum(each.size for each in b.outputs)
-    return library().threads > 1 and moved + sum(_multiplied(b, node) for node in nodes) / TOGETHER < MOST
+    return library().threads > 1 and moved + sum(_multiplied(b, node) for node in nodes) / MULTIPLICATIONS < MOST
 
 
 def _multiplied(b: Bind, node: FusedOp) -> float:
@@ -48,8 +50,8 @@ def _multiplied(b: Bind, node: FusedOp) -> float:
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """The library's work that is done inside is done by the thread that asks for it."""
+def single_thread() -> Iterator[None]:
+    """Inside the block, oneDNN uses the calling thread only."""
     set_threads, threads = library().c.omp_set_num_threads, library().threads
     set_threads(1)
     try:
@@ -58,8 +60,8 @@ def one_thread() -> Iterator[None]:
         set_threads(threads)
 
 
-class OnOneThread:
-    """What has been made for one thread, done by one: the library may make it in another way for several."""
+class SingleThread:
+    """A bound kernel that was made for one thread and runs on one. oneDNN may choose another algorithm for several."""
 
     fills_cores = False
 
@@ -71,10 +73,10 @@ class OnOneThread:
 
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], Any]:
         set_threads, threads = library().c.omp_set_num_threads, library().threads
-        with one_thread():
+        with single_thread():
             work = self._made.attach(inputs, outputs)
 
-        def call() -> None:  # `one_thread` takes as long as some of the work
+        def call() -> None:  # inlined: the context manager takes as long as some of the work
             set_threads(1)
             try:
                 work()
@@ -84,5 +86,5 @@ class OnOneThread:
         return call
 
     def run(self, *arrays: Array) -> None:
-        with one_thread():
+        with single_thread():
             self._made.run(*arrays)

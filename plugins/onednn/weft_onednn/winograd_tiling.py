@@ -1,4 +1,4 @@
-"""Tiles: how Winograd's algorithm (kernels/winograd.py) cuts images, by which matrices, and how long it takes."""
+"""Tiling for Winograd's algorithm (kernels/winograd.py): tile sizes, transform matrices, and the cost model."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from weft.api import geometry
 
 from .memory import FLOAT, Array
 
-M = (2, 4)  # results along a side of a tile
-POINTS: dict[int, tuple[float, ...]] = {  # by the side of a tile; of those tried, these round least
+M = (2, 4)  # candidates for the results along a side of a tile
+POINTS: dict[int, tuple[float, ...]] = {  # by the side of a tile; of the points tried, these round least
     1: (), 4: (0, 1, -1), 6: (0, 2 / 3, -2 / 3, 3 / 2, -3 / 2), 8: (0, 1 / 2, -1 / 2, 1, -1, 2, -2),
     10: (0, 2 / 5, -2 / 5, 3 / 4, -3 / 4, 13 / 10, -13 / 10, 11 / 5, -11 / 5),
 }
-MOST_PLACES = 64  # in a tile; more round too much
-WORTH = 0.9  # of a convolution's time, from which more memory for filters is not worth it
-IN_CACHE = 1 << 23  # bytes between images and results from which there are several turns
+MOST_PLACES = 64  # in a tile; larger tiles round too much
+WORTH = 0.9  # of the direct convolution's time, at most: the filters take more memory
+IN_CACHE = 1 << 23  # bytes of intermediate data in one turn
 
 
 class Axis(NamedTuple):
@@ -40,7 +40,7 @@ class Axis(NamedTuple):
 
     @property
     def is_served(self) -> bool:
-        """Whether there are matrices for it, and every result is made of a pixel at least."""
+        """True where transform matrices exist, and each result depends on at least one pixel."""
         return self.side in POINTS and self.before < self.taps and self.results <= self.pixels + self.before
 
     @property
@@ -49,7 +49,7 @@ class Axis(NamedTuple):
 
 
 class Size(NamedTuple):
-    """A convolution, or a turn of it: whole images, or some rows of one."""
+    """The size of a convolution, or of one turn of it: whole images, or some rows of one image."""
 
     images: int
     down: Axis
@@ -59,7 +59,7 @@ class Size(NamedTuple):
 
     @property
     def places(self) -> int:
-        """In a tile."""
+        """Elements of a tile."""
         return self.down.side * self.across.side
 
     @property
@@ -68,7 +68,7 @@ class Size(NamedTuple):
 
     @property
     def parts(self) -> tuple[int, int]:
-        """Elements of what is between images and results at once: each step reads the one part, writes the other."""
+        """Elements of the two intermediate buffers: each stage reads one and writes the other."""
         halfway = self.across.side * self.images * self.down.pixels * self.across.tiles * self.channels
         return (max(halfway, self.places * self.tiles * self.filters),
                 self.tiles * max(self.places * self.channels, self.down.m * self.across.m * self.filters))
@@ -79,9 +79,11 @@ class Size(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """How long it takes, as a part of the convolution's own time. The factors were fitted to chains of convolutions
-        of 3x3 taps, of 33 sizes, by one and two threads, of 1 and 8 images, on a CPU with AVX-512: they are right
-        within 0.13. For 7x1 taps 0.05 is to be added, for 5x5 0.2."""
+        """The estimated time as a fraction of the direct convolution's time.
+
+        The factors were fitted on a CPU with AVX-512 to chains of convolutions of 3x3 taps: 33 sizes, one and two
+        threads, 1 and 8 images. The error is at most 0.13. For 7x1 taps the estimate is 0.05 too low, for 5x5 0.2.
+        """
         taps, matrix = self.down.taps * self.across.taps, self.channels * self.filters
         multiplied = self.places * self.tiles * matrix
         moved = self.places * self.tiles * (self.channels + self.filters)
@@ -90,7 +92,8 @@ class Size(NamedTuple):
         return (1.2 * multiplied + 50 * moved + 30 * longer + 6e6) / whole
 
     def turns(self) -> Iterator[tuple[Size, int, int]]:
-        """What is done at once, so that it stays in the cache, and the elements where its images and results begin."""
+        """Yield the size of each turn, and the element offsets of its images and results. A turn's intermediate
+        data stays in the cache."""
         images = next(n for n in range(self.images, 0, -1) if self.images % n == 0 and (
             n == 1 or self._replace(images=n).nbytes <= IN_CACHE))
         bands = [*self._replace(images=images)._bands()]
@@ -100,7 +103,7 @@ class Size(NamedTuple):
                        (i * self.down.results + row) * self.across.results * self.filters)
 
     def _bands(self) -> Iterator[tuple[Size, int, int]]:
-        """The same number of rows each, of whole tiles: the last band may do rows again that are done."""
+        """Bands of one height, in whole tiles. The last band may repeat rows of the band before it."""
         down = self.down
         count = -(-self.nbytes // IN_CACHE) if self.images == 1 else 1
         rows = -(-down.tiles // count) * down.m
@@ -115,11 +118,12 @@ class Size(NamedTuple):
             yield self._replace(down=band), first, row
 
 
-def quickest(
+def fastest(
     images: Sequence[int], taps: Sequence[int], results: Sequence[int], windows: Sequence[geometry.Window]
 ) -> Size | None:
-    """The tiles by which a convolution without strides takes least time, if that is less than its own. `taps`: down,
-    across; `results`: their shape [images, rows, columns, filters]."""
+    """The tiling with the least estimated time, None where the direct convolution is faster. The convolution has no
+    strides. `images`: [images, rows, columns, channels]; `taps`: down, across; `results`: [images, rows, columns,
+    filters]."""
     sizes = []
     for m in M:
         down, across = (Axis(k, m if k > 1 else 1, pixels, n, window.before)
@@ -133,8 +137,8 @@ def quickest(
 
 @cache
 def matrices(m: int, taps: int) -> tuple[Array, Array, Array]:
-    """A [m, side], G [side, taps] and B [side, side], of float64: values of polynomials at POINTS and infinity, and the
-    interpolation of these (Toom, 1963; Cook, 1966)."""
+    """The float64 transforms A [m, side], G [side, taps] and B [side, side] (Toom, 1963; Cook, 1966): polynomials are
+    evaluated at POINTS and infinity, and interpolated from these values."""
     side = m + taps - 1
     points = np.array(POINTS[side])
     a, g, b = np.zeros((m, side)), np.zeros((side, taps)), np.zeros((side, side))
