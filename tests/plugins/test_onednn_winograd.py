@@ -73,7 +73,8 @@ def test_the_matrices_give_the_sums_of_a_convolution(m: int, taps: int) -> None:
 
 @pytest.mark.usefixtures("always")
 @given(windows(), st.sampled_from(TAPS), st.sampled_from(winograd_tiling.M), st.integers(1, 4),
-       st.sampled_from([1, 3, 16]), st.sampled_from([1, 5, 16, winograd.MOST_IN_ROWS + 8]), st.sampled_from([1 << 11, 1 << 14, 1 << 23]))
+       st.sampled_from([1, 3, 16]), st.sampled_from([1, 5, 16, winograd.MOST_IN_ROWS + 8]),
+       st.sampled_from([1 << 11, 1 << 14, 1 << 23]))
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_images_are_cut_into_tiles(
     calls: Calls, window: Any, taps: tuple[int, int], m: int, batch: int, depth: int, filters: int, in_cache: int

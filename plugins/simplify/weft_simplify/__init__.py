@@ -1,5 +1,5 @@
-"""Graph passes that make inference cheaper, whatever device it runs on: each gives a graph that computes the same.
+"""Graph passes that make inference cheaper on every device. Each returns a graph that computes the same results.
 
-What a pass changes differs from before by rounding alone. Nodes that are fed, fetched or run keep what they give, and
-so does what others take from within a chain that a pass works on.
+Only rounding may differ. Nodes that are fed, fetched or run keep their outputs.
+So do nodes within a rewritten chain that have consumers outside the chain.
 """

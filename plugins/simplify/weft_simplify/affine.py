@@ -1,4 +1,4 @@
-"""Affine nodes: those that give x * factor + shift with constants, one for all elements or one a channel."""
+"""Affine nodes: x * factor + shift with constants, which are scalars or have one element a channel."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from weft.api import DType, Input, Node, constant, dtypes, placed_like
 
-from .view import Array, View
+from .graph_view import Array, GraphView
 
-MOST = 1 << 14  # elements of a constant that counts as a factor or a shift
+MOST = 1 << 14  # elements of a factor or a shift; larger constants are no channel vectors
 FLOATS = (dtypes.float16, dtypes.float32, dtypes.float64)
 
 
 class Affine(NamedTuple):
-    """A node that gives `source` * `factor` + `shift` (float64, broadcast), and which of its inputs are constants."""
+    """A node that computes `source` * `factor` + `shift` (float64, broadcast). `constants`: its constant inputs."""
 
     node: Node
     source: Input
@@ -25,7 +25,7 @@ class Affine(NamedTuple):
 
 
 Parts = tuple[Array | None, Array | None]  # factor and shift
-_PARTS: dict[tuple[str, int], Callable[[Array], Parts]] = {  # by op and the number of the input that is a constant
+_PARTS: dict[tuple[str, int], Callable[[Array], Parts]] = {  # by op and the index of the constant input
     ("Add", 0): lambda c: (None, c), ("Add", 1): lambda c: (None, c),
     ("AddV2", 0): lambda c: (None, c), ("AddV2", 1): lambda c: (None, c),
     ("Div", 1): lambda c: (1 / c, None),
@@ -36,8 +36,8 @@ _PARTS: dict[tuple[str, int], Callable[[Array], Parts]] = {  # by op and the num
 _OPS = {op for op, _ in _PARTS}
 
 
-def scaling(view: View, node: Node) -> Affine | None:
-    """The node, if it multiplies by, divides by, adds or subtracts a constant."""
+def scaling(view: GraphView, node: Node) -> Affine | None:
+    """The affine form of a product, quotient, sum or difference with a constant; None for other nodes."""
     if node.op not in _OPS or not is_of_floats(view, node):
         return None
     for number in (1, 0):
@@ -49,8 +49,8 @@ def scaling(view: View, node: Node) -> Affine | None:
     return None
 
 
-def bias(view: View, node: Node) -> Affine | None:
-    """The node, if it is a BiasAdd of a constant; channels first, to images."""
+def bias(view: GraphView, node: Node) -> Affine | None:
+    """The affine form of a BiasAdd with a constant; None for other nodes. In NCHW the shift is [channels, 1, 1]."""
     value = view.array(node.inputs[1]) if node.op == "BiasAdd" and is_of_floats(view, node) else None
     if value is None or value.ndim != 1:
         return None
@@ -60,13 +60,13 @@ def bias(view: View, node: Node) -> Affine | None:
     return Affine(node, node.inputs[0], None, value.astype(np.float64).reshape(shape), (node.inputs[1],))
 
 
-def is_of_floats(view: View, node: Node) -> bool:
+def is_of_floats(view: GraphView, node: Node) -> bool:
     entry = view.resolve(node)
     return entry is not None and entry.attrs.get("T") in FLOATS
 
 
 def together(chain: list[Affine]) -> Parts:
-    """Factor and shift of nodes one after the other."""
+    """Factor and shift of a chain of affine nodes."""
     factor: Array | None = None
     shift: Array | None = None
     with np.errstate(all="ignore"):
@@ -80,9 +80,9 @@ def together(chain: list[Affine]) -> Parts:
 
 
 def rounded(values: Array, dtype: DType, *, small: bool = False) -> Array | None:
-    """Values in the type that they are used in; None where some are not finite or, with `small`, too small for it.
+    """The values in `dtype`. None on overflow and, with `small` or in float16, on underflow.
 
-    A shift that is too small for a float is nothing; a factor, or a half, may be all there is.
+    A shift that underflows in a wider float is negligible; a factor is not.
     """
     under: Any = "raise" if small or dtype is dtypes.float16 else "ignore"
     try:
@@ -93,9 +93,9 @@ def rounded(values: Array, dtype: DType, *, small: bool = False) -> Array | None
     return found if np.isfinite(found).all() else None
 
 
-def written(view: View, source: Input, parts: Parts, last: Node, inner: str) -> list[Node] | None:
-    """Mul and AddV2 for a factor and a shift, as many as it needs, with the name and place of `last`; Mul in front of
-    AddV2 is called `inner`. None where the numbers do not fit the type."""
+def written(view: GraphView, source: Input, parts: Parts, last: Node, inner: str) -> list[Node] | None:
+    """The Mul and AddV2 for a factor and a shift, with the name and device of `last`. A Mul in front of an AddV2 is
+    called `inner`. None where the numbers do not fit the type."""
     entry = view.resolve(last)
     assert entry is not None
     nodes: list[Node] = []

@@ -1,6 +1,7 @@
-"""Pass `batch-norm`: batch normalisation with known statistics is a factor and a shift for each channel.
+"""Pass `batch-norm`: batch normalisation with constant statistics is folded into the layer in front of it.
 
-Behind a layer they go into its weights and a BiasAdd; elsewhere two nodes are cheaper than the op.
+Such a normalisation is a factor and a shift for each channel. Behind a linear layer the factor goes into the weights
+and the shift into a BiasAdd. Elsewhere a Mul and an AddV2 replace the op: both together are cheaper.
 """
 
 from __future__ import annotations
@@ -8,33 +9,33 @@ from __future__ import annotations
 import numpy as np
 from weft.api import Graph, Node, PassContext, dtypes
 
-from . import layers
+from . import linear_layers
 from .affine import Affine, bias, is_of_floats, written
-from .view import View
+from .graph_view import GraphView
 
 OPS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 
 
-def folded(graph: Graph, context: PassContext) -> Graph:
+def fold_batch_norm(graph: Graph, context: PassContext) -> Graph:
     if not any(node.op in OPS for node in graph):
         return graph
-    view = View(layers.folded(graph, context, _read), context)
+    view = GraphView(linear_layers.fold_affine(graph, context, _read), context)
     apart = [_apart(view, node) for node in view.graph if node.op in OPS]
     return view.edited(node for nodes in apart for node in nodes)
 
 
-def _read(view: View, node: Node) -> Affine | None:
+def _read(view: GraphView, node: Node) -> Affine | None:
     return bias(view, node) or normalisation(view, node)
 
 
-def normalisation(view: View, node: Node) -> Affine | None:
-    """The node, if it is a batch normalisation with constants of which the first output alone is used."""
+def normalisation(view: GraphView, node: Node) -> Affine | None:
+    """The factor and shift of a batch normalisation with constants, of which only the first output is consumed."""
     if node.op not in OPS or view.is_kept(node) or not is_of_floats(view, node):
         return None
     entry = view.resolve(node)
     assert entry is not None
     values = [view.array(source) for source in node.inputs[1:]]
-    others = any(taker.inputs[number].index for taker, number in view.takers[node.name])
+    others = any(consumer.inputs[number].index for consumer, number in view.consumers[node.name])
     given = [value.astype(np.float64) for value in values if value is not None and value.ndim == 1]
     if entry.attrs["is_training"] or others or len(given) < 4 or len({value.shape for value in given}) > 1:
         return None
@@ -47,8 +48,9 @@ def normalisation(view: View, node: Node) -> Affine | None:
     return Affine(node, node.inputs[0], factor.reshape(shape), shift.reshape(shape), tuple(node.inputs[1:]))
 
 
-def _apart(view: View, node: Node) -> list[Node]:
-    """Mul and AddV2 for a normalisation that is sure to fit what it takes; not of halves, to be rounded once."""
+def _apart(view: GraphView, node: Node) -> list[Node]:
+    """The Mul and AddV2 for a normalisation whose input is sure to have its channels. None for float16, which would be
+    rounded twice."""
     found = normalisation(view, node)
     entry, shape = view.resolve(node), view.shape(node.inputs[0])
     if found is None or entry is None or found.factor is None or entry.attrs["T"] is dtypes.float16 or node.controls:

@@ -1,7 +1,7 @@
-"""Pass `identities`: nodes that give what they take go, and their users take it from where it comes.
+"""Pass `identities`: nodes that return their input unchanged are removed, and their consumers read the input itself.
 
-Ops that check what goes through them (CheckNumerics, EnsureShape) stay, and so does what could fail: a Reshape, a
-Transpose counts only where it is certain to succeed.
+Ops that check their input (CheckNumerics, EnsureShape) stay. So do nodes that could fail: a Reshape or a Transpose is
+removed only where it is certain to succeed.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from math import prod
 
 from weft.api import Graph, Input, Node, PassContext, topological_order
 
-from .view import View
+from .graph_view import GraphView
 
 Dims = Sequence[int | None]
 
 
-def removed(graph: Graph, context: PassContext) -> Graph:
-    view = View(graph, context)
-    same: dict[Input, Input] = {}  # what is the same tensor as another
-    shorter: dict[str, Input] = {}  # reshaping nodes that may take what an earlier one takes
+def remove_identities(graph: Graph, context: PassContext) -> Graph:
+    view = GraphView(graph, context)
+    same: dict[Input, Input] = {}  # from a tensor to an equal one
+    shorter: dict[str, Input] = {}  # from a Reshape to the input of the Reshape before it
     for node in topological_order(graph):
         find = _FOUND.get(node.op)
         if find is None:
@@ -32,8 +32,8 @@ def removed(graph: Graph, context: PassContext) -> Graph:
     return view.edited(_rewired(graph, same, shorter))
 
 
-def _may_go(view: View, node: Node) -> bool:
-    """Nodes that ask for another place than what they take are copies that somebody wants."""
+def _may_go(view: GraphView, node: Node) -> bool:
+    """False for kept and ordered nodes, and for a node that asks for another device than its input: it is a copy."""
     source = view.graph[node.inputs[0].node]
     return (view.is_free(node) and "_class" not in node.attrs and node.device in ("", source.device)
             and view.resolve(node) is not None)
@@ -50,19 +50,19 @@ def _rewired(graph: Graph, same: dict[Input, Input], shorter: dict[str, Input]) 
     return changed
 
 
-Same = list[tuple[int, Input]]  # an output's number, and what it is
+Same = list[tuple[int, Input]]  # an output's index, and the equal tensor
 
 
-def _identity(view: View, _: Node, sources: list[Input]) -> Same:
-    """Not of a variable: that may be written before what was read of it is used."""
+def _identity(view: GraphView, _: Node, sources: list[Input]) -> Same:
+    """References are left out: the variable may be written before the consumer reads the tensor."""
     return [(index, source) for index, source in enumerate(sources) if not view.is_reference(source)]
 
 
-def _cast(_: View, node: Node, sources: list[Input]) -> Same:
+def _cast(_: GraphView, node: Node, sources: list[Input]) -> Same:
     return [(0, sources[0])] if node.attrs["SrcT"] is node.attrs["DstT"] else []
 
 
-def _times_one(view: View, node: Node, sources: list[Input]) -> Same:
+def _times_one(view: GraphView, node: Node, sources: list[Input]) -> Same:
     for number in (0, 1):
         value = view.array(node.inputs[number])
         is_one = value is not None and value.shape == () and value.dtype.kind in "fiu" and value == 1
@@ -71,14 +71,14 @@ def _times_one(view: View, node: Node, sources: list[Input]) -> Same:
     return []
 
 
-def _reshape(view: View, node: Node, sources: list[Input]) -> Same:
+def _reshape(view: GraphView, node: Node, sources: list[Input]) -> Same:
     before, after = view.shape(node.inputs[0]), view.shape(Input(node.name))
     may_go = before is not None and before == after and before.count(None) < 2 and is_sure(view, node)
     return [(0, sources[0])] if may_go else []
 
 
-def is_sure(view: View, node: Node) -> bool:
-    """Whether a Reshape is certain to succeed, whatever is not known of its input's shape."""
+def is_sure(view: GraphView, node: Node) -> bool:
+    """True for a Reshape that succeeds for every shape its input may have."""
     before, after, wanted = view.shape(node.inputs[0]), view.shape(Input(node.name)), view.array(node.inputs[1])
     if before is None or after is None or wanted is None:
         return False
@@ -90,16 +90,16 @@ def is_sure(view: View, node: Node) -> bool:
     return left_open and known > 0 and known % prod(length for length in given if length != -1) == 0
 
 
-def _before_reshape(view: View, source: Input, shorter: dict[str, Input]) -> Input:
-    """What a Reshape may take in the place of a Reshape's result: the shape between does not matter."""
+def _before_reshape(view: GraphView, source: Input, shorter: dict[str, Input]) -> Input:
+    """The first input of a chain of Reshapes: the shapes in between do not matter."""
     node = view.graph[source.node]
     if node.op != "Reshape" or not view.is_free(node) or not is_sure(view, node):
         return source
     return shorter.get(node.name, node.inputs[0])
 
 
-def _transpose(view: View, node: Node, sources: list[Input]) -> Same:
-    """One that changes nothing, or that undoes another."""
+def _transpose(view: GraphView, node: Node, sources: list[Input]) -> Same:
+    """Match a Transpose that keeps the order of axes, or that reverses the Transpose before it."""
     order = _order(view, node)
     if order is None:
         return []
@@ -112,8 +112,8 @@ def _transpose(view: View, node: Node, sources: list[Input]) -> Same:
     return [(0, first.inputs[0])]
 
 
-def _order(view: View, node: Node) -> list[int] | None:
-    """The axes of a Transpose, where they are known and it is certain to succeed."""
+def _order(view: GraphView, node: Node) -> list[int] | None:
+    """The axes of a Transpose, None unless they are known and valid."""
     shape, axes = view.shape(node.inputs[0]), view.array(node.inputs[1])
     if shape is None or axes is None or axes.shape != (len(shape),):
         return None
@@ -121,7 +121,7 @@ def _order(view: View, node: Node) -> list[int] | None:
     return order if sorted(order) == list(range(len(shape))) else None
 
 
-_FOUND: dict[str, Callable[[View, Node, list[Input]], Same]] = {
+_FOUND: dict[str, Callable[[GraphView, Node, list[Input]], Same]] = {
     **dict.fromkeys(("Identity", "IdentityN", "PreventGradient", "Snapshot", "StopGradient"), _identity),
     **dict.fromkeys(("Div", "Mul", "RealDiv"), _times_one),
     "Cast": _cast, "Reshape": _reshape, "Transpose": _transpose,

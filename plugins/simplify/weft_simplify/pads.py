@@ -1,7 +1,7 @@
-"""Pass `pads`: zeros put around images are the own padding of the convolution or the MaxPool that takes them.
+"""Pass `pads`: a Pad with zeros is folded into the convolution or the MaxPool that consumes it.
 
-Only for Pad alone in front of a node that pads nothing itself, and in height and width. What a MaxPool pads with is
-less than any number: zeros are never taken either where no number is negative, since each window has one of the image.
+The Pad must have one consumer, which pads nothing itself, and must pad height and width only. A MaxPool pads with the
+lowest value instead of zero. The result is the same where the input is not negative and each window has a pixel of it.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ from collections.abc import Sequence
 
 from weft.api import Graph, Node, PassContext
 
-from .view import Array, View, asks_for_same_place
+from .graph_view import Array, GraphView, asks_for_same_place
 
 CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
 NOT_NEGATIVE = ("Relu", "Relu6", "Sigmoid", "Softplus")
 
 
-def explicit(graph: Graph, context: PassContext) -> Graph:
-    view = View(graph, context)
+def fold_pads(graph: Graph, context: PassContext) -> Graph:
+    view = GraphView(graph, context)
     found = [_padding(view, node) for node in graph if node.op in (*CONVOLUTIONS, "MaxPool")]
     return view.edited(node for node in found if node is not None)
 
 
-def _padding(view: View, node: Node) -> Node | None:
-    """The node with the padding before it as its own."""
+def _padding(view: GraphView, node: Node) -> Node | None:
+    """The convolution or pool with the explicit padding of the Pad before it; None where that changes the result."""
     entry = view.resolve(node)
     if entry is None or entry.attrs["padding"] != "VALID" or entry.attrs["data_format"] not in ("NHWC", "NCHW"):
         return None
     pad = view.graph[node.inputs[0].node]
-    if not _is_zeros(view, pad) or not view.is_free(pad) or view.only_taker(pad) is None:
+    if not _is_zeros(view, pad) or not view.is_free(pad) or view.only_consumer(pad) is None:
         return None
     paddings = view.array(pad.inputs[1])
     if paddings is None or paddings.shape != (4, 2) or not asks_for_same_place(pad, node):
@@ -44,12 +44,12 @@ def _padding(view: View, node: Node) -> Node | None:
 
 
 def _never_takes(source: Node, paddings: Array, taps: Sequence[int]) -> bool:
-    """Whether windows of so many taps never give a zero of those around what the source gives."""
+    """True where no window of a MaxPool returns a zero of the padding."""
     return (source.op in NOT_NEGATIVE and len(taps) == len(paddings)
             and all(max(pads) < n for pads, n in zip(paddings, taps, strict=True)))
 
 
-def _is_zeros(view: View, pad: Node) -> bool:
+def _is_zeros(view: GraphView, pad: Node) -> bool:
     if pad.op not in ("Pad", "PadV2") or view.resolve(pad) is None:
         return False
     value = view.array(pad.inputs[2]) if pad.op == "PadV2" else None

@@ -1,4 +1,4 @@
-"""What the plugin brings. This module is imported whenever weft starts: it is light."""
+"""The plugin of graph passes. weft imports this module at every start, so the module is light."""
 
 from typing import Any
 
@@ -6,18 +6,18 @@ from weft.api import hookimpl
 
 WEFT_API = (1, 0)
 
-PASSES = {  # by name: the function, and the passes that make work for it
-    "constants": ("weft_simplify.constants:evaluated", ()),
-    "identities": ("weft_simplify.identities:removed", ("constants",)),
-    "cells": ("weft_simplify.cells:joined", ("identities",)),
-    "sequences": ("weft_simplify.sequences:joined", ("cells",)),
-    "pads": ("weft_simplify.pads:explicit", ("identities",)),
-    "batch-norm": ("weft_simplify.batch_norm:folded", ("identities",)),
-    "scales": ("weft_simplify.scales:folded", ("batch-norm", "pads")),
-    "duplicates": ("weft_simplify.duplicates:merged", ("scales",)),
-    "reshapes": ("weft_simplify.reshapes:avoided", ("scales",)),
-    "pools": ("weft_simplify.pools:behind", ("scales",)),
-    "strides": ("weft_simplify.strides:moved", ("scales",)),
+PASSES = {  # by name in config: the function, and the passes that run before it
+    "constants": ("weft_simplify.constant_folding:fold_constants", ()),
+    "identities": ("weft_simplify.identities:remove_identities", ("constants",)),
+    "cells": ("weft_simplify.lstm_cells:fuse_lstm_cells", ("identities",)),
+    "sequences": ("weft_simplify.lstm_sequences:fuse_lstm_sequences", ("cells",)),
+    "pads": ("weft_simplify.pads:fold_pads", ("identities",)),
+    "batch-norm": ("weft_simplify.batch_norm:fold_batch_norm", ("identities",)),
+    "scales": ("weft_simplify.scaling:fold_scaling", ("batch-norm", "pads")),
+    "duplicates": ("weft_simplify.common_subexpressions:eliminate_common_subexpressions", ("scales",)),
+    "reshapes": ("weft_simplify.reshapes:eliminate_reshapes", ("scales",)),
+    "pools": ("weft_simplify.pools:sink_average_pools", ("scales",)),
+    "strides": ("weft_simplify.strides:propagate_strides", ("scales",)),
 }
 
 

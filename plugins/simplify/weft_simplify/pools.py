@@ -1,8 +1,7 @@
-"""Pass `pools`: the mean over windows of images, in front of a convolution of single pixels that gives fewer channels,
-is taken of what that gives.
+"""Pass `pools`: an AvgPool moves behind the 1x1 convolution that consumes it where that leaves fewer channels.
 
-Both are sums, of places and of channels: their order does not matter, nor where a number for each channel is added,
-since padding is no part of these means. (Each block of Inception has such a branch.)
+The pool sums over places, the convolution over channels, so the two commute. So does a bias by channel, because the
+mean does not count padding. Each block of Inception has such a branch.
 """
 
 from __future__ import annotations
@@ -10,23 +9,23 @@ from __future__ import annotations
 from weft.api import Graph, Node, PassContext
 
 from .affine import is_of_floats
-from .view import View, asks_for_same_place
+from .graph_view import GraphView, asks_for_same_place
 
 
-def behind(graph: Graph, context: PassContext) -> Graph:
+def sink_average_pools(graph: Graph, context: PassContext) -> Graph:
     if not any(node.op == "AvgPool" for node in graph):
         return graph
-    view = View(graph, context)
-    return view.edited(new for node in graph if node.op == "AvgPool" for new in _behind(view, node))
+    view = GraphView(graph, context)
+    return view.edited(new for node in graph if node.op == "AvgPool" for new in _sunk(view, node))
 
 
-def _behind(view: View, pool: Node) -> list[Node]:
-    """The convolution of what the pool takes, the shift of that, and the pool under the shift's name."""
-    convolution = view.only_taker(pool)
-    shift = None if convolution is None else view.only_taker(convolution)
+def _sunk(view: GraphView, pool: Node) -> list[Node]:
+    """The convolution of the pool's input, the bias, and the pool under the name of the bias; empty where they stay."""
+    convolution = view.only_consumer(pool)
+    shift = None if convolution is None else view.only_consumer(convolution)
     if convolution is None or shift is None or not (view.is_free(pool) and view.is_free(convolution)):
         return []
-    if not (_keeps_places(view, pool) and _is_of_pixels(view, convolution, pool)):
+    if not (_keeps_size(view, pool) and _is_pointwise(view, convolution, pool)):
         return []
     if not _is_shift(view, shift, convolution):
         return []
@@ -35,14 +34,14 @@ def _behind(view: View, pool: Node) -> list[Node]:
             pool.replace(name=shift.name, inputs=[whole])]
 
 
-def _keeps_places(view: View, pool: Node) -> bool:
-    """Whether there are as many places behind the pool as in front of it: the convolution would do more work else."""
+def _keeps_size(view: GraphView, pool: Node) -> bool:
+    """True for a pool without strides. With strides, the convolution would do more work in front of it."""
     entry = view.resolve(pool)
     return entry is not None and entry.attrs["data_format"] == "NHWC" and set(entry.attrs["strides"]) == {1}
 
 
-def _is_of_pixels(view: View, node: Node, pool: Node) -> bool:
-    """Whether this is a convolution of single pixels, all of them, that gives fewer channels than the pool has."""
+def _is_pointwise(view: GraphView, node: Node, pool: Node) -> bool:
+    """True for a 1x1 convolution of the pool, without strides or padding, that has fewer filters than channels."""
     entry = view.resolve(node) if node.op == "Conv2D" and node.inputs[0].node == pool.name else None
     filters, images = view.constant(node.inputs[1]) if entry is not None else None, view.shape(pool.inputs[0])
     if entry is None or filters is None or images is None or len(filters.shape) != 4:
@@ -53,8 +52,8 @@ def _is_of_pixels(view: View, node: Node, pool: Node) -> bool:
             and set(attrs["strides"]) == {1} and not any(attrs["explicit_paddings"]))
 
 
-def _is_shift(view: View, node: Node, convolution: Node) -> bool:
-    """Whether this adds a number for each channel, or one for all, to the convolution, and may get another name."""
+def _is_shift(view: GraphView, node: Node, convolution: Node) -> bool:
+    """True for an addition of a constant scalar or channel vector to the convolution."""
     if node.op not in ("Add", "AddV2", "BiasAdd") or node.controls or not asks_for_same_place(node, convolution):
         return False
     entry, others = view.resolve(node), [each for each in node.inputs if each.node != convolution.name]

@@ -1,8 +1,8 @@
-"""Pass `reshapes`: what a Reshape keeps apart comes together.
+"""Pass `reshapes`: Reshapes around a product are eliminated, and a scaling behind a Reshape moves in front of it.
 
-Rows that are put together for a MatMul with weights, and taken apart again, as tf.tensordot and Keras' Dense do it, are
-one BatchMatMulV2. What is done with a constant for each channel, behind a Reshape that takes the channels apart, is
-done in front of it: it stands behind the product then.
+tf.tensordot and Keras' Dense flatten rows for a MatMul with weights and restore them afterwards: the three nodes become
+one BatchMatMulV2. A factor or shift by channel, behind a Reshape that splits the channels, moves in front of the
+Reshape. There it follows the product and can be folded into it.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from math import prod
 from weft.api import Graph, Input, Node, PassContext, constant, placed_like
 
 from .affine import is_of_floats
+from .graph_view import Array, GraphView, asks_for_same_place
 from .identities import is_sure
-from .view import Array, View, asks_for_same_place
 
 SCALINGS = {"Add": (0, 1), "AddV2": (0, 1), "Div": (1,), "Mul": (0, 1), "RealDiv": (1,), "Sub": (0, 1)}
 Dims = Sequence[int | None]
 
 
-def avoided(graph: Graph, context: PassContext) -> Graph:
+def eliminate_reshapes(graph: Graph, context: PassContext) -> Graph:
     if not any(node.op == "Reshape" for node in graph):
         return graph
-    view = View(graph, context)
-    view = View(view.edited([new for node in graph if (new := _product(view, node)) is not None]), context)
+    view = GraphView(graph, context)
+    view = GraphView(view.edited([new for node in graph if (new := _product(view, node)) is not None]), context)
     return view.edited([new for node in view.graph for new in _in_front(view, node)])
 
 
-def _product(view: View, last: Node) -> Node | None:
-    """BatchMatMulV2 in the place of Reshape(MatMul(Reshape(x), weights)) that gives x @ weights whatever x is."""
+def _product(view: GraphView, last: Node) -> Node | None:
+    """The BatchMatMulV2 for Reshape(MatMul(Reshape(x), weights)); None unless that is x @ weights for every x."""
     product = _before(view, last, "Reshape", "MatMul")
     first = None if product is None else _before(view, product, "MatMul", "Reshape", only=False)
     entry = None if first is None or product is None else view.resolve(product)
@@ -51,27 +51,27 @@ def _product(view: View, last: Node) -> Node | None:
     return placed_like(made, last)
 
 
-def _before(view: View, node: Node, op: str, wanted: str, *, only: bool = True) -> Node | None:
-    """What makes the first input of a node of this op, if it is of the wanted one and may go."""
+def _before(view: GraphView, node: Node, op: str, wanted: str, *, only: bool = True) -> Node | None:
+    """The producer of the first input of a node of type `op`, if its type is `wanted` and it may be removed."""
     if node.op != op:
         return None
     source = view.graph[node.inputs[0].node]
     fits = source.op == wanted and view.is_free(source) and asks_for_same_place(source, node)
-    return source if fits and (not only or view.only_taker(source) is node) else None
+    return source if fits and (not only or view.only_consumer(source) is node) else None
 
 
-def _columns(view: View, product: Node) -> int | None:
+def _columns(view: GraphView, product: Node) -> int | None:
     shape = view.shape(Input(product.name))
     return None if shape is None or len(shape) != 2 else shape[1]
 
 
 def _is_positive(dims: Dims) -> bool:
-    """Whether a shape has one open length at most, besides which nothing is empty, and a last one that is known."""
+    """True for a shape with a known last size, at most one unknown size, and no size 0."""
     return dims[-1] is not None and list(dims).count(None) < 2 and all(n is None or n > 0 for n in dims)
 
 
-def _gives_rows(view: View, first: Node, source: Input, rank: int) -> bool:
-    """Whether a Reshape to [rows, channels] is certain to be that: its shape is constant, or made from the source's."""
+def _gives_rows(view: GraphView, first: Node, source: Input, rank: int) -> bool:
+    """True where the Reshape surely gives [rows, channels]: its shape is constant, or computed from the source's."""
     if is_sure(view, first):
         return True
     stack = view.graph[first.inputs[1].node]
@@ -81,8 +81,8 @@ def _gives_rows(view: View, first: Node, source: Input, rank: int) -> bool:
                for part, axes in zip(stack.inputs, (range(rank - 1), range(rank - 1, rank)), strict=True))
 
 
-def _takes_apart(view: View, last: Node, source: Input, dims: Dims) -> bool:
-    """Whether a Reshape to these dims, the source's but for the last, is certain to be that."""
+def _takes_apart(view: GraphView, last: Node, source: Input, dims: Dims) -> bool:
+    """True where the Reshape is certain to give `dims`, which are the source's except for the last."""
     wanted = view.array(last.inputs[1])
     if wanted is not None:
         return None not in dims or wanted.tolist() == [-1 if n is None else n for n in dims]
@@ -94,8 +94,8 @@ def _takes_apart(view: View, last: Node, source: Input, dims: Dims) -> bool:
     return columns is not None and columns.tolist() == [dims[-1]] and _is_lengths(view, lengths, source, leading)
 
 
-def _is_product(view: View, number: Input, source: Input, axes: Sequence[int]) -> bool:
-    """Whether this is the product of the lengths of these axes of the source."""
+def _is_product(view: GraphView, number: Input, source: Input, axes: Sequence[int]) -> bool:
+    """True where the scalar is the product of the sizes of these axes of the source."""
     known, shape = view.array(number), view.shape(source)
     if known is not None and shape is not None:
         return known.ndim == 0 and known == prod(shape[axis] or 0 for axis in axes)
@@ -104,8 +104,8 @@ def _is_product(view: View, number: Input, source: Input, axes: Sequence[int]) -
     return over is not None and over.tolist() in ([0], 0) and _is_lengths(view, node.inputs[0], source, axes)
 
 
-def _is_lengths(view: View, lengths: Input, source: Input, axes: Sequence[int]) -> bool:
-    """Whether this is the lengths of these axes of the source: GatherV2(Shape(source), axes, 0)."""
+def _is_lengths(view: GraphView, lengths: Input, source: Input, axes: Sequence[int]) -> bool:
+    """True where the vector has the sizes of these axes of the source: GatherV2(Shape(source), axes, 0)."""
     node = view.graph[lengths.node]
     if node.op != "GatherV2":
         return False
@@ -114,12 +114,12 @@ def _is_lengths(view: View, lengths: Input, source: Input, axes: Sequence[int]) 
             and chosen is not None and chosen.tolist() == list(axes))
 
 
-def _in_front(view: View, node: Node) -> list[Node]:
-    """A node that scales or shifts channels behind a Reshape, in front of it."""
+def _in_front(view: GraphView, node: Node) -> list[Node]:
+    """The nodes for a scaling by channel, moved from behind a Reshape to in front of it."""
     for number in SCALINGS.get(node.op, ()):
         reshape = view.graph[node.inputs[1 - number].node]
         values = view.array(node.inputs[number])
-        fits = (reshape.op == "Reshape" and view.is_free(reshape) and view.only_taker(reshape) is node
+        fits = (reshape.op == "Reshape" and view.is_free(reshape) and view.only_consumer(reshape) is node
                 and not node.controls and asks_for_same_place(reshape, node) and is_of_floats(view, node))
         flat = _flat(view, reshape, values) if fits and values is not None else None
         if flat is not None:
@@ -132,9 +132,9 @@ def _in_front(view: View, node: Node) -> list[Node]:
     return []
 
 
-def _flat(view: View, reshape: Node, values: Array) -> Array | None:
-    """The values of the channels that the Reshape takes apart, as there are before it; None where there is another for
-    anything but these, or where they are not taken apart."""
+def _flat(view: GraphView, reshape: Node, values: Array) -> Array | None:
+    """The constants as a vector over the channels in front of the Reshape. None where they differ along other axes, or
+    the Reshape does not split the channels."""
     before, after = view.shape(reshape.inputs[0]), view.shape(Input(reshape.name))
     if not before or not after or values.ndim > len(after) or not values.size or before[-1] != values.size:
         return None

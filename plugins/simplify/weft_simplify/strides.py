@@ -1,9 +1,9 @@
-"""Pass `strides`: what convolutions of single pixels step over is not computed.
+"""Pass `strides`: the strides of 1x1 convolutions propagate to the producers of their images.
 
-Such a convolution with strides reads some rows and columns of its images. Where nobody reads the others, the strides go
-to what makes the images: through functions of elements to the convolution before them, which has the strides then, and
-if that is one of single pixels to what is before it in turn. Images that others need whole are thinned out, by an
-AvgPool of one pixel. (ResNet begins each of its stages like that.)
+A 1x1 convolution with strides reads some rows and columns of its images. If no consumer reads the others, the
+strides move backwards through elementwise ops to the convolution that produces the images. If that is a 1x1 convolution
+too, they move on. An AvgPool of one pixel subsamples images that other consumers need whole. ResNet begins each of its
+stages with such a convolution.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from weft.api import Graph, Input, Node, PassContext, dtypes, placed_like
 
-from .view import View
+from .graph_view import GraphView
 
 CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
 POINTWISE = ("Add", "AddV2", "BiasAdd", "Elu", "Identity", "LeakyRelu", "Maximum", "Minimum", "Mul", "Relu", "Relu6",
@@ -25,7 +25,7 @@ Edits = dict[str, Node]
 
 
 class Strided(NamedTuple):
-    """A convolution of images with channels last. `attrs`: all of them; `taps`: height and width of its filters."""
+    """A convolution in NHWC. `attrs`: all attributes, defaults included; `taps`: height and width of the filters."""
 
     attrs: Mapping[str, Any]
     taps: tuple[int, int]
@@ -36,26 +36,27 @@ class Strided(NamedTuple):
 
     @property
     def skips(self) -> bool:
-        """Whether it reads single pixels, and not all of them."""
+        """True for a 1x1 convolution with strides and without padding."""
         return self.taps == (1, 1) and self.strides != (1, 1) and not any(self.attrs["explicit_paddings"])
 
 
-def moved(graph: Graph, context: PassContext) -> Graph:
+def propagate_strides(graph: Graph, context: PassContext) -> Graph:
+    """Move strides one producer further in each round, until no round changes the graph."""
     while True:
-        view = View(graph, context)
+        view = GraphView(graph, context)
         known = {node.name: found for node in graph if node.op in CONVOLUTIONS
                  if (found := _strided(view, node)) is not None}
         edits: Edits = {}
         for source in dict.fromkeys(graph[name].inputs[0] for name, found in known.items() if found.skips):
-            thinning = _Thinning(view, known)
-            if thinning.starts_at(source) and edits.keys().isdisjoint(thinning.edits):
-                edits |= thinning.edits
+            subsampling = _Subsampling(view, known)
+            if subsampling.starts_at(source) and edits.keys().isdisjoint(subsampling.edits):
+                edits |= subsampling.edits
         if not edits:
             return graph
         graph = view.edited(edits.values())
 
 
-def _strided(view: View, node: Node) -> Strided | None:
+def _strided(view: GraphView, node: Node) -> Strided | None:
     entry, filters = view.resolve(node), view.constant(node.inputs[1]) if len(node.inputs) == 2 else None
     if entry is None or filters is None or filters.shape is None or len(filters.shape) != 4:
         return None
@@ -67,46 +68,47 @@ def _strided(view: View, node: Node) -> Strided | None:
     return Strided(attrs, (filters.shape[0], filters.shape[1]))
 
 
-class _Thinning:
-    """What becomes of the graph when the strides of the takers of one tensor go to what makes it: `edits`."""
+class _Subsampling:
+    """Moves the strides of one tensor's consumers to its producers. `edits` has the changed nodes."""
 
-    def __init__(self, view: View, known: Mapping[str, Strided]) -> None:
+    def __init__(self, view: GraphView, known: Mapping[str, Strided]) -> None:
         self.edits: Edits = {}
         self._view = view
         self._known = known
 
     def starts_at(self, source: Input) -> bool:
-        """Whether all that take this tensor read the same part of it, and something is gained by making that alone."""
-        takers = [node for node, _ in self._view.takers[source.node]]
-        found = [self._known.get(node.name) for node in takers]
+        """Fill `edits`, and return True, where all consumers skip the same pixels and a producer saves work."""
+        consumers = [node for node, _ in self._view.consumers[source.node]]
+        found = [self._known.get(node.name) for node in consumers]
         if source.index or not all(each is not None and each.skips for each in found):
             return False
         strides = {each.strides for each in found if each is not None}
-        names = {node.name for node in takers}
+        names = {node.name for node in consumers}
         if len(strides) != 1 or not self._gains(source, names):
             return False
-        for node in takers:
+        for node in consumers:
             self.edits[node.name] = node.replace(attrs={"strides": [1, 1, 1, 1]})
         self._thin(source, strides.pop(), names)
         return True
 
-    def _gains(self, source: Input, takers: set[str]) -> bool:
-        """Whether a convolution is reached that nobody else needs whole."""
+    def _gains(self, source: Input, consumers: set[str]) -> bool:
+        """True where a convolution is reached whose only consumers are on the way."""
         node = self._view.graph[source.node]
-        if not self._is_theirs(source, takers):
+        if not self._is_theirs(source, consumers):
             return False
         if node.op in CONVOLUTIONS:
             return self._padding(node) is not None
         whole = self._whole(node)
         return whole is not None and any(self._gains(each, {node.name}) for each in whole)
 
-    def _is_theirs(self, source: Input, takers: set[str]) -> bool:
+    def _is_theirs(self, source: Input, consumers: set[str]) -> bool:
         node = self._view.graph[source.node]
         return (source.index == 0 and self._view.is_free(node)
-                and all(taker.name in takers for taker, _ in self._view.takers[node.name]))
+                and all(consumer.name in consumers for consumer, _ in self._view.consumers[node.name]))
 
     def _whole(self, node: Node) -> list[Input] | None:
-        """The inputs of a function of elements that have its rows and columns; None where that is not known."""
+        """The inputs of an elementwise op that have its rows and columns. None for other ops, and where
+        shapes are not known."""
         if node.op not in POINTWISE or self._view.resolve(node) is None:
             return None
         if len(node.inputs) == 1 or node.op == "BiasAdd":
@@ -120,7 +122,7 @@ class _Thinning:
         return [each for each, side in zip(node.inputs, sides, strict=True) if side in sizes]
 
     def _padding(self, node: Node) -> list[int] | None:
-        """The padding of a convolution as explicit numbers, where they are the same with other strides."""
+        """The explicit padding of a convolution, None where it depends on the strides."""
         found = self._known.get(node.name)
         if found is None:
             return None
@@ -132,15 +134,15 @@ class _Thinning:
         sums = [(taps - 1) * dilation for taps, dilation in zip(found.taps, dilations, strict=True)]
         return [0, 0, *(part for total in sums for part in (total // 2, total - total // 2)), 0, 0]
 
-    def _thin(self, source: Input, strides: tuple[int, int], takers: set[str]) -> Input:
-        """The tensor with some of its rows and columns only."""
+    def _thin(self, source: Input, strides: tuple[int, int], consumers: set[str]) -> Input:
+        """The tensor reduced to every strides-th row and column."""
         node = self._view.graph[source.node]
-        whole = self._whole(node) if self._is_theirs(source, takers) else None
+        whole = self._whole(node) if self._is_theirs(source, consumers) else None
         if whole is not None:
             inputs = [self._thin(each, strides, {node.name}) if each in whole else each for each in node.inputs]
             self.edits[node.name] = node.replace(inputs=inputs)
             return source
-        paddings = self._padding(node) if self._is_theirs(source, takers) else None
+        paddings = self._padding(node) if self._is_theirs(source, consumers) else None
         if paddings is None:
             return self._pooled(source, strides)
         down, right = (a * b for a, b in zip(self._known[node.name].strides, strides, strict=True))
@@ -153,8 +155,8 @@ class _Thinning:
     def _pooled(self, source: Input, strides: tuple[int, int]) -> Input:
         node = self._view.graph[source.node]
         name = self._view.new_name(f"{node.name}/thinned")
-        taker = next(iter(self._known.values()))
+        consumer = next(iter(self._known.values()))
         self.edits[name] = placed_like(Node(name, "AvgPool", [source], attrs={
-            "T": taker.attrs["T"], "ksize": [1, 1, 1, 1], "strides": [1, *strides, 1], "padding": b"VALID",
+            "T": consumer.attrs["T"], "ksize": [1, 1, 1, 1], "strides": [1, *strides, 1], "padding": b"VALID",
             "data_format": b"NHWC"}), node)
         return Input(name)

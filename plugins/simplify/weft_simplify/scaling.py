@@ -1,30 +1,30 @@
-"""Pass `scales`: factors and shifts with constants meet those around them.
+"""Pass `scales`: multiplications and additions of constants are folded into layers, or into each other.
 
-Behind a layer they go into its weights and a BiasAdd, in front of a convolution into its weights and the BiasAdd behind
-it; others that follow each other become one Mul and one AddV2.
+Behind a linear layer they go into its weights and a BiasAdd. In front of a convolution they go into its weights and the
+BiasAdd behind it. Elsewhere a chain of them becomes one Mul and one AddV2.
 """
 
 from __future__ import annotations
 
 from weft.api import Graph, Node, PassContext, constant, placed_like
 
-from . import layers
+from . import linear_layers
 from .affine import Affine, bias, rounded, scaling, together, written
-from .layers import Layer
-from .view import Array, View, asks_for_same_place
+from .graph_view import Array, GraphView, asks_for_same_place
+from .linear_layers import Layer
 
 
-def folded(graph: Graph, context: PassContext) -> Graph:
-    return _in_front(_merged(layers.folded(graph, context, _read), context), context)
+def fold_scaling(graph: Graph, context: PassContext) -> Graph:
+    return _in_front(_merged(linear_layers.fold_affine(graph, context, _read), context), context)
 
 
-def _read(view: View, node: Node) -> Affine | None:
+def _read(view: GraphView, node: Node) -> Affine | None:
     return bias(view, node) or scaling(view, node)
 
 
 def _merged(graph: Graph, context: PassContext) -> Graph:
-    """The graph with one Mul and one AddV2 where more scalings follow each other."""
-    view = View(graph, context)
+    """The graph with one Mul and one AddV2 for each longer chain of scalings."""
+    view = GraphView(graph, context)
     steps = {node.name: step for node in graph if (step := scaling(view, node)) is not None}
     changed: list[Node] = []
     gone: list[str] = []
@@ -37,29 +37,29 @@ def _merged(graph: Graph, context: PassContext) -> Graph:
     return view.edited(changed, gone)
 
 
-def _follows(view: View, steps: dict[str, Affine], step: Affine) -> bool:
+def _follows(view: GraphView, steps: dict[str, Affine], step: Affine) -> bool:
     before = steps.get(step.source.node)
-    return (before is not None and view.is_free(before.node) and view.only_taker(before.node) is step.node
+    return (before is not None and view.is_free(before.node) and view.only_consumer(before.node) is step.node
             and not step.node.controls and asks_for_same_place(before.node, step.node))
 
 
-def _chain(view: View, steps: dict[str, Affine], first: Affine) -> list[Affine]:
+def _chain(view: GraphView, steps: dict[str, Affine], first: Affine) -> list[Affine]:
     chain = [first]
-    while (taker := view.only_taker(chain[-1].node)) is not None:
-        step = steps.get(taker.name)
+    while (consumer := view.only_consumer(chain[-1].node)) is not None:
+        step = steps.get(consumer.name)
         if step is None or step.source.node != chain[-1].node.name or not _follows(view, steps, step):
             break
         chain.append(step)
     return chain
 
 
-def _one(view: View, chain: list[Affine]) -> list[Node]:
-    """What does the same as these nodes with fewer; none where there is no such thing."""
+def _one(view: GraphView, chain: list[Affine]) -> list[Node]:
+    """Fewer nodes that compute the same as the chain; an empty list where that is impossible."""
     if len(chain) < 2 or chain[0].node.controls:
         return []
     try:
         parts = together(chain)
-    except ValueError:  # the constants cannot be broadcast against each other: running the nodes tells
+    except ValueError:  # the constants do not broadcast: running the nodes raises that
         return []
     largest = max(values.size for step in chain for values in (step.factor, step.shift) if values is not None)
     needed = [values for values in parts if values is not None]
@@ -69,19 +69,19 @@ def _one(view: View, chain: list[Affine]) -> list[Node]:
 
 
 def _in_front(graph: Graph, context: PassContext) -> Graph:
-    """The graph with what scales the images of convolutions in their weights."""
-    view = View(graph, context)
+    """The graph with scalings of convolutions' images folded into the weights."""
+    view = GraphView(graph, context)
     changed: list[Node] = []
     for node in graph:
-        layer = layers.find(view, node) if node.op in ("Conv2D", "DepthwiseConv2dNative") else None
+        layer = linear_layers.linear_layer(view, node) if node.op in ("Conv2D", "DepthwiseConv2dNative") else None
         if layer is not None:
             changed += _taken_in(view, layer)
     return view.edited(changed)
 
 
-def _taken_in(view: View, layer: Layer) -> list[Node]:
-    """The convolution without what is in front of it, its other weights and bias. A shift is the same in every place
-    only where nothing is padded."""
+def _taken_in(view: GraphView, layer: Layer) -> list[Node]:
+    """The convolution with the scalings in front of it folded into weights and bias. A shift is folded only where
+    nothing is padded: elsewhere it differs at the border."""
     added = _bias_behind(view, layer) if layer.entry.attrs["padding"] == "VALID" else None
     chain = _before(view, layer, shifts=added is not None)
     if not chain:
@@ -103,27 +103,27 @@ def _taken_in(view: View, layer: Layer) -> list[Node]:
     return [*made, node.replace(inputs=[chain[0].source, *node.inputs[1:]])]
 
 
-def _bias_behind(view: View, layer: Layer) -> Affine | None:
-    taker = view.only_taker(layer.node) if view.is_free(layer.node) else None
-    step = None if taker is None else bias(view, taker)
-    return step if step is not None and layers.of_output(view, layer, step) is not None else None
+def _bias_behind(view: GraphView, layer: Layer) -> Affine | None:
+    consumer = view.only_consumer(layer.node) if view.is_free(layer.node) else None
+    step = None if consumer is None else bias(view, consumer)
+    return step if step is not None and linear_layers.of_output(view, layer, step) is not None else None
 
 
-def _with_bias(view: View, added: Affine, numbers: Array) -> list[Node]:
+def _with_bias(view: GraphView, added: Affine, numbers: Array) -> list[Node]:
     name = added.node.inputs[1].node
-    if view.only_taker(view.graph[name]) is not None:
+    if view.only_consumer(view.graph[name]) is not None:
         return [placed_like(constant(name, numbers), view.graph[name])]
     new = placed_like(constant(view.new_name(f"{added.node.name}/bias"), numbers), added.node)
     return [new, added.node.replace(inputs=[added.node.inputs[0], new.name])]
 
 
-def _before(view: View, layer: Layer, *, shifts: bool) -> list[Affine]:
-    """The scalings in front of a convolution, by channel, in their order; only factors unless `shifts`."""
+def _before(view: GraphView, layer: Layer, *, shifts: bool) -> list[Affine]:
+    """The scalings in front of a convolution, by channel, in order of execution; without `shifts` factors only."""
     chain: list[Affine] = []
     source, depth = layer.node.inputs[0], layer.weights.shape[2]
     while True:
         node = view.graph[source.node]
-        step = scaling(view, node) if view.is_free(node) and view.only_taker(node) is not None else None
+        step = scaling(view, node) if view.is_free(node) and view.only_consumer(node) is not None else None
         if step is None or (step.shift is not None and not shifts) or not asks_for_same_place(node, layer.node):
             return chain[::-1]
         found = layer.by_channel(step, depth)
@@ -133,8 +133,8 @@ def _before(view: View, layer: Layer, *, shifts: bool) -> list[Affine]:
         source = step.source
 
 
-def _has_channels(view: View, layer: Layer, step: Affine, depth: int) -> bool:
-    """Whether what is scaled is sure to have the rank and the channels that the scaled images have."""
+def _has_channels(view: GraphView, layer: Layer, step: Affine, depth: int) -> bool:
+    """True where broadcasting cannot change the rank or the channels of the scaled tensor."""
     if all(values is None or values.ndim == 0 for values in (step.factor, step.shift)):
         return True
     shape = view.shape(step.source)

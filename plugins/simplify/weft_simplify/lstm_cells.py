@@ -1,11 +1,11 @@
-"""Pass `cells`: the ops of one step of an LSTM, with weights that are constant, are one LSTMBlockCell.
+"""Pass `cells`: the ops of one LSTM step with constant weights are fused into one LSTMBlockCell.
 
-    gates = split(x @ w + h @ u + b, 4)                     or [x, h] @ w + b, the gates in any order
-    c = sigmoid(f) * c_prev + sigmoid(i) * tanh(g)          constants may be added to gates
+    gates = split(x @ w + h @ u + b, 4)                     or [x, h] @ w + b; the gates in any order
+    c = sigmoid(f) * c_prev + sigmoid(i) * tanh(g)          gates may have constants added
     h = sigmoid(o) * tanh(c)
 
-All rows of x, h and c_prev have to be known as equally many: the ops by themselves would broadcast one of them. A step
-without h, whose product of zeros has been computed, is one of zeros, and has the weights of the step after it.
+x, h and c_prev must be sure to have the same number of rows: the unfused ops would broadcast one of them. A first step
+has no h where constant folding has removed its product with zeros. Its cell gets zeros and the next step's weights.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 from weft.api import DType, Graph, Input, Node, PassContext, constant, dtypes, placed_like, topological_order
 
 from .affine import scaling
-from .lengths import Lengths
-from .view import Array, View, asks_for_same_place
+from .graph_view import Array, GraphView, asks_for_same_place
+from .symbolic_sizes import SymbolicSizes
 
 OP = "LSTMBlockCell"
 TYPES = (dtypes.float16, dtypes.float32)
@@ -29,7 +29,8 @@ PLAIN = {"forget_bias": 0.0, "cell_clip": -1.0, "use_peephole": False}
 
 
 class Operand(NamedTuple):
-    """A tensor [rows, width], the constant [..., 4 * cells] that it is multiplied by, and which rows of that."""
+    """A tensor [rows, width], the constant weights [..., 4 * cells] of its product, and the rows of the weights that
+    belong to it."""
 
     source: Input
     weights: Input
@@ -37,8 +38,8 @@ class Operand(NamedTuple):
 
 
 class Sum(NamedTuple):
-    """What is split into gates: products, the sum of the vectors that are added, and how many rows there are in the
-    matrices of zeros that are, too."""
+    """The sum that a Split divides into gates: products, the total bias, and the row counts of added matrices of
+    zeros."""
 
     products: list[Node]
     bias: Array
@@ -46,8 +47,8 @@ class Sum(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The nodes that give c and h, of this type; the tensor c_prev; the numbers of the gates i, g, f, o among what is
-    split, and the constants added to these, in the same order."""
+    """One LSTM step: the nodes of c (`state`) and h (`hidden`), the tensor c_prev (`before`), the indices of the gates
+    i, g, f, o among the outputs of the Split, and the constants added to these gates."""
 
     state: Node
     hidden: Node
@@ -57,10 +58,10 @@ class Step(NamedTuple):
     dtype: DType
 
 
-def joined(graph: Graph, context: PassContext) -> Graph:
+def fuse_lstm_cells(graph: Graph, context: PassContext) -> Graph:
     if not any(node.op == "Split" for node in graph):
         return graph
-    cells = _Cells(View(graph, context))
+    cells = _Cells(GraphView(graph, context))
     for node in topological_order(graph):
         if node.op == "Split":
             cells.look_at(node)
@@ -68,19 +69,19 @@ def joined(graph: Graph, context: PassContext) -> Graph:
 
 
 class _Cells:
-    """The cells that were found, in order, and what stands for the tensors c and h of their steps."""
+    """Collects the cells of a graph in order, and the replacements of their steps' tensors c and h."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: GraphView) -> None:
         self._view = view
-        self._lengths = Lengths(view)
+        self._sizes = SymbolicSizes(view)
         self._made: list[Node] = []
         self._constants: dict[Any, Node] = {}
         self._instead: dict[Input, Input] = {}
         self._hidden: dict[Input, Input] = {}  # of each state of a step
-        self._starts: dict[Input, tuple[Sum, Step]] = {}  # steps without h, by their states
+        self._starts: dict[Input, tuple[Sum, Step]] = {}  # first steps without h, by their states
 
     def graph(self) -> Graph:
-        """With the cells; who takes from a step takes from its cell."""
+        """The graph with the cells. Consumers of a step read its cell."""
         replaced = {node.name: node for node in self._made}
         nodes = [replaced.get(node.name, node) for node in self._view.graph]
         nodes += [node for node in self._made if node.name not in self._view.graph.nodes]
@@ -100,14 +101,14 @@ class _Cells:
             return
         if step.before in self._starts:
             self._start(*self._starts.pop(step.before), operands)
-        placed = self._told_apart(operands, total, step)
+        placed = self._ordered(operands, total, step)
         if placed is not None:
             self._make(placed, total, step)
 
     def _start(self, total: Sum, step: Step, following: Sequence[Operand]) -> None:
-        """The cell of a step without h, if it is certain how many rows that has."""
+        """Make the cell of a first step without h, if its number of rows is known."""
         (x,), cells = _operands(self._view, total), total.bias.size // GATES
-        rows, hidden = self._lengths.of(x.source, 0), Input(step.hidden.name)
+        rows, hidden = self._sizes.of(x.source, 0), Input(step.hidden.name)
         weights = next((each for each in following if each.source == hidden and _height(each) == cells), None)
         if weights is None or not isinstance(rows, int) or self._view.shape(step.before) != (rows, cells):
             return
@@ -116,9 +117,10 @@ class _Cells:
                                    lambda: np.zeros((rows, cells), step.dtype.numpy))
             self._make([x, weights._replace(source=Input(zeros))], total, step)
 
-    def _told_apart(self, operands: Sequence[Operand], total: Sum, step: Step) -> list[Operand] | None:
-        """x and h, if they and the state are matrices of equally many rows, and the latter two have a column a cell. Of
-        two that could be h, it is that of the step before; else the second, as they are mostly written."""
+    def _ordered(self, operands: Sequence[Operand], total: Sum, step: Step) -> list[Operand] | None:
+        """The operands as x, h. None unless x, h and c_prev are matrices with equal numbers of rows, and h and c_prev
+        have one column a cell. If both operands could be h, the output of the previous step is h; without one, the
+        second operand is, as in the usual order."""
         cells = total.bias.size // GATES
         able = [each for each in operands if _height(each) == cells]
         earlier = self._hidden.get(step.before)
@@ -126,7 +128,7 @@ class _Cells:
         if hidden is None:
             return None
         x = operands[operands[0] is hidden]
-        rows = [self._lengths.of(source, 0) for source in (x.source, hidden.source, step.before)]
+        rows = [self._sizes.of(source, 0) for source in (x.source, hidden.source, step.before)]
         shape = self._view.shape(step.before)
         fits = shape is not None and len(shape) == 2 and (shape[1] == cells or step.before in self._hidden)
         return [x, hidden] if fits and rows[0] is not None and len({*rows, *total.rows}) == 1 else None
@@ -145,11 +147,11 @@ class _Cells:
         inputs: list[str | Input] = [operands[0].source, step.before, operands[1].source, weights, *[zeros] * 3, biases]
         cell = Node(view.new_name(f"{like.name}/cell"), OP, inputs, attrs={"T": dtype} | PLAIN)
         self._made.append(placed_like(cell, like))
-        rows = self._lengths.of(operands[0].source, 0)
+        rows = self._sizes.of(operands[0].source, 0)
         for node, index in ((step.state, STATE), (step.hidden, HIDDEN)):
             output, given = Input(node.name), Input(cell.name, None, index)
             if rows is not None and not view.is_kept(node):
-                self._lengths.told[output, 0] = rows
+                self._sizes.told[output, 0] = rows
             if view.is_free(node):
                 self._instead[output] = given
             else:
@@ -165,15 +167,15 @@ class _Cells:
         return np.concatenate(parts).reshape(-1, GATES * parts[0].shape[2])
 
     def _constant(self, like: Node, name: str, key: Any, make: Any) -> str:
-        """The name of a constant that all cells of one place share which need the same."""
+        """The name of a constant. Cells on one device share equal constants."""
         key = name, like.device, tuple(like.attrs.get("_class", ())), key
         if key not in self._constants:
             self._constants[key] = placed_like(constant(self._view.new_name(f"{like.name}/{name}"), make()), like)
         return self._constants[key].name
 
 
-def _sum(view: View, split: Node) -> Sum | None:
-    """What a Split into four takes, if it is one or two products with constants, vectors added."""
+def _sum(view: GraphView, split: Node) -> Sum | None:
+    """The input of a Split into four, if it is one or two products with constants plus vectors."""
     entry = view.resolve(split)
     axis = view.array(split.inputs[0]) if entry is not None else None
     if entry is None or axis is None or axis.tolist() not in (1, -1) or entry.attrs["num_split"] != GATES:
@@ -182,11 +184,11 @@ def _sum(view: View, split: Node) -> Sum | None:
         return None
     products: list[Node] = []
     biases: list[Array] = []
-    for taker, source in _summands(view, split):
+    for consumer, source in _summands(view, split):
         node, value = view.graph[source.node], view.array(source)
         if value is not None:
             biases.append(value)
-        elif node.op == "MatMul" and _is_inner(view, node, taker) and _is_plain(view, node):
+        elif node.op == "MatMul" and _is_inner(view, node, consumer) and _is_plain(view, node):
             products.append(node)
         else:
             return None
@@ -202,36 +204,36 @@ def _sum(view: View, split: Node) -> Sum | None:
 
 
 def _is_row(values: Array, width: int) -> bool:
-    """Whether values have one number for each column of a matrix, or one for all."""
+    """True for one value for each column of a matrix, or one for all."""
     return values.ndim <= 2 and values.size in (1, width) and values.shape[-1:] in ((), (values.size,))
 
 
-def _summands(view: View, split: Node) -> Iterator[tuple[Node, Input]]:
-    """What a Split takes and what this adds up, from left to right, each with who takes it."""
+def _summands(view: GraphView, split: Node) -> Iterator[tuple[Node, Input]]:
+    """Yield the summands of a Split's input from left to right, each with its consumer."""
     stack = [(split, split.inputs[1])]
     while stack:
-        taker, source = stack.pop()
+        consumer, source = stack.pop()
         node = view.graph[source.node]
-        if node.op in (*SUMS, "BiasAdd") and _is_inner(view, node, taker):
+        if node.op in (*SUMS, "BiasAdd") and _is_inner(view, node, consumer):
             stack += [(node, each) for each in node.inputs[::-1]]
         else:
-            yield taker, source
+            yield consumer, source
 
 
-def _is_inner(view: View, node: Node, taker: Node) -> bool:
-    """Whether this node takes all that the other gives, and that may go with it."""
-    return (view.is_free(node) and view.only_taker(node) is taker and view.resolve(node) is not None
-            and asks_for_same_place(node, taker))
+def _is_inner(view: GraphView, node: Node, consumer: Node) -> bool:
+    """True where `consumer` is the only consumer of `node`, and `node` may be removed with it."""
+    return (view.is_free(node) and view.only_consumer(node) is consumer and view.resolve(node) is not None
+            and asks_for_same_place(node, consumer))
 
 
-def _is_plain(view: View, product: Node) -> bool:
+def _is_plain(view: GraphView, product: Node) -> bool:
     entry, weights = view.resolve(product), view.constant(product.inputs[1])
     return (entry is not None and not entry.attrs["transpose_a"] and not entry.attrs["transpose_b"]
             and weights is not None and len(weights.shape) == 2)
 
 
-def _operands(view: View, total: Sum) -> list[Operand]:
-    """The matrices that are multiplied: of each product, or two side by side in one."""
+def _operands(view: GraphView, total: Sum) -> list[Operand]:
+    """The operands of the products. One product of a concatenation [x, h] has two."""
     if len(total.products) == 2:
         return [_operand(view, each) for each in total.products]
     product = total.products[0]
@@ -244,7 +246,7 @@ def _operands(view: View, total: Sum) -> list[Operand]:
     return [Operand(source, whole.weights, rows) for source, rows in zip(both.inputs, parts, strict=False)]
 
 
-def _operand(view: View, product: Node) -> Operand:
+def _operand(view: GraphView, product: Node) -> Operand:
     weights = view.constant(product.inputs[1])
     assert weights is not None
     return Operand(product.inputs[0], product.inputs[1], slice(0, weights.shape[0]))
@@ -254,8 +256,8 @@ def _height(operand: Operand) -> int:
     return int(operand.rows.stop - operand.rows.start)
 
 
-def _step(view: View, split: Node, cells: int) -> Step | None:
-    """What is done with the four parts, if it is the step of an LSTM of so many cells."""
+def _step(view: GraphView, split: Node, cells: int) -> Step | None:
+    """The LSTM step that consumes the four outputs of a Split, None where the ops differ."""
     found = [_gate(view, split, number) for number in range(GATES)]
     gates = {gate[0].name: (number, gate) for number, gate in enumerate(found) if gate is not None}
     candidates = [node for _, (node, _) in gates.values() if node.op == "Tanh"]
@@ -265,7 +267,7 @@ def _step(view: View, split: Node, cells: int) -> Step | None:
     if product is None:
         return None
     given, entering = product
-    state = view.only_taker(given)
+    state = view.only_consumer(given)
     other = None if state is None else _other(state, given)
     carried = view.graph[other.node] if other is not None and other.index == 0 else None
     if state is None or carried is None or state.op not in SUMS or not _is_last(view, state, given):
@@ -276,7 +278,7 @@ def _step(view: View, split: Node, cells: int) -> Step | None:
     if view.is_kept(state) or forgetting is None or before is None or outgoing is None:
         return None
     hidden, output = outgoing
-    if view.shape(Input(hidden.name)) is None:  # it fails, and is to say where
+    if view.shape(Input(hidden.name)) is None:  # the node fails, and the error must name it
         return None
     order = [gates[node.name] for node in (entering, candidates[0], forgetting, output)]
     shifts, entry = tuple(gate[1] for _, gate in order), view.resolve(split)
@@ -287,33 +289,33 @@ def _step(view: View, split: Node, cells: int) -> Step | None:
     return Step(state, hidden, before, tuple(number for number, _ in order), shifts, entry.attrs["T"])
 
 
-Gates = dict[str, tuple[int, tuple[Node, Array | None]]]  # by the name of its function: number, function, constant
+Gates = dict[str, tuple[int, tuple[Node, Array | None]]]  # by activation name: index, activation, added constant
 
 
-def _gate(view: View, split: Node, number: int) -> tuple[Node, Array | None] | None:
-    """The function that alone takes one part, and the constant that is added before."""
-    takers = [taker for taker, place in view.takers[split.name] if taker.inputs[place].index == number]
-    if len(takers) != 1:
+def _gate(view: GraphView, split: Node, number: int) -> tuple[Node, Array | None] | None:
+    """The activation that is the only consumer of one output of the Split, and the constant added in front of it."""
+    consumers = [consumer for consumer, place in view.consumers[split.name] if consumer.inputs[place].index == number]
+    if len(consumers) != 1:
         return None
-    node: Node | None = takers[0]
+    node: Node | None = consumers[0]
     assert node is not None
     added, previous = scaling(view, node), split
     shift = None
     if added is not None and added.factor is None and view.is_free(node) and asks_for_same_place(node, split):
-        shift, previous, node = added.shift, node, view.only_taker(node)
+        shift, previous, node = added.shift, node, view.only_consumer(node)
     is_function = node is not None and node.op in ("Sigmoid", "Tanh") and view.is_free(node)
     return (node, shift) if node is not None and is_function and asks_for_same_place(node, previous) else None
 
 
-def _product(view: View, candidate: Node, gates: Gates) -> tuple[Node, Node] | None:
-    """The product of the candidate with a gate, and that gate."""
-    node = view.only_taker(candidate)
+def _product(view: GraphView, candidate: Node, gates: Gates) -> tuple[Node, Node] | None:
+    """The product of the candidate with a gate, and the gate."""
+    node = view.only_consumer(candidate)
     gate = _factor(view, node, gates, but=candidate) if node is not None and node.op == "Mul" else None
     return (node, gate) if node is not None and gate is not None and view.is_free(node) else None
 
 
-def _factor(view: View, product: Node, gates: Gates, but: Node | None = None) -> Node | None:
-    """The gate that a product alone takes."""
+def _factor(view: GraphView, product: Node, gates: Gates, but: Node | None = None) -> Node | None:
+    """The operand of a product that is a sigmoid gate with no other consumer."""
     for source in product.inputs:
         found = gates.get(source.node)
         gate = None if found is None else found[1][0]
@@ -323,23 +325,23 @@ def _factor(view: View, product: Node, gates: Gates, but: Node | None = None) ->
 
 
 def _other(node: Node, one: Node) -> Input | None:
-    """What a node of two inputs takes beside the first output of another."""
+    """The other input of a binary node that consumes the first output of `one`."""
     if node.inputs[0] == Input(one.name):
         return node.inputs[1]
     return node.inputs[0] if node.inputs[1] == Input(one.name) else None
 
 
-def _is_last(view: View, node: Node, before: Node) -> bool:
-    """Whether the step may end here: what the node gives may be kept, but it waits for nobody."""
+def _is_last(view: GraphView, node: Node, before: Node) -> bool:
+    """True where the node can be the end of a step: it may be kept, but no control edge orders it."""
     return not node.controls and view.resolve(node) is not None and asks_for_same_place(node, before)
 
 
-def _hidden(view: View, state: Node, gates: Gates) -> tuple[Node, Node] | None:
-    """The product of a gate and the Tanh of the state, and that gate."""
-    for squashed, _ in view.takers[state.name]:
+def _hidden(view: GraphView, state: Node, gates: Gates) -> tuple[Node, Node] | None:
+    """The product h of a gate and the Tanh of the state, and the gate."""
+    for squashed, _ in view.consumers[state.name]:
         if squashed.op != "Tanh" or not view.is_free(squashed) or not asks_for_same_place(squashed, state):
             continue
-        node = view.only_taker(squashed)
+        node = view.only_consumer(squashed)
         gate = _factor(view, node, gates) if node is not None and node.op == "Mul" else None
         if node is not None and gate is not None and _other(node, gate) == Input(squashed.name):
             return (node, gate) if _is_last(view, node, state) else None

@@ -1,7 +1,7 @@
-"""Pass `constants`: what needs nothing but constants is computed once, and becomes a constant.
+"""Pass `constants`: constant folding replaces nodes whose inputs are all constants by their results.
 
-A result is kept only if it is small, or no larger than what it is made from. Who waits for a constant waits for
-nothing, so those control edges go. What cannot be computed stays as it is, and fails when it is run.
+A result is folded only if it is small, or no larger than its inputs. A control edge from a constant orders nothing, so
+the pass removes such edges. A node that cannot be computed stays, and raises when it runs.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from weft.api import (
     without_idle_controls,
 )
 
-from .view import View
+from .graph_view import GraphView
 
-STEERING = frozenset({"Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch"})  # what they give may be dead
-SAME = frozenset({"Identity", "PreventGradient", "Snapshot", "StopGradient"})  # they give what they take
+CONTROL_FLOW = frozenset({"Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch"})  # outputs may be dead
+IDENTITIES = frozenset({"Identity", "PreventGradient", "Snapshot", "StopGradient"})
 
 
-def evaluated(graph: Graph, context: PassContext) -> Graph:
-    view = View(_freed(graph, context), context)
+def fold_constants(graph: Graph, context: PassContext) -> Graph:
+    view = GraphView(_freed(graph, context), context)
     settled = _settled(view)
     found: dict[Input, Node] = {}
     changed: list[Node] = []
@@ -40,26 +40,27 @@ def evaluated(graph: Graph, context: PassContext) -> Graph:
 
 
 def _freed(graph: Graph, context: PassContext) -> Graph:
-    """The graph without control edges from what waits for nothing, and without what nobody needs then."""
+    """The graph without control edges that order nothing, and without nodes that nothing needs then."""
     freed = without_idle_controls(graph)
     return graph if freed is graph else pruned(freed, context.kept)
 
 
-def _settled(view: View) -> dict[str, Node]:
-    """The nodes whose outputs are all known and which need constants alone."""
+def _settled(view: GraphView) -> dict[str, Node]:
+    """The nodes with constant inputs only, all of whose outputs are known."""
     settled: dict[str, Node] = {}
     for node in topological_order(view.graph):
-        if not node.inputs or node.controls or node.op in STEERING or view.is_kept(node):
+        if not node.inputs or node.controls or node.op in CONTROL_FLOW or view.is_kept(node):
             continue
         needs = all(source.node in settled or view.constant(source) is not None for source in node.inputs)
-        if needs and (node.op in SAME or view.is_known(node)):
+        if needs and (node.op in IDENTITIES or view.is_known(node)):
             settled[node.name] = node
     return settled
 
 
-def _constant(view: View, settled: dict[str, Node], source: Input, found: dict[Input, Node]) -> Input:
-    """What to take in the place of a tensor: of a settled node, the constant that stands for it, which `found` has."""
-    while source.node in settled and settled[source.node].op in SAME:
+def _constant(view: GraphView, settled: dict[str, Node], source: Input, found: dict[Input, Node]) -> Input:
+    """The replacement of a tensor: for an output of a settled node its constant, which the function adds to `found`;
+    for any other tensor itself."""
+    while source.node in settled and settled[source.node].op in IDENTITIES:
         source = settled[source.node].inputs[0]
     if source.node not in settled:
         return source

@@ -1,4 +1,4 @@
-"""Layers: products of what goes through them with constant weights, which can take in what is done to each channel."""
+"""Linear layers: products with constant weights, into which per-channel factors and shifts can be folded."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from weft.api import Graph, Input, Node, PassContext, Resolved, TensorValue, constant, dtypes, placed_like
 
 from .affine import Affine, is_of_floats, rounded, together
-from .view import Array, View, asks_for_same_place
+from .graph_view import Array, GraphView, asks_for_same_place
 
-WEIGHTS = 1  # the input that has them
+WEIGHTS = 1  # index of the weights among a layer's inputs
 SMALL = 64 << 10  # bytes
 
 
 class Kind(NamedTuple):
-    """The axes of an op's weights that together are the channels of what comes out and of what goes in."""
+    """Axes of an op's weights: `filters` are the output channels, `depth` the input channels."""
 
     filters: tuple[int, ...]
     depth: tuple[int, ...]
@@ -33,7 +33,7 @@ FORMATS = ("NHWC", "NCHW")
 
 
 class Layer(NamedTuple):
-    """A node of one of these ops whose weights are its own."""
+    """A node of an op in KINDS that is the only consumer of its weights."""
 
     node: Node
     entry: Resolved
@@ -55,7 +55,7 @@ class Layer(NamedTuple):
 
     @property
     def axis(self) -> int:
-        """The axis of the channels of what goes in and what comes out, counted from the last."""
+        """The channel axis of input and output, counted from the last axis."""
         return -3 if self.data_format == "NCHW" else -1
 
     @property
@@ -63,14 +63,14 @@ class Layer(NamedTuple):
         return self.node.inputs[WEIGHTS].node
 
     def response(self, shift: Array) -> Array:
-        """What a shift of each input channel adds to each output channel where nothing is padded."""
+        """The sum that a shift of each input channel adds to each output channel, without padding. [channels]."""
         shape = [length if axis in self.kind.depth else 1 for axis, length in enumerate(self.weights.shape)]
         others = tuple(axis for axis in range(self.rank) if axis not in self.kind.filters)
         found: Array = (self.weights.array() * shift.reshape(shape)).sum(axis=others).reshape(-1)
         return found
 
     def by_channel(self, step: Affine, channels: int) -> Affine | None:
-        """The node with a factor and a shift for each of so many channels; None where they differ within one."""
+        """The node with one factor and one shift a channel, as vectors; None where they differ within a channel."""
         parts = [None if values is None else self._vector(values, channels) for values in (step.factor, step.shift)]
         fits = [part is None for part in parts] == [values is None for values in (step.factor, step.shift)]
         return step._replace(factor=parts[0], shift=parts[1]) if fits else None
@@ -83,10 +83,10 @@ class Layer(NamedTuple):
         return np.broadcast_to(values.reshape(-1), channels)
 
     def scaled(self, factor: Array, axes: tuple[int, ...]) -> TensorValue | None:
-        """The weights, each times the factor of its channel, `axes` of them together; None where that loses something.
-        They are multiplied when they are packed.
+        """The weights times `factor`, which has one element for each index of `axes`. Packing does the multiplication.
 
-        A half may become so small that it loses digits; floats that do are nothing beside the others.
+        None where a product overflows or, in float16, underflows. In wider floats an underflow is negligible beside the
+        other weights.
         """
         dtype, weights = self.entry.attrs["T"], self.weights
         shape = [length if axis in axes else 1 for axis, length in enumerate(weights.shape)]
@@ -101,29 +101,30 @@ class Layer(NamedTuple):
 
 
 def _bound(array: Array) -> Any:
-    """What no magnitude exceeds, twice as fast as the largest: floats, signs aside, are in the order of their bits, and
-    all bits that are set anywhere are in the bound. NaN or infinite at times where no element is."""
+    """An upper bound of the magnitudes, twice as fast as the maximum: it has every bit that is set in any element, and
+    the bits of floats, signs aside, are ordered like the floats. It may be NaN or infinite where no element is."""
     bits = np.bitwise_or.reduce(array.view(f"u{array.itemsize}"), axis=None)
     return np.abs(bits.view(array.dtype))
 
 
 def _largest(array: Array) -> Any:
-    """The largest magnitude: NaN, if there is one."""
+    """The largest magnitude, NaN if any element is NaN."""
     return np.maximum(array.max(), -array.min())
 
 
-def find(view: View, node: Node) -> Layer | None:
+def linear_layer(view: GraphView, node: Node) -> Layer | None:
+    """The node as a layer, None where it is no linear layer with constant weights of its own."""
     kind = KINDS.get(node.op)
     entry = view.resolve(node) if kind is not None and is_of_floats(view, node) else None
     if kind is None or entry is None or entry.attrs.get("data_format", "NHWC") not in FORMATS:
         return None
     source = node.inputs[WEIGHTS]
     weights = view.constant(source)
-    if weights is None or not weights.size or view.only_taker(view.graph[source.node]) is None:
+    if weights is None or not weights.size or view.only_consumer(view.graph[source.node]) is None:
         return None
     array = view.array(source) if weights.scaling is None else None
     if weights.scaling is None and (array is None or (0 in array.strides and array.nbytes > SMALL)):
-        return None  # one value all over takes no memory
+        return None  # a splat takes no memory; scaled it would
     if len(weights.shape) != (2 if node.op == "MatMul" else 4):
         return None
     turned = node.op == "MatMul" and entry.attrs["transpose_b"]
@@ -131,22 +132,22 @@ def find(view: View, node: Node) -> Layer | None:
     return None if node.op == "Conv2DBackpropInput" and _has_groups(view, layer) else layer
 
 
-def _has_groups(view: View, layer: Layer) -> bool:
-    """Whether what comes out may have more channels than the weights."""
+def _has_groups(view: GraphView, layer: Layer) -> bool:
+    """True where the output may have more channels than the weights."""
     shape = view.shape(Input(layer.node.name))
     return shape is None or len(shape) != layer.rank or shape[layer.axis] != layer.channels
 
 
-Reader = Callable[[View, Node], Affine | None]
+Reader = Callable[[GraphView, Node], Affine | None]
 
 
-def folded(graph: Graph, context: PassContext, read: Reader) -> Graph:
-    """The graph, with what `read` finds to be affine behind layers taken into their weights and a BiasAdd."""
-    view = View(graph, context)
+def fold_affine(graph: Graph, context: PassContext, read: Reader) -> Graph:
+    """The graph with the affine nodes behind layers, as `read` recognises them, folded into weights and a BiasAdd."""
+    view = GraphView(graph, context)
     changed: list[Node] = []
     gone: list[str] = []
     for node in graph:
-        layer = find(view, node)
+        layer = linear_layer(view, node)
         chain = [] if layer is None else _behind(view, layer, read)
         if layer is None or (len(chain) < 2 and all(step.factor is None for step in chain)):
             continue
@@ -157,22 +158,22 @@ def folded(graph: Graph, context: PassContext, read: Reader) -> Graph:
     return view.edited(changed, gone)
 
 
-def _behind(view: View, layer: Layer, read: Reader) -> list[Affine]:
-    """The affine nodes behind a layer, each the only one that takes what the one before gives: by channel."""
+def _behind(view: GraphView, layer: Layer, read: Reader) -> list[Affine]:
+    """The chain of affine nodes behind a layer, by channel. Each is the only consumer of the node before it."""
     chain: list[Affine] = []
     node = layer.node
-    while view.is_free(node) and (taker := view.only_taker(node)) is not None:
-        step = read(view, taker) if asks_for_same_place(taker, layer.node) and not taker.controls else None
+    while view.is_free(node) and (consumer := view.only_consumer(node)) is not None:
+        step = read(view, consumer) if asks_for_same_place(consumer, layer.node) and not consumer.controls else None
         found = None if step is None or step.source.node != node.name else of_output(view, layer, step)
         if found is None:
             break
         chain.append(found)
-        node = taker
+        node = consumer
     return chain
 
 
-def of_output(view: View, layer: Layer, step: Affine) -> Affine | None:
-    """The node with a factor and a shift for each channel of the layer's output; None where it has others."""
+def of_output(view: GraphView, layer: Layer, step: Affine) -> Affine | None:
+    """The node with one factor and one shift for each output channel of the layer; None where the channels differ."""
     entry = view.resolve(step.node)
     assert entry is not None
     data_format = entry.attrs.get("data_format")
@@ -182,8 +183,8 @@ def of_output(view: View, layer: Layer, step: Affine) -> Affine | None:
     return layer.by_channel(step, layer.channels)
 
 
-def _taken_in(view: View, layer: Layer, chain: list[Affine]) -> list[Node]:
-    """The layer with other weights, and a BiasAdd behind it under the chain's last name; none where that overflows."""
+def _taken_in(view: GraphView, layer: Layer, chain: list[Affine]) -> list[Node]:
+    """The layer with scaled weights, and a BiasAdd with the name of the chain's last node. Empty on overflow."""
     factor, shift = together(chain)
     node, last, made = layer.node, chain[-1].node, []
     if factor is not None:
@@ -197,7 +198,7 @@ def _taken_in(view: View, layer: Layer, chain: list[Affine]) -> list[Node]:
     if numbers is None:
         return []
     name = next((source.node for step in reversed(chain) if step.shift is not None for source in step.constants[-1:]
-                 if view.only_taker(view.graph[source.node]) is not None), None)
+                 if view.only_consumer(view.graph[source.node]) is not None), None)
     bias = constant(name or view.new_name(f"{last.name}/bias"), numbers)
     added = Node(last.name, "BiasAdd", [node.name, bias.name],
                  attrs={"T": layer.entry.attrs["T"], "data_format": layer.data_format})

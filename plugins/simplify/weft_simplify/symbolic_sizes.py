@@ -1,23 +1,23 @@
-"""Lengths: which axes of tensors are surely equally long, though nobody knows how long before the run."""
+"""Symbolic sizes: dimensions that are equal in every run, although their size is not known before the run."""
 
 from __future__ import annotations
 
 from weft.api import Input, Node
 
-from .view import View
+from .graph_view import GraphView
 
-Length = int | tuple[Input, int]  # as it is known, or that of an axis of a tensor
+Size = int | tuple[Input, int]  # a known size, or the size of an axis of a tensor
 
 
-class Lengths:
-    """What a graph tells of them. `told` has those of tensors and axes that somebody has found out."""
+class SymbolicSizes:
+    """Traces dimensions through a graph. `told`: sizes that a pass has found by other means, by tensor and axis."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: GraphView) -> None:
         self._view = view
-        self.told: dict[tuple[Input, int], Length] = {}
+        self.told: dict[tuple[Input, int], Size] = {}
 
-    def of(self, source: Input, axis: int) -> Length | None:
-        """The length of an axis counted from 0, traced to where it comes from; None where the tensor may lack it."""
+    def of(self, source: Input, axis: int) -> Size | None:
+        """The size of an axis, counted from 0, traced to its origin. None where the tensor may have too low a rank."""
         while True:
             shape, node = self._view.shape(source), self._view.graph[source.node]
             if shape is None or axis >= len(shape):
@@ -31,7 +31,7 @@ class Lengths:
             source, axis = before
 
     def _before(self, node: Node, axis: int) -> tuple[Input, int] | None:
-        """A tensor and its axis that this axis of what the node gives has its length of."""
+        """The input and the axis whose size is that of this axis of the node's output."""
         entry = self._view.resolve(node)
         if entry is None:
             return None
@@ -48,7 +48,7 @@ class Lengths:
         return node.inputs[0], axis + (axis >= among) if node.op == "Unpack" else axis - (axis > among)
 
     def _element(self, vector: Input, index: int) -> tuple[Input, int] | None:
-        """What an element of a vector is the length of."""
+        """The tensor and axis whose size is this element of a shape vector."""
         node = self._view.graph[vector.node]
         entry = None if self._view.is_kept(node) else self._view.resolve(node)
         if entry is None:
@@ -62,7 +62,7 @@ class Lengths:
         return (node.inputs[0], index) if node.op == "Shape" else None
 
     def _number(self, source: Input) -> tuple[Input, int] | None:
-        """What a single number is the length of: Shape(x)[axis]."""
+        """The tensor and axis whose size is this scalar: Shape(x)[axis]."""
         node = self._view.graph[source.node]
         entry = self._view.resolve(node) if node.op == "StridedSlice" and not self._view.is_kept(node) else None
         begin = self._view.array(node.inputs[1]) if entry is not None else None
