@@ -10,8 +10,8 @@ from run_op import REGISTRIES, run_op
 from run_plan import run_plan
 from weft.values import dtypes
 from weft_kernel_text import OPENCL_CPU, OPENCL_GPU, Literal, Step, elementwise, has
-from weft_kernel_text.element import ELEMENTS
-from weft_kernel_text.table import OPS
+from weft_kernel_text.element_types import ELEMENTS
+from weft_kernel_text.elementwise_ops import OPS
 
 pytestmark = pytest.mark.usefixtures("driver")
 

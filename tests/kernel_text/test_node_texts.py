@@ -10,7 +10,7 @@ from run_op import run_op
 from run_plan import run_plan
 from weft.values import dtypes
 from weft_kernel_text import CHANNEL, FULL, OPENCL_CPU, OPENCL_GPU, Epilogue, Literal, Step, bias, matmul
-from weft_kernel_text.of_images import convolution, depthwise
+from weft_kernel_text.image_plans import convolution, depthwise
 
 pytestmark = pytest.mark.usefixtures("driver")
 

@@ -23,10 +23,10 @@ from weft_kernel_text import (
     has,
     matmul,
 )
-from weft_kernel_text.element import ELEMENTS, literal
-from weft_kernel_text.joining import REDUCTIONS
+from weft_kernel_text.element_types import ELEMENTS, literal
+from weft_kernel_text.elementwise_ops import FLOAT_TO_INTEGER, OPS
 from weft_kernel_text.reduction import reduce
-from weft_kernel_text.table import FLOAT_TO_INTEGER, OPS
+from weft_kernel_text.reduction_ops import REDUCTIONS
 
 F = dtypes.float32
 TARGETS = [OPENCL_CPU, OPENCL_GPU, CUDA_GPU]

@@ -8,10 +8,10 @@ from .depthwise import depthwise_conv2d
 from .dialect import CUDA, CUDA_GPU, DIALECTS, OPENCL, OPENCL_CPU, OPENCL_GPU, Dialect, Target
 from .elementwise import elementwise
 from .epilogue import CHANNEL, FULL, Epilogue, bias
+from .expression import Literal, Step, has
 from .matmul import matmul
 from .nodes import ALIASES, FUSIONS, NODES, FusedKernel, NodeKernel
 from .plan import INPUT, OUTPUT, SCRATCH, SIZE, Argument, KernelText, Plan
-from .steps import Literal, Step, has
 from .window import Window, sliding
 
 __all__ = [

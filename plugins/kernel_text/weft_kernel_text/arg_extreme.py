@@ -8,7 +8,7 @@ from weft.api import DType
 
 from .broadcast import Dims
 from .dialect import Target
-from .element import computed, limits, literal, load, store, stored
+from .element_types import computed, limits, literal, load, store, stored
 from .epilogue import indented
 from .plan import INPUT, LINE, OUTPUT, Plan, Pointer, kernel
 

@@ -9,10 +9,10 @@ from weft.api import DType
 from .broadcast import Dims
 from .dialect import Target
 from .epilogue import Epilogue
-from .left import Left, Matrix, Patches
+from .gemm import gemm
+from .gemm_problem import GemmProblem
+from .lhs import Lhs, Matrix, Patches
 from .plan import Plan
-from .problem import Problem
-from .product import product
 from .window import Window
 
 
@@ -22,9 +22,9 @@ def conv2d(target: Target, dtype: DType, kernel: Dims, window: Window, epilogue:
     depth, filters = kernel[2:]
     groups = channels // depth
     columns = filters // groups
-    problem = Problem(
+    problem = GemmProblem(
         dtype, groups, window.places, prod(kernel[:3]), columns, b_row=filters, b_column=1, b_batch=columns,
         y_row=filters, y_batch=columns, channel_batch=columns,
     )
-    left: Left = Matrix(dtype, channels, 1, depth) if window.is_point else Patches(dtype, window, depth)
-    return product(target, "Conv2D", problem, left, epilogue or Epilogue())
+    lhs: Lhs = Matrix(dtype, channels, 1, depth) if window.is_point else Patches(dtype, window, depth)
+    return gemm(target, "Conv2D", problem, lhs, epilogue or Epilogue())

@@ -10,16 +10,16 @@ from weft.api import DType
 
 from .broadcast import Dims
 from .dialect import Target
-from .element import literal, store, stored
+from .element_types import literal, store, stored
 from .epilogue import indented
 from .plan import INPUT, LINE, OUTPUT, KernelText, Plan, Pointer, kernel, plane
-from .view import View, merged, whole
+from .strided_view import StridedView, merged, whole
 
 WORDS = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}  # elements of this size are copied as
 
 
 def copy(
-    target: Target, itemsize: int, source: View, destination: View, *, input_: int = 0, output: int = 0
+    target: Target, itemsize: int, source: StridedView, destination: StridedView, *, input_: int = 0, output: int = 0
 ) -> list[KernelText]:
     """The launch that copies, or none where there is nothing to copy."""
     axes = merged(source, destination)
@@ -71,7 +71,7 @@ def transpose(target: Target, itemsize: int, shape: Dims, axes: Sequence[int]) -
     return Plan(tuple(copy(target, itemsize, source, whole(source.dims))))
 
 
-def part(target: Target, itemsize: int, source: View) -> Plan:
+def part(target: Target, itemsize: int, source: StridedView) -> Plan:
     """A view of the input becomes the output."""
     return Plan(tuple(copy(target, itemsize, source, whole(source.dims))))
 
@@ -100,10 +100,10 @@ def tile(target: Target, itemsize: int, shape: Dims, multiples: Sequence[int]) -
     source = whole(shape)
     dims = tuple(d for times, n in zip(multiples, shape, strict=True) for d in (times, n))
     steps = tuple(s for step in source.steps for s in (0, step))
-    return Plan(tuple(copy(target, itemsize, View(dims, steps), whole(dims))))
+    return Plan(tuple(copy(target, itemsize, StridedView(dims, steps), whole(dims))))
 
 
-def padded(shape: Dims, pads: Sequence[tuple[int, int]]) -> tuple[View, Dims]:
+def padded(shape: Dims, pads: Sequence[tuple[int, int]]) -> tuple[StridedView, Dims]:
     """Where the input lies in the padded output, and that one's shape."""
     output = tuple(before + n + after for (before, after), n in zip(pads, shape, strict=True))
     inner = whole(output)

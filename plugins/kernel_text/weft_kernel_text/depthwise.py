@@ -5,7 +5,7 @@ from __future__ import annotations
 from weft.api import DType
 
 from .dialect import Target
-from .element import computed, load, stored
+from .element_types import computed, load, stored
 from .epilogue import Epilogue, indented
 from .lanes import is_vector, lanes_of, over_channels
 from .plan import INPUT, OUTPUT, Plan, Pointer, kernel

@@ -9,11 +9,11 @@ from weft.api import DType
 
 from .broadcast import Broadcast, Dims, broadcast_dims, canonical
 from .dialect import Target
-from .element import computed, load, store, stored
+from .element_types import computed, load, store, stored
 from .epilogue import indented
+from .expression import Step, result_types, statements
 from .lanes import Lanes, is_vector, lanes_of, over_channels
 from .plan import INPUT, LINE, OUTPUT, Plan, Pointer, kernel, plane
-from .steps import Step, result_types, statements
 
 
 def elementwise(

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from weft.api import DType
 
-from .element import computed, load, store, stored
+from .element_types import computed, load, store, stored
+from .expression import Step, result_types, statements
 from .plan import INPUT, Pointer
-from .steps import Step, result_types, statements
 
 CHANNEL, FULL = "channel", "full"
 

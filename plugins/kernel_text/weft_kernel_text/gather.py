@@ -6,7 +6,7 @@ from weft.api import DType
 
 from .copies import WORDS
 from .dialect import Target
-from .element import stored
+from .element_types import stored
 from .epilogue import indented
 from .plan import INPUT, OUTPUT, Plan, Pointer, kernel, plane
 

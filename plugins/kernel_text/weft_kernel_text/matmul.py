@@ -9,10 +9,10 @@ from weft.api import DType, errors
 from .broadcast import Dims, broadcast_dims, canonical
 from .dialect import Target
 from .epilogue import Epilogue
-from .left import Matrix
+from .gemm import gemm
+from .gemm_problem import GemmProblem
+from .lhs import Matrix
 from .plan import Plan
-from .problem import Problem
-from .product import product
 
 
 def matmul(
@@ -29,9 +29,9 @@ def matmul(
     (x_batch,), (y_batch,) = form.present
     if not transpose_x and y_batch is False and x_batch:
         rows, batch = rows * prod(batch), ()  # one matrix for all: one tall product
-    problem = Problem(
+    problem = GemmProblem(
         dtype, prod(batch), rows, inner, columns, *((1, inner) if transpose_y else (columns, 1)),
         inner * columns if y_batch else 0, columns, rows * columns,
     )
-    left = Matrix(dtype, *((1, rows) if transpose_x else (inner, 1)), rows * inner if x_batch else 0)
-    return product(target, "MatMul", problem, left, epilogue or Epilogue())
+    lhs = Matrix(dtype, *((1, rows) if transpose_x else (inner, 1)), rows * inner if x_batch else 0)
+    return gemm(target, "MatMul", problem, lhs, epilogue or Epilogue())

@@ -11,11 +11,11 @@ from weft.api import DType, errors
 
 from .broadcast import Dims
 from .dialect import Target
-from .element import ELEMENTS, computed, stored
+from .element_types import ELEMENTS, computed, stored
 from .epilogue import indented
-from .joining import GROUP, WIDE, Whole, tree
 from .lanes import lanes_of, over_channels
 from .plan import INPUT, OUTPUT, Plan, Pointer, kernel
+from .reduction_ops import GROUP, WIDE, ReductionProblem, tree
 
 
 class Axis(NamedTuple):
@@ -43,24 +43,24 @@ def reduce(target: Target, op: str, dtype: DType, shape: Dims, axes: Collection[
     if not size:
         return Plan()
     sums = WIDE.get(dtype.kind, dtype) if op == "Mean" else dtype
-    whole = Whole(op, dtype, sums, prod(shape) // size)
-    if not whole.count:
+    problem = ReductionProblem(op, dtype, sums, prod(shape) // size)
+    if not problem.count:
         found = [Axis(size, 0, False), Axis(0, 0, True)]  # nothing is read
     else:
         found = axes_of(shape, axes) or [Axis(1, 1, False)]
     if not found[-1].reduced:
-        return _kept_last(target, whole, found)
-    return (_by_lanes if target.cpu else _by_groups)(target, whole, found)
+        return _kept_last(target, problem, found)
+    return (_by_lanes if target.cpu else _by_groups)(target, problem, found)
 
 
 def _plan(
-    target: Target, how: str, whole: Whole, lines: Sequence[str], axes: Sequence[Axis],
+    target: Target, how: str, problem: ReductionProblem, lines: Sequence[str], axes: Sequence[Axis],
     items: Sequence[int], local: Sequence[int],
 ) -> Plan:
     sizes = {f"n{d}": axis.length for d, axis in enumerate(axes)} | {f"s{d}": a.step for d, a in enumerate(axes)}
     return Plan((kernel(
-        target, f"{whole.op}_{how}", indented(lines, 2), [Pointer("x0", INPUT, 0, stored(whole.dtype))],
-        [Pointer("y0", OUTPUT, 0, stored(whole.dtype))], sizes | {"count": whole.count}, items, local,
+        target, f"{problem.op}_{how}", indented(lines, 2), [Pointer("x0", INPUT, 0, stored(problem.dtype))],
+        [Pointer("y0", OUTPUT, 0, stored(problem.dtype))], sizes | {"count": problem.count}, items, local,
     ),))
 
 
@@ -76,7 +76,7 @@ def _offset(name: str, number: str, axes: Sequence[Axis], chosen: Sequence[int])
     return [*lines, f"const size_t {name} = {' + '.join(terms) or '0'};"]
 
 
-def _kept_last(target: Target, whole: Whole, axes: Sequence[Axis]) -> Plan:
+def _kept_last(target: Target, problem: ReductionProblem, axes: Sequence[Axis]) -> Plan:
     """Neighbouring work-items (or lanes) sum neighbouring columns."""
     last = len(axes) - 1
     kept = [d for d, axis in enumerate(axes[:-1]) if not axis.reduced]
@@ -86,17 +86,17 @@ def _kept_last(target: Target, whole: Whole, axes: Sequence[Axis]) -> Plan:
     def body(width: int) -> list[str]:
         every = f"for (u32 j = 0; j < {width}; j++) "
         return [
-            f"{computed(whole.sums)} acc[{width}];", f"{every}acc[j] = {whole.start};",
+            f"{computed(problem.sums)} acc[{width}];", f"{every}acc[j] = {problem.start};",
             *loops,
-            f"  {every}{{ {whole.element(f'{at} + c + j')} {whole.join('acc[j]', 'v')} }}",
-            f"{every}{whole.write(f'row * n{last} + c + j', 'acc[j]')}",
+            f"  {every}{{ {problem.element(f'{at} + c + j')} {problem.combine('acc[j]', 'v')} }}",
+            f"{every}{problem.write(f'row * n{last} + c + j', 'acc[j]')}",
         ]
 
     rest = " * ".join(f"(size_t)n{d}" for d in kept) or "1"
     lines = ["const size_t row = GLOBAL_ID(1);", f"if (row >= {rest}) return;", *_offset("first", "row", axes, kept),
              *over_channels(f"n{last}", lanes, body)]
     items, local = lanes.grid(axes[-1].length, rows)
-    return _plan(target, "columns", whole, lines, axes, items, local)
+    return _plan(target, "columns", problem, lines, axes, items, local)
 
 
 def _loops(axes: Sequence[Axis], reduced: Sequence[int]) -> tuple[list[str], str]:
@@ -108,9 +108,9 @@ def _loops(axes: Sequence[Axis], reduced: Sequence[int]) -> tuple[list[str], str
     return heads, at
 
 
-def _by_lanes(target: Target, whole: Whole, axes: Sequence[Axis]) -> Plan:
+def _by_lanes(target: Target, problem: ReductionProblem, axes: Sequence[Axis]) -> Plan:
     """On a CPU: a work-item an output, in 16 sums that are added up at the end."""
-    last, c_type = len(axes) - 1, computed(whole.sums)
+    last, c_type = len(axes) - 1, computed(problem.sums)
     kept = [d for d, axis in enumerate(axes) if not axis.reduced]
     reduced = [d for d, axis in enumerate(axes[:-1]) if axis.reduced]
     outputs = prod(axes[d].length for d in kept)
@@ -118,26 +118,26 @@ def _by_lanes(target: Target, whole: Whole, axes: Sequence[Axis]) -> Plan:
     lines = [
         "const size_t o = GLOBAL_ID(0);", f"if (o >= {' * '.join(f'(size_t)n{d}' for d in kept) or '1'}) return;",
         *_offset("first", "o", axes, kept),
-        f"{c_type} acc[16];", f"for (u32 j = 0; j < 16; j++) acc[j] = {whole.start};",
+        f"{c_type} acc[16];", f"for (u32 j = 0; j < 16; j++) acc[j] = {problem.start};",
         *loops, "{", "  size_t k = 0;", f"  for (; k + 16 <= (size_t)n{last}; k += 16)",
-        f"    for (u32 j = 0; j < 16; j++) {{ {whole.element(f'{at} + k + j')} {whole.join('acc[j]', 'v')} }}",
-        f"  for (; k < (size_t)n{last}; k++) {{ {whole.element(f'{at} + k')} {whole.join('acc[0]', 'v')} }}",
-        "}", f"for (u32 j = 1; j < 16; j++) {whole.join('acc[0]', 'acc[j]')}", whole.write("o", "acc[0]"),
+        f"    for (u32 j = 0; j < 16; j++) {{ {problem.element(f'{at} + k + j')} {problem.combine('acc[j]', 'v')} }}",
+        f"  for (; k < (size_t)n{last}; k++) {{ {problem.element(f'{at} + k')} {problem.combine('acc[0]', 'v')} }}",
+        "}", f"for (u32 j = 1; j < 16; j++) {problem.combine('acc[0]', 'acc[j]')}", problem.write("o", "acc[0]"),
     ]
-    return _plan(target, "rows", whole, lines, axes, (outputs,), (1,) if outputs < 64 else (16,))
+    return _plan(target, "rows", problem, lines, axes, (outputs,), (1,) if outputs < 64 else (16,))
 
 
-def _by_groups(target: Target, whole: Whole, axes: Sequence[Axis]) -> Plan:
+def _by_groups(target: Target, problem: ReductionProblem, axes: Sequence[Axis]) -> Plan:
     """On a GPU: a group of work-items an output, then a tree in local memory."""
-    c_type = computed(whole.sums)
+    c_type = computed(problem.sums)
     kept = [d for d, axis in enumerate(axes) if not axis.reduced]
     reduced = [d for d, axis in enumerate(axes) if axis.reduced]
     lines = [
         f"LOCAL {c_type} part[{GROUP}];", "const size_t o = GROUP_ID(0);", "const u32 t = LOCAL_ID(0);",
-        *_offset("first", "o", axes, kept), f"{c_type} acc = {whole.start};",
+        *_offset("first", "o", axes, kept), f"{c_type} acc = {problem.start};",
         f"for (size_t k = t; k < (size_t)count; k += {GROUP}) {{", *_offset("at", "k", axes, reduced),
-        f"{whole.element('first + at')} {whole.join('acc', 'v')}", "}", *tree(whole.join, "acc"),
-        f"if (t == 0) {whole.write('o', 'part[0]')}",
+        f"{problem.element('first + at')} {problem.combine('acc', 'v')}", "}", *tree(problem.combine, "acc"),
+        f"if (t == 0) {problem.write('o', 'part[0]')}",
     ]
     outputs = prod(axes[d].length for d in kept)
-    return _plan(target, "groups", whole, lines, axes, (outputs * GROUP,), (GROUP,))
+    return _plan(target, "groups", problem, lines, axes, (outputs * GROUP,), (GROUP,))

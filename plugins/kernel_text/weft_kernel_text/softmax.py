@@ -7,10 +7,10 @@ from math import inf
 from weft.api import DType
 
 from .dialect import Target
-from .element import computed, literal, load, store, stored
+from .element_types import computed, literal, load, store, stored
 from .epilogue import indented
-from .joining import GROUP, joins, tree
 from .plan import INPUT, LINE, OUTPUT, Plan, Pointer, kernel
+from .reduction_ops import GROUP, combiner, tree
 
 RESULTS = {"Softmax": "exp(v - most) / total", "LogSoftmax": "v - most - log(total)"}
 
@@ -22,7 +22,7 @@ def softmax(target: Target, op: str, dtype: DType, rows: int, columns: int) -> P
     c_type = computed(dtype)
     value = f"const {c_type} v = {load(dtype, 'x0', 'r * columns + c')};"
     write = store(dtype, "y0", "r * columns + c", RESULTS[op])
-    largest, add = joins("Max", dtype), joins("Sum", dtype)
+    largest, add = combiner("Max", dtype), combiner("Sum", dtype)
     least = literal(-inf, dtype)
     if target.cpu:
         every = "for (size_t c = 0; c < (size_t)columns; c++)"

@@ -1,4 +1,4 @@
-"""Plans for nodes over images: convolutions, pooling, bias and batch normalisation. Channels last."""
+"""Plans for nodes over images: convolutions, pooling, bias, batch normalisation. Convolutions and pools are NHWC."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .depthwise import depthwise_conv2d
 from .dialect import Target
 from .elementwise import elementwise
 from .epilogue import Epilogue
+from .expression import Literal, Step
 from .plan import Plan
 from .pool import pool
-from .steps import Literal, Step
-from .view import whole
+from .strided_view import whole
 from .window import sliding
 
 
@@ -38,7 +38,7 @@ def pooling(target: Target, b: Bind) -> Plan:
 
 
 def channels(attrs: Attrs, count: int, rank: int) -> tuple[int, ...]:
-    """The shape of a vector of channels that broadcasts against images of this rank."""
+    """The shape in which a vector of channels broadcasts against images of this rank."""
     return (count, *(1,) * (rank - 2)) if attrs["data_format"][1] == "C" else (count,)
 
 
@@ -60,7 +60,7 @@ def normalisation(attrs: Attrs, dtype: DType) -> tuple[Step, ...]:
 
 
 def batch_norm(target: Target, b: Bind) -> Plan:
-    """The normalised images; the statistics are passed on."""
+    """The plan of FusedBatchNorm. The statistics are copied to the other outputs."""
     x, *parameters = b.inputs
     if not x.size:
         raise errors.Unimplemented("no kernel text for batch normalisation of nothing")

@@ -1,4 +1,4 @@
-"""Plans for nodes that move elements: joining, taking parts, repeating, padding, gathering, filling."""
+"""Plans for nodes that move elements: concatenation, slicing, tiling, padding, gathering, filling."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from weft.api import Bind, geometry
 from .copies import concat, copy, fill, integers, mirror_pad, pad, padded, part, split, tile, transpose
 from .dialect import Target
 from .elementwise import elementwise
+from .expression import Step
 from .gather import gather
-from .of_numbers import ints
+from .math_plans import ints
 from .plan import Plan
-from .steps import Step
-from .view import whole
+from .strided_view import whole
 
 MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
@@ -74,7 +74,7 @@ def _pads(b: Bind) -> list[tuple[int, int]]:
 
 
 def padding(target: Target, b: Bind) -> Plan:
-    """PadV2's constant is an input: it is spread over the output first."""
+    """The plan of Pad and PadV2. PadV2's constant is an input: the first launch fills the output with it."""
     x, output = b.inputs[0].meta, b.outputs[0]
     if len(b.inputs) == 2:
         return pad(target, x.dtype, x.dims, _pads(b))
@@ -102,7 +102,7 @@ def gathering(target: Target, b: Bind) -> Plan:
 
 
 def filling(target: Target, b: Bind) -> Plan:
-    """The value is an input."""
+    """The plan of Fill. The value is an input."""
     value, output = b.inputs[1].dtype, b.outputs[0].dims
     return elementwise(target, (Step("Identity", (0,)),), [(value, ())], shape=output).over((1,))
 

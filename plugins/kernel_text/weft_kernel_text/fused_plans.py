@@ -1,4 +1,4 @@
-"""Plans for several nodes at once: chains of elementwise ops, and products with what is done to each sum."""
+"""Plans for fused nodes: chains of elementwise ops, and products with an elementwise epilogue."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from .broadcast import Dims
 from .dialect import Target
 from .elementwise import elementwise
 from .epilogue import CHANNEL, FULL, Epilogue
+from .expression import Literal, Step
+from .image_plans import channels, convolution, depthwise, normalisation
+from .math_plans import elementwise_types
 from .matmul import matmul
-from .of_images import channels, convolution, depthwise, normalisation
-from .of_numbers import elementwise_types
 from .plan import Plan
-from .steps import Literal, Step
 
 NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
-BY_SHAPES = ("Equal", "NotEqual")  # may be decided by them
+BY_SHAPES = ("Equal", "NotEqual")  # the shapes alone may decide the result
 HEADS = ("Conv2D", "DepthwiseConv2dNative", "MatMul")
 OPS = (*(op for op in elementwise_types() if op not in BY_SHAPES), "BiasAdd", "Cast", "Identity", "SelectV2", *NORMS)
 
 
 def chain(target: Target, b: Bind) -> Plan:
-    """Elementwise ops alone."""
+    """The plan of elementwise ops without a product."""
     steps = Steps(b, b.fused)
     inputs = steps.inputs()
     operands = [(b.inputs[i].dtype, steps.shape(i)) for i in inputs]
@@ -31,7 +31,7 @@ def chain(target: Target, b: Bind) -> Plan:
 
 
 def product(target: Target, b: Bind) -> Plan:
-    """A product, and elementwise ops over its sums."""
+    """The plan of a product and the elementwise ops over its results."""
     heads = [each for each in b.fused if each.op in HEADS]
     if not heads:
         raise errors.Unimplemented("there is no product among these nodes")
@@ -54,7 +54,7 @@ def _head(target: Target, b: Bind, epilogue: Epilogue) -> Plan:
 
 
 def _kind(shape: Dims, output: Dims) -> str:
-    """How an operand of this shape goes with sums of that shape. Raises Unimplemented."""
+    """FULL or CHANNEL: the way an operand broadcasts against the output. Raises Unimplemented for other shapes."""
     if shape == output:
         return FULL
     if shape and shape[-1] == output[-1] and set(shape[:-1]) <= {1}:
@@ -63,12 +63,12 @@ def _kind(shape: Dims, output: Dims) -> str:
 
 
 class Steps:
-    """What fused ops do, as steps whose operands are values of `Bind.fused`, earlier steps or literals."""
+    """Fused ops as expression steps. Operands are values of `Bind.fused`, earlier steps, or literals."""
 
     def __init__(self, b: Bind, fused: Sequence[FusedOp]) -> None:
         self._b = b
-        self._shapes: dict[int, Dims] = {}  # of inputs that broadcast as if they were of another shape
-        self._made: dict[int, int] = {}  # value -> the step that makes it
+        self._shapes: dict[int, Dims] = {}  # of inputs that broadcast in another shape than their own
+        self._made: dict[int, int] = {}  # from a value to the step that computes it
         self._steps: list[Step] = []  # values by number, steps as -1 - number
         for each in fused:
             count, first = len(each.args), len(self._steps)
@@ -82,12 +82,12 @@ class Steps:
         return self._shapes.get(value, self._b.inputs[value].meta.dims)
 
     def inputs(self) -> list[int]:
-        """The inputs that the steps read."""
+        """The indices of the inputs that the steps read."""
         count = len(self._b.inputs)
         return sorted({a for step in self._steps for a in step.args if not isinstance(a, Literal) and 0 <= a < count})
 
     def numbered(self, operands: Sequence[int]) -> tuple[Step, ...]:
-        """The steps over these values."""
+        """The steps with operands renumbered: the given values first, then the steps."""
         number = {value: i for i, value in enumerate(operands)}
         first = len(operands)
 
@@ -120,14 +120,14 @@ class Steps:
         return self._b.inputs[value].meta.dims
 
     def _with_literals(self, args: Sequence[int | Literal]) -> tuple[int | Literal, ...]:
-        """The operands of a step, numbers that are known in their places: of two, one at most."""
+        """The operands of a step. In a binary step, one operand that is a known number becomes a literal."""
         known = [i for i, a in enumerate(args) if not isinstance(a, Literal) and self._is_number(a)]
         if len(args) != 2 or len(known) != 1 or any(isinstance(a, Literal) for a in args):
             return tuple(args)
         return tuple(Literal(self._number(a)) if i in known else a for i, a in enumerate(args))  # type: ignore[arg-type]
 
     def _is_number(self, value: int) -> bool:
-        """True for an input that is one float, and known."""
+        """True for an input of one float that is known before the run."""
         if not 0 <= value < len(self._b.inputs):
             return False
         info = self._b.inputs[value]

@@ -1,4 +1,4 @@
-"""The lengths and steps of a product: where the right operand's elements are, and where the result goes."""
+"""The sizes and strides of a matrix product: the shape, the layout of the right operand and of the result."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from weft.api import DType
 
 
 @dataclass(frozen=True)
-class Problem:
-    """`batch` products of (rows, inner) with (inner, columns). Steps are in elements."""
+class GemmProblem:
+    """`batch` products of (rows, inner) with (inner, columns). Strides are in elements."""
 
     dtype: DType
     batch: int
     rows: int
     inner: int
     columns: int
-    b_row: int  # from one row of the right operand to the next
+    b_row: int  # stride of the right operand's rows
     b_column: int
     b_batch: int
     y_row: int
     y_batch: int
-    channel_batch: int = 0  # from a batch entry's first channel to the next one's, in operands of the epilogue
+    channel_batch: int = 0  # stride of the epilogue's channel operands from one batch entry to the next
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Those that every variant needs."""
+        """The size parameters that every variant has."""
         return {"nm": self.rows, "nn": self.columns, "nk": self.inner, "yr": self.y_row, "yz": self.y_batch,
                 "cz": self.channel_batch}
 

@@ -10,30 +10,30 @@ from weft.api import Bind, errors, geometry
 from .arg_extreme import arg_extreme
 from .broadcast import Dims
 from .dialect import Target
-from .element import ELEMENTS
+from .element_types import ELEMENTS
 from .elementwise import elementwise
+from .elementwise_ops import OPS
+from .expression import Step
 from .matmul import matmul
 from .plan import Plan
 from .reduction import reduce
 from .softmax import softmax
-from .steps import Step
-from .table import OPS
 
 
 def ints(b: Bind, index: int) -> tuple[int, ...]:
-    """The elements of an input that is read in host memory. Raises Unimplemented while they are not known."""
+    """The elements of a host-memory input. Raises Unimplemented unless they are known before the run."""
     value = b.inputs[index].value
     if value is None:
         raise errors.Unimplemented(f"the values of input {index} are not known before the run")
     return tuple(int(v) for v in value.reshape(-1))
 
 
-ROUNDS_BETWEEN = "FloorDiv"  # of two-byte floats TensorFlow floors a quotient that has been rounded to their type
+ROUNDS_BETWEEN = "FloorDiv"  # TensorFlow rounds the quotient of two-byte floats to their type, then floors it
 TWO_BYTES = ("float16", "bfloat16")
 
 
 def elementwise_types() -> dict[str, tuple[str, ...]]:
-    """Ops of the table that are nodes by themselves, and the types there is text for: none for ops of bool alone."""
+    """The elementwise ops that are nodes by themselves, with the dtypes of their text; empty for ops of bool only."""
     found = {}
     for op, row in OPS.items():
         classes = "".join(row.c)
@@ -51,7 +51,7 @@ def elementwise_node(target: Target, b: Bind) -> Plan:
 
 
 def select(target: Target, b: Bind) -> Plan:
-    """Select's condition vector chooses rows."""
+    """The plan of Select and SelectV2. A condition vector of Select chooses rows."""
     shapes = [x.meta.dims for x in b.inputs]
     if b.op == "Select" and len(shapes[0]) == 1:
         shapes[0] += (1,) * (len(b.outputs[0].dims) - 1)

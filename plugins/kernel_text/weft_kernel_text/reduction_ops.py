@@ -1,4 +1,4 @@
-"""What a reduction does with two values, where it begins and how it ends; also a tree of them in local memory."""
+"""The table of reductions: initial value, combining expression, final value; and a tree reduction in local memory."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 from weft.api import DType, dtypes, errors
 
-from .element import ELEMENTS, computed, limits, literal, load, store
+from .element_types import ELEMENTS, computed, limits, literal, load, store
 
 
 class Reduction(NamedTuple):
-    """How v joins the accumulator a, by class of type (as in the table of ops), and what a begins with."""
+    """`c`: the expression that combines accumulator a and value v, by class of type (see elementwise_ops); `start`: the
+    initial accumulator."""
 
     c: dict[str, str]
     start: Callable[[DType], float]
@@ -29,26 +30,26 @@ REDUCTIONS = {
     "Prod": Reduction({"f": "a * v", "iu": "(T)((U)a * (U)v)"}, lambda _: 1),
     "Sum": _SUM,
 }
-WIDE = {"i": dtypes.int64, "u": dtypes.uint64}  # what the mean of integers is summed in
+WIDE = {"i": dtypes.int64, "u": dtypes.uint64}  # accumulator types of the mean of integers
 GROUP = 256  # work-items of a tree
 
 
-def joins(op: str, dtype: DType) -> Callable[[str, str], str]:
-    """The expression that joins two values. Raises Unimplemented."""
+def combiner(op: str, dtype: DType) -> Callable[[str, str], str]:
+    """A function that returns the expression combining two values. Raises Unimplemented."""
     text = next((text for classes, text in REDUCTIONS[op].c.items() if dtype.kind in classes), None)
     if text is None or dtype not in ELEMENTS:
         raise errors.Unimplemented(f"no kernel text for {op} of {dtype.name}")
 
-    def joined(a: str, v: str) -> str:
+    def combined(a: str, v: str) -> str:
         words = {"T": computed(dtype), "U": ELEMENTS[dtype].unsigned, "a": a, "v": v}
         return re.sub(r"\b[TUav]\b", lambda word: words[word[0]], text)
 
-    return joined
+    return combined
 
 
 @dataclass(frozen=True)
-class Whole:
-    """What is reduced: the op, the type, that of the sums, and how many elements each output has."""
+class ReductionProblem:
+    """A reduction: the op, the element type, the accumulator type, and the number of elements for each output."""
 
     op: str
     dtype: DType
@@ -59,8 +60,8 @@ class Whole:
     def start(self) -> str:
         return literal(REDUCTIONS[self.op].start(self.sums), self.sums)
 
-    def join(self, a: str, v: str) -> str:
-        return f"{a} = {joins(self.op, self.sums)(a, v)};"
+    def combine(self, a: str, v: str) -> str:
+        return f"{a} = {combiner(self.op, self.sums)(a, v)};"
 
     def element(self, index: str) -> str:
         """The definition of v, an element of the input."""
@@ -74,7 +75,7 @@ class Whole:
         return store(self.dtype, "y0", place, f"({computed(self.dtype)})({total})")
 
 
-def tree(join: Callable[[str, str], str], value: str) -> list[str]:
-    """part[0] becomes all work-items' values joined."""
+def tree(combine: Callable[[str, str], str], value: str) -> list[str]:
+    """Statements that combine the values of all work-items into part[0]."""
     return [f"part[t] = {value};", "BARRIER;", f"for (u32 half_way = {GROUP // 2}; half_way > 0; half_way /= 2) {{",
-            f"if (t < half_way) {{ {join('part[t]', 'part[t + half_way]')} }}", "BARRIER;", "}"]
+            f"if (t < half_way) {{ {combine('part[t]', 'part[t + half_way]')} }}", "BARRIER;", "}"]

@@ -1,4 +1,4 @@
-"""Products for CPUs: a work-item computes 8x32 sums in vector registers, the right operand packed in panels.
+"""GEMM on CPUs: a work-item computes 8x32 sums in vector registers. The right operand is packed into panels.
 
 This shape reaches 0.6 to 1.0 of OpenBLAS where the GPU's tiles reach 0.03 to 0.09. OpenCL C only, float32 only.
 """
@@ -8,20 +8,20 @@ from __future__ import annotations
 from weft.api import dtypes
 
 from .dialect import Target
-from .element import stored
+from .element_types import stored
 from .epilogue import Epilogue, indented
-from .left import Left
+from .gemm_problem import GemmProblem
+from .lhs import Lhs
 from .plan import INPUT, LINE, OUTPUT, SCRATCH, KernelText, Plan, Pointer, kernel
-from .problem import Problem
 
-ROWS, COLUMNS = (8, 10), 32  # of rows what leaves the fewest over: 49 places are five times ten
+ROWS, COLUMNS = (8, 10), 32  # the height with the least padding is taken: 49 rows are five blocks of 10
 ALONE = (1, 1, 1)
 
 
-def block(target: Target, name: str, problem: Problem, left: Left, epilogue: Epilogue) -> Plan:
+def gemm_cpu(target: Target, name: str, problem: GemmProblem, lhs: Lhs, epilogue: Epilogue) -> Plan:
     """Packs the right operand into scratch memory (once, where it is constant), then multiplies."""
     panels = -(-problem.columns // COLUMNS)
-    zeros = -(-left.zeros // COLUMNS) * COLUMNS
+    zeros = -(-lhs.zeros // COLUMNS) * COLUMNS
     packed_bytes = 4 * (zeros + problem.batch * panels * problem.inner * COLUMNS)
     rows = min(max(ROWS, key=lambda rows: -(-problem.rows // rows) * -rows), 1 << (problem.rows - 1).bit_length())
     every = range(rows)
@@ -31,10 +31,10 @@ def block(target: Target, name: str, problem: Problem, left: Left, epilogue: Epi
         f"const size_t row0 = GLOBAL_ID(0) * {rows}, panel = GLOBAL_ID(1), z = GLOBAL_ID(2);",
         # the rows beyond the last are computed from that one, and not written
         *(f"const size_t m{i} = row0 + {i} < (size_t)nm ? row0 + {i} : (size_t)nm - 1;" for i in every),
-        *(line for i in every for line in left.row(i)),
+        *(line for i in every for line in lhs.row(i)),
         f"const GLOBAL f32 *zeros = packed, *b = packed + zn + (z * ((nn + 31) / 32) + panel) * nk * {COLUMNS};",
         *(f"float16 c{i}0 = 0, c{i}1 = 0;" for i in every),
-        *left.block(rows, products),
+        *lhs.block(rows, products),
         f"const size_t column0 = panel * {COLUMNS};",
         f"const u32 columns = nn - column0 < {COLUMNS} ? (u32)(nn - column0) : {COLUMNS};",
     ]
@@ -53,12 +53,12 @@ def block(target: Target, name: str, problem: Problem, left: Left, epilogue: Epi
     reads = [Pointer("x0", INPUT, 0, "f32"), Pointer("packed", SCRATCH, 0, "f32"), *epilogue.pointers()]
     multiply = kernel(
         target, name, indented(lines, 2), reads, [Pointer("y0", OUTPUT, 0, result)],
-        problem.sizes | dict(left.sizes) | {"zn": zeros}, (-(-problem.rows // rows), panels, problem.batch), ALONE,
+        problem.sizes | dict(lhs.sizes) | {"zn": zeros}, (-(-problem.rows // rows), panels, problem.batch), ALONE,
     )
     return Plan((_pack(target, problem, panels, zeros), multiply), (packed_bytes,))
 
 
-def _pack(target: Target, problem: Problem, panels: int, zeros: int) -> KernelText:
+def _pack(target: Target, problem: GemmProblem, panels: int, zeros: int) -> KernelText:
     """Behind so many zeros panels of 32 columns, row after row; columns beyond the last are zero."""
     body = """\
   const size_t i = GLOBAL_ID(0), panel = GLOBAL_ID(1), z = GLOBAL_ID(2);

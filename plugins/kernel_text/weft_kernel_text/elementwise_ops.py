@@ -1,8 +1,8 @@
-"""The table of elementwise ops: what each is in C, by the class of its type. Data, no code.
+"""The table of elementwise ops: the C expression of each op by the class of its type.
 
-In an expression x, y, z are the operands, T their type in registers, U the unsigned type that integers wrap around
-in. Ternaries instead of fmax and fmin: they are faster on CPUs, and pass NaN on as TensorFlow does. Classes: f float,
-i signed, u unsigned, b bool.
+In an expression, x, y, z are the operands and T is their type in registers. U is the unsigned type in which integers
+wrap around. Ternaries replace fmax and fmin: they are faster on CPUs, and propagate NaN as TensorFlow does. Classes of
+types: f float, i signed, u unsigned, b bool.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """An op: its expression by classes of types, and its result: of the operands' type, or bool."""
+    """One op. `c`: its expression by classes of types; `bool_result`: the result is bool instead of the type T."""
 
     arity: int
     c: Mapping[str, str]
     bool_result: bool = False
-    typed_by: int = 0  # the operand whose type T is
+    typed_by: int = 0  # index of the operand that determines T
 
 
 def _wrapping(operator: str) -> dict[str, str]:
@@ -95,7 +95,7 @@ OPS: dict[str, Row] = {
     "Tanh": Row(1, {"f": "tanh(x)"}),
 }
 
-# Casts, by target; D is the target type. A float out of an integer's range gives what x86 gives, on every device.
+# Casts by target; D is the target type. On every device a float beyond the integer's range becomes x86's result.
 _TO_I32 = "(x >= (T)-2147483648 && x < (T)2147483648 ? (i32)x : (i32)(1u << 31))"
 _TWO_63 = "(T)9223372036854775808"
 _TO_I64 = f"(x >= -{_TWO_63} && x < {_TWO_63} ? (i64)x : (i64)((u64)1 << 63))"

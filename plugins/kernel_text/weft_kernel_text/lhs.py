@@ -1,6 +1,6 @@
-"""The left operand of a product: a matrix, or the patches of images under a sliding window (implicit im2col).
+"""The left-hand operand of a matrix product: a matrix, or image patches under a sliding window (implicit im2col).
 
-Row m of a product is read through variables that are made once (`row`); then an element of it by its column k.
+Kernel text defines the variables of row m once (`row`), then reads the row's elements by column k.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from weft.api import DType
 
-from .element import load
+from .element_types import load
 from .window import TAPS, Window, inside, pixel, place
 
 Lines = list[str]
@@ -18,7 +18,7 @@ Lines = list[str]
 
 @dataclass(frozen=True)
 class Matrix:
-    """Matrices of `rows` and `columns` elements apart, one batch entry `batch` after the other."""
+    """A batch of matrices. The steps are the strides of rows, columns and batch entries, in elements."""
 
     dtype: DType
     row_step: int
@@ -44,14 +44,14 @@ class Matrix:
         return load(self.dtype, "x0", f"a{i} + ak")
 
     def block(self, rows: int, products: Lines) -> Lines:
-        """Loops over all k, in the order of the right operand's rows; `products` use the values of `rows` rows s<i>."""
+        """A loop over all k, in the order of the right operand's rows. `products` read s<i>, the element of row i."""
         values = [f"const f32 s{i} = {self.element(i)};" for i in range(rows)]
         return ["for (size_t k = 0; k < (size_t)nk; k++) {", *self.column(), *values, *products, "}"]
 
 
 @dataclass(frozen=True)
 class Patches:
-    """NHWC images under a window: a row is a place of the window, a column a tap and a channel of the group z."""
+    """Patches of NHWC images. A row is a position of the window; a column is a tap and a channel of group z."""
 
     dtype: DType
     window: Window
@@ -59,7 +59,7 @@ class Patches:
 
     @property
     def zeros(self) -> int:
-        """How many a block reads where there is padding."""
+        """Elements of zeros that a block reads instead of padding."""
         return self.depth
 
     @property
@@ -77,7 +77,7 @@ class Patches:
         return f"({inside(i)} ? {load(self.dtype, 'x0', f'{pixel(i)} + z * depth + channel')} : 0)"
 
     def block(self, rows: int, products: Lines) -> Lines:
-        """As of a matrix. In the padding a row is read from as many zeros, which keeps the inner loop free of tests."""
+        """As in `Matrix`. In padding, rows are read from a buffer of zeros: the inner loop has no bounds test."""
         every = range(rows)
         return [
             TAPS,
@@ -87,4 +87,4 @@ class Patches:
         ]
 
 
-Left = Matrix | Patches
+Lhs = Matrix | Patches

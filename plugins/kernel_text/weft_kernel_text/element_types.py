@@ -1,4 +1,4 @@
-"""Element types in kernel text: how one is stored, computed with, loaded, written and what its limits are."""
+"""Element types in kernel text: C types in memory and in registers, load and store, literals and limits."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from weft.api import DType, dtypes
 
 
 class Element(NamedTuple):
-    """C names of the type in memory and of the type in registers; two-byte floats are computed in float32."""
+    """The C names of a type in memory and in registers. Two-byte floats are computed in float32."""
 
     stored: str
     computed: str
-    unsigned: str = ""  # the type that integer arithmetic wraps around in: overflow of a signed one is undefined
+    unsigned: str = ""  # integer arithmetic wraps around in this type: signed overflow is undefined
     load: str = "{p}[{i}]"
     store: str = "{p}[{i}] = {v}"
 
@@ -56,7 +56,7 @@ def stored(dtype: DType) -> str:
 
 
 def literal(value: float | int | bool, dtype: DType) -> str:
-    """A constant, rounded to what the type is computed in; floats are written as hexadecimal ones, which are exact."""
+    """The C literal of a number, rounded to the type in registers. Floats are hexadecimal, which is exact."""
     name = computed(dtype)
     if dtype.kind != "f":
         number = int(value)  # a decimal literal is signed, a hexadecimal one need not be; suffixes differ by dialect
@@ -71,7 +71,7 @@ def literal(value: float | int | bool, dtype: DType) -> str:
 
 
 def limits(dtype: DType) -> tuple[float | int, float | int]:
-    """What loses against every other value: as the start of a maximum, of a minimum."""
+    """The initial accumulators of a maximum and of a minimum."""
     if dtype.kind == "f":
         return -inf, inf
     if dtype.kind == "b":

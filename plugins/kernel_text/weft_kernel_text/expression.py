@@ -1,4 +1,4 @@
-"""Expressions of elementwise ops as a flat list of steps, and the C statements that compute them."""
+"""Elementwise expressions as flat lists of steps, and the C statements that compute them."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from typing import NamedTuple
 
 from weft.api import DType, dtypes, errors
 
-from .element import ELEMENTS, computed, literal
-from .table import CAST, FLOAT_TO_INTEGER, OPS, TO_BOOL
+from .element_types import ELEMENTS, computed, literal
+from .elementwise_ops import CAST, FLOAT_TO_INTEGER, OPS, TO_BOOL
 
 
 class Literal(NamedTuple):
-    """A constant operand, of the type of the step's first operand that is none."""
+    """A constant operand. It has the type of the step's first operand that is no literal."""
 
     value: float
 
 
 class Step(NamedTuple):
-    """One op. Its operands are values by number (the inputs first, then the steps before it) or constants."""
+    """One op. Its operands are literals, or indices of values: first the inputs, then the earlier steps."""
 
     op: str
     args: tuple[int | Literal, ...]
-    dtype: DType | None = None  # of a Cast
+    dtype: DType | None = None  # target type of a Cast
 
 
 def has(op: str, dtype: DType) -> bool:
-    """True where the table has this op for this type."""
+    """True where the table of elementwise ops has this op for this type."""
     return op in OPS and dtype in ELEMENTS and any(dtype.kind in classes for classes in OPS[op].c)
 
 
 def result_types(steps: Sequence[Step], inputs: Sequence[DType]) -> list[DType]:
-    """The types of all values: of the inputs, then of the steps. Raises Unimplemented."""
+    """The types of all values: the inputs, then the steps. Raises Unimplemented for types and ops without text."""
     types = list(inputs)
     for dtype in types:
         if dtype not in ELEMENTS:
@@ -55,8 +55,8 @@ def _operand_type(op: str, args: tuple[int | Literal, ...], types: Sequence[DTyp
 
 
 def statements(steps: Sequence[Step], types: Sequence[DType], first: int, *, vector: bool = False) -> Iterator[str]:
-    """Definitions of v<first>, v<first + 1>, ..., the steps' values, from v0 ... of the inputs. `vector`: all values
-    are 16 of float32."""
+    """Yield the definitions of v<first>, v<first + 1>, ..., the values of the steps; v0 to v<first - 1> are the inputs.
+    With `vector`, each value is a vector of 16 float32."""
     for number, (this, dtype) in enumerate(zip(steps, types[first:], strict=True), first):
         yield f"const {_register(dtype, vector)} v{number} = {_expression(this, types, dtype, vector)};"
 

@@ -1,22 +1,22 @@
-"""Products for GPUs: a group of 16x16 work-items computes a 64x64 tile through local memory, 4x4 sums each."""
+"""GEMM on GPUs: 16x16 work-items compute a 64x64 tile through local memory, 4x4 sums each."""
 
 from __future__ import annotations
 
 from .dialect import Target
-from .element import ELEMENTS, computed, load, stored
+from .element_types import ELEMENTS, computed, load, stored
 from .epilogue import Epilogue, indented
-from .left import Left
+from .gemm_problem import GemmProblem
+from .lhs import Lhs
 from .plan import INPUT, OUTPUT, Plan, Pointer, kernel
-from .problem import Problem
 
 SIDE, EACH, DEPTH = 64, 4, 16
 THREADS = SIDE // EACH  # in each of two dimensions
 EVERY = range(EACH)
-SPARE = 1  # a column more than needed keeps writes to different banks
+SPARE = 1  # one column more than needed: writes go to different banks
 
 
-def tile(target: Target, name: str, problem: Problem, left: Left, epilogue: Epilogue) -> Plan:
-    """The sums are made in float32 for two-byte floats, in the type itself otherwise."""
+def gemm_gpu(target: Target, name: str, problem: GemmProblem, lhs: Lhs, epilogue: Epilogue) -> Plan:
+    """The plan of a tiled product. Two-byte floats are summed in float32, other types in their own type."""
     element = ELEMENTS[problem.dtype]
     c_type = computed(problem.dtype)
     add = f"({c_type})(({{u}})acc[i][j] + ({{u}})a * ({{u}})b[j])".format(u=element.unsigned)
@@ -30,13 +30,13 @@ def tile(target: Target, name: str, problem: Problem, left: Left, epilogue: Epil
         # the rows of A that this work-item copies; those beyond the last are read but not used
         *(f"const size_t m{i} = row0 + t / {DEPTH} + {i * THREADS} < (size_t)nm ? "
           f"row0 + t / {DEPTH} + {i * THREADS} : (size_t)nm - 1;" for i in EVERY),
-        *(line for i in EVERY for line in left.row(i)),
+        *(line for i in EVERY for line in lhs.row(i)),
         f"{c_type} acc[{EACH}][{EACH}];",
         f"for (int i = 0; i < {EACH}; i++) for (int j = 0; j < {EACH}; j++) acc[i][j] = 0;",
         f"for (size_t k0 = 0; k0 < (size_t)nk; k0 += {DEPTH}) {{",
         f"  {{ const size_t k = k0 + t % {DEPTH}; const int inside = k < (size_t)nk;",
-        indented(left.column(), 4),
-        *(f"    as[t % {DEPTH}][t / {DEPTH} + {i * THREADS}] = inside ? {left.element(i)} : 0;" for i in EVERY),
+        indented(lhs.column(), 4),
+        *(f"    as[t % {DEPTH}][t / {DEPTH} + {i * THREADS}] = inside ? {lhs.element(i)} : 0;" for i in EVERY),
         "  }",
         f"  for (u32 l = t; l < {DEPTH * SIDE}; l += {THREADS * THREADS}) {{",
         f"    const size_t k = k0 + l / {SIDE}, n = column0 + l % {SIDE};",
@@ -70,5 +70,5 @@ def tile(target: Target, name: str, problem: Problem, left: Left, epilogue: Epil
     items = (groups[0] * THREADS, groups[1] * THREADS, groups[2])
     return Plan((kernel(
         target, name, indented(lines, 2), reads, [Pointer("y0", OUTPUT, 0, result)],
-        problem.sizes | problem.b_sizes | dict(left.sizes), items, (THREADS, THREADS, 1),
+        problem.sizes | problem.b_sizes | dict(lhs.sizes), items, (THREADS, THREADS, 1),
     ),))
