@@ -24,7 +24,7 @@ MOST_COPIES = 256  # that may be unfinished: whoever enqueues more waits for the
 DONE = cl.command_execution_status.COMPLETE
 
 
-class Queue:
+class CommandQueue:
     """`handle` is OpenCL's; what is enqueued there goes through `enqueue`."""
 
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
@@ -129,7 +129,7 @@ class Queue:
         self._abandon()
 
 
-_queues: weakref.WeakSet[Queue] = weakref.WeakSet()
+_queues: weakref.WeakSet[CommandQueue] = weakref.WeakSet()
 
 
 def _forked() -> None:

@@ -16,7 +16,7 @@ try:
 except ImportError as error:
     raise Unavailable(f"pyopencl cannot be imported: {error}", hint="pip install pyopencl") from error
 
-from .command_queue import Queue
+from .command_queue import CommandQueue
 from .memory import Memory, allowance
 from .native import Native
 from .programs import Programs
@@ -63,7 +63,7 @@ class OpenCL:
     def open(self) -> None:
         try:
             context = cl.Context([self._device])
-            self._queue = Queue(context, self._device)
+            self._queue = CommandQueue(context, self._device)
         except cl.Error as error:
             raise Unavailable(f"its driver refuses a queue: {error}", hint="update the driver") from error
         self._memory = Memory(self._queue, self.attributes["memory"])

@@ -13,7 +13,7 @@ from weft_kernel_text import ALIASES, FUSIONS, NODES, OPENCL_CPU, OPENCL_GPU, Fu
 from .launches import Launches, Run, launches
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, row in NODES.items():
         kernels.kernel(op, dtypes=row.dtypes, host=row.host)(partial(bind, row))
     for name, fused in FUSIONS.items():

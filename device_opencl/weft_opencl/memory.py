@@ -9,7 +9,7 @@ import pyopencl as cl
 from pyopencl.tools import ImmediateAllocator, MemoryPool, PooledBuffer
 from weft.api import errors
 
-from .command_queue import Queue
+from .command_queue import CommandQueue
 
 ALIGNMENT = 16  # of host memory that is used as it is: NumPy's, and that of the widest type that kernels load at once
 READ_HOST = cl.mem_flags.READ_ONLY | cl.mem_flags.USE_HOST_PTR
@@ -19,7 +19,7 @@ class Memory:
     """Buffers for one queue. What is freed serves the next who asks: the queue is in order, so whatever used it before
     is done by then."""
 
-    def __init__(self, queue: Queue, limit: int) -> None:
+    def __init__(self, queue: CommandQueue, limit: int) -> None:
         self._queue = queue
         self._limit = limit
         self._largest = queue.handle.device.max_mem_alloc_size

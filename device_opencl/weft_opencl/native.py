@@ -18,7 +18,7 @@ import numpy as np
 import pyopencl as cl
 from weft.api import errors
 
-from .command_queue import Queue
+from .command_queue import CommandQueue
 from .programs import Programs
 
 Size = tuple[int, ...]
@@ -28,7 +28,7 @@ class Native:
     """`context` and `device` are pyopencl's own. `commands` is the queue: what is enqueued beside `kernel`'s launches
     goes through its `enqueue`. `on_cpu`: the device's cores are the host's; `programs` has the caches."""
 
-    def __init__(self, context: cl.Context, device: cl.Device, commands: Queue, programs: Programs) -> None:
+    def __init__(self, context: cl.Context, device: cl.Device, commands: CommandQueue, programs: Programs) -> None:
         self.context = context
         self.device = device
         self.commands = commands
@@ -61,7 +61,7 @@ class Launch:
     """Enqueues a kernel: `launch(global_size, local_size, *arguments)`, with buffers and NumPy scalars, of the same
     types in every call. It never waits. `local_size` may be None; use few others: some drivers compile for each."""
 
-    def __init__(self, commands: Queue, kernel: cl.Kernel) -> None:
+    def __init__(self, commands: CommandQueue, kernel: cl.Kernel) -> None:
         self._commands = commands
         self._kernel = kernel
         self._is_typed = False

@@ -19,5 +19,6 @@ class Config:
 
 @hookimpl
 def weft_devices(registry: DeviceRegistrar) -> None:
-    # Behind the CPU while there are kernels for few ops: nobody gets it who does not ask for it.
-    registry.device(type="OPENCL", scan="weft_opencl.device:scan", kernels="weft_opencl.kernels:register", priority=5)
+    # below the CPU's priority while few ops have kernels: placement uses OPENCL on explicit request only
+    registry.device(type="OPENCL", scan="weft_opencl.device:scan", kernels="weft_opencl.kernels:register_kernels",
+                    priority=5)

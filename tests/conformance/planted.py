@@ -173,7 +173,7 @@ def scan_of(kind):
 
 
 def register_wrong(kernels):
-    example.register(kernels)
+    example.register_kernels(kernels)
 
     @kernels.kernel("Maximum", dtypes={"T": "float16"}, priority=1)
     def minimum(b):
@@ -181,7 +181,7 @@ def register_wrong(kernels):
 
 
 def register_stubborn(kernels):
-    example.register(kernels)
+    example.register_kernels(kernels)
 
     @kernels.kernel("Mul", dtypes={"T": "float16"}, priority=1)
     def multiply(b):
@@ -190,7 +190,7 @@ def register_stubborn(kernels):
 
 
 def register_adding(kernels):
-    example.register(kernels)
+    example.register_kernels(kernels)
 
     @kernels.kernel("Neg", dtypes={"T": "float16"}, priority=1)
     def subtract(b):
@@ -200,7 +200,7 @@ def register_adding(kernels):
 
 
 def register_returning(kernels):
-    example.register(kernels)
+    example.register_kernels(kernels)
 
     @kernels.kernel("Neg", dtypes={"T": "float16"}, priority=1)
     def negative(b):
@@ -208,7 +208,7 @@ def register_returning(kernels):
 
 
 def register_changing(kernels):
-    example.register(kernels)
+    example.register_kernels(kernels)
 
     @kernels.kernel("Neg", dtypes={"T": "float16"}, priority=1)
     def negative(b):
@@ -241,5 +241,5 @@ KERNELS = {AddsToItsOutput: register_adding, ReturnsItsResult: register_returnin
 @hookimpl
 def weft_devices(registry):
     for kind in DEVICES:
-        register = KERNELS.get(kind, "weft_example.kernels:register")
+        register = KERNELS.get(kind, "weft_example.kernels:register_kernels")
         registry.device(type=kind.type, scan=scan_of(kind), kernels=register)

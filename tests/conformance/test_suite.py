@@ -23,7 +23,7 @@ from weft_conformance.samples import samples, varied_type
 from weft_conformance.settings import TOLERANCES, Settings
 from weft_conformance.subject import Subject
 from weft_conformance.verdict import NotApplicable
-from weft_sim.driver import Driver
+from weft_sim.native import Native
 
 HERE = Path(__file__).parent
 FOUND = {  # device -> the cases that must fail, and no others; without their parameters
@@ -178,13 +178,13 @@ def test_what_is_known_before_the_run_tells_nothing_of_a_kernel(op):
 
 
 def test_recorded_cases_call_the_kernels_of_the_device(monkeypatch):
-    launched, launch = set(), Driver.launch
+    launched, launch = set(), Native.launch
 
     def noted(driver, stream, kernel, arguments):
         launched.add(kernel.op)
         launch(driver, stream, kernel, arguments)
 
-    monkeypatch.setattr(Driver, "launch", noted)
+    monkeypatch.setattr(Native, "launch", noted)
     for op in ("Split", "Sum", "Transpose"):
         weft_conformance.case(f"kernels.gives_what_tensorflow_gave[{op}]")("SIM:0")
     assert launched == {"Split", "Sum", "Transpose"}

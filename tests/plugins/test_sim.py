@@ -21,8 +21,8 @@ from weft.session.runtime import runtime
 from weft.values import dtypes
 from weft_conformance.golden import agree, cases
 from weft_sim.device import Sim, scan
-from weft_sim.driver import Kernel
 from weft_sim.kernels import HOST
+from weft_sim.native import Kernel
 from weft_sim.plugin import Config
 
 X = np.float32([1, -2, 3])

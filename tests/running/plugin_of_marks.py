@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 from weft.api import AsyncValue, OpSpec, errors, hookimpl, info
-from weft_sim.driver import Kernel
+from weft_sim.native import Kernel
 
 WEFT_API = (1, 0)
 SLOW = 1e9  # operations of a slow node: longer, on a simulated device, than all that a test does otherwise

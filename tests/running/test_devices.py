@@ -136,11 +136,11 @@ def test_what_a_run_has_on_devices_goes_back_when_it_ends():
     assert step(X).tolist() == (X * 64).tolist()
     devices = [session._runtime.host.open(f"EXAMPLE:{i}") for i in range(2)]
     gc.collect()
-    before = [device.native._available for device in devices]
+    before = [device._memory.available for device in devices]
     for _ in range(20):
         step(X)
     gc.collect()
-    assert [device.native._available for device in devices] == before
+    assert [device._memory.available for device in devices] == before
 
 
 def test_a_failing_kernel_beside_a_device_leaves_both_usable():

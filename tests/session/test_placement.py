@@ -251,7 +251,7 @@ def scan(config):
 
 @hookimpl
 def weft_devices(registry):
-    registry.device(type="EXAMPLE", scan=scan, kernels="weft_example.kernels:register")
+    registry.device(type="EXAMPLE", scan=scan, kernels="weft_example.kernels:register_kernels")
 """)
     import gc
     import sys
@@ -289,14 +289,14 @@ def scan(config):
 def broken(config):
     raise errors.Unavailable("nothing is plugged in")
 
-def register(kernels):
-    from weft_example.kernels import register
-    register(kernels)
+def register_kernels(kernels):
+    from weft_example.kernels import register_kernels
+    register_kernels(kernels)
 
 @hookimpl
 def weft_devices(registry):
-    registry.device(type="MIXED", scan=scan, kernels=register, priority=40)
-    registry.device(type="ABSENT", scan=broken, kernels=register, priority=50)
+    registry.device(type="MIXED", scan=scan, kernels=register_kernels, priority=40)
+    registry.device(type="ABSENT", scan=broken, kernels=register_kernels, priority=50)
 """)
 
     def assigned(**placement):

@@ -1,1 +1,1 @@
-"""A weft plugin to copy: a make-believe accelerator, its kernels, an op of its own; an allocator and a work queue."""
+"""A plugin to copy: a simulated accelerator with kernels and an op of its own, an allocator and a work queue."""

@@ -1,4 +1,4 @@
-"""The device: what the runtime asks of it, said in the driver's terms. Nothing here blocks but `synchronize`."""
+"""The device: the methods that the runtime calls. Only `synchronize` blocks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .driver import Buffer, Driver, Event
+from .memory import Buffer, Memory
+from .native import Event, Native
 
 if TYPE_CHECKING:
     from .plugin import Config
@@ -25,20 +26,20 @@ class Example:
 
     def __init__(self, index: int, memory: int) -> None:
         self.uid = f"example{index}"
-        self.attributes = {"memory": memory, "model": "make-believe"}
-        self._memory = memory
+        self.attributes: dict[str, Any] = {"memory": memory, "model": "make-believe"}
 
     def open(self) -> None:
-        self.native = Driver(self._memory)
+        self._memory = Memory(self.attributes["memory"])
+        self.native = Native()
 
     def close(self) -> None:
-        del self.native
+        del self._memory, self.native
 
     def allocate(self, nbytes: int) -> Buffer | None:
-        return self.native.allocate(nbytes)
+        return self._memory.allocate(nbytes)
 
     def free(self, buffer: Buffer) -> None:
-        self.native.free(buffer)
+        self._memory.free(buffer)
 
     def copy_in(self, host: Array, buffer: Buffer, stream: int) -> None:
         self.native.write(stream, host, buffer)

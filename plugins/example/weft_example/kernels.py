@@ -1,4 +1,4 @@
-"""The kernels. Imported when somebody first asks for a device of type EXAMPLE."""
+"""The kernels. weft imports this module when a device of type EXAMPLE is first opened."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ELEMENTWISE = {
 }
 
 
-def register(kernels: Kernels) -> None:
+def register_kernels(kernels: Kernels) -> None:
     for op, instruction in ELEMENTWISE.items():
         kernels.kernel(op, dtypes={"T": FLOATS})(partial(elementwise, instruction))
     kernels.fusion("Sequence", ops=ELEMENTWISE)(sequence)
@@ -38,7 +38,7 @@ def elementwise(instruction: str, b: Bind) -> Callable[..., None] | Declined:
 
 
 def sequence(b: Bind) -> Callable[..., None] | Declined:
-    """Several elementwise nodes in one launch."""
+    """Bind several elementwise nodes as one launch."""
     output = b.outputs[0]
     if any(x.meta != output for x in b.inputs):
         return b.decline("shapes differ; broadcasting is not implemented")
@@ -58,4 +58,4 @@ def matmul(b: Bind) -> Callable[..., None] | Declined:
 
 
 def alias(_b: Bind) -> None:
-    return None  # output 0 is the buffer of input 0: there is nothing to launch
+    return None  # output 0 is the buffer of input 0: no launch is needed

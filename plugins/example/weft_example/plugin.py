@@ -1,4 +1,7 @@
-"""What the plugin brings. This module is imported whenever weft starts: it is light, and imports no driver."""
+"""The example plugin: a device type with kernels, an op, an allocator and a work queue.
+
+weft imports this module at every start, so the module is light and imports no driver.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +16,7 @@ GELU = OpSpec("Example>Gelu", ["x: T"], ["y: T"], ["T: {half, float}"], metadata
 
 @dataclass(frozen=True)
 class Config:
-    """[plugin.example]: how many devices there are, and the bytes of memory that each has."""
+    """[plugin.example]: the number of devices, and the bytes of memory of each."""
 
     devices: int = 1
     memory: int = 1 << 30
@@ -25,7 +28,7 @@ class Config:
 
 @hookimpl
 def weft_devices(registry: Any) -> None:
-    registry.device(type="EXAMPLE", scan="weft_example.device:scan", kernels="weft_example.kernels:register")
+    registry.device(type="EXAMPLE", scan="weft_example.device:scan", kernels="weft_example.kernels:register_kernels")
 
 
 @hookimpl

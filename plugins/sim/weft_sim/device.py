@@ -1,4 +1,4 @@
-"""The device: what the runtime asks of it, said in the driver's terms. Its index is its place in the machine."""
+"""The device: the methods that the runtime calls. Its index is its position in the machine."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .driver import Driver
 from .machine import Event, Machine
 from .memory import Buffer
+from .native import Native
 
 if TYPE_CHECKING:
     from .plugin import Config
@@ -19,25 +19,25 @@ Array = np.ndarray[Any, Any]
 
 
 def scan(config: Config) -> Iterator[Sim]:
-    """The devices of one machine, which has one clock and one host."""
+    """Yield the devices of one machine, which share a clock and a host."""
     machine = Machine()
     for index in range(config.devices):
         yield Sim(index, machine, config)
 
 
 class Sim:
-    """`native`, the Driver, stays when the device is closed, so that its report can be read then."""
+    """A simulated device. `native` outlives `close`, so that its report can be read afterwards."""
 
     type = "SIM"
-    native: Driver
+    native: Native
 
     def __init__(self, index: int, machine: Machine, config: Config) -> None:
         self.uid = f"sim{index}"
         self.attributes = {"memory": config.memory, "model": "simulated"}
-        self._new = partial(Driver, f"SIM:{index}", machine, config)
+        self._new_native = partial(Native, f"SIM:{index}", machine, config)
 
     def open(self) -> None:
-        self.native = self._new()
+        self.native = self._new_native()
 
     def close(self) -> None:
         self.native.finish()
@@ -58,7 +58,7 @@ class Sim:
         self.native.read(stream, buffer, host)
 
     def copy_peer(self, src: Any, dst: Any, stream: object) -> bool:
-        """Between this device and another of its machine, on a stream of this one; False where that cannot be."""
+        """Copy between this device and another of its machine, on a stream of this one. False if impossible."""
         return self.native.copy(stream, src, dst)
 
     def record(self, stream: object) -> Event:

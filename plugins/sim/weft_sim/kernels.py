@@ -1,4 +1,4 @@
-"""The kernels: those of the CPU plugin, over simulated memory, as far as the config lets the device have them."""
+"""The kernels: the CPU plugin's, over simulated memory. Config limits the ops and dtypes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import weft_cpu.kernels
 from weft.api import Attrs, Bind, Declined, DType, Kernels, ValueInfo, dtypes
 
 from .cost import flops
-from .driver import Kernel
+from .native import Kernel
 
 if TYPE_CHECKING:
     from .plugin import Config
 
 BindFunction = Callable[..., Any]
 RANDOM = ("RandomNormal", "RandomUniform", "RandomUniformFullInt", "RandomUniformInt", "TruncatedNormal")
-HOST: dict[str, tuple[str, ...]] = {  # inputs that say how to compute, not what with
+HOST: dict[str, tuple[str, ...]] = {  # inputs that are parameters, read in host memory
     "ArgMax": ("dimension",), "ArgMin": ("dimension",), "ConcatV2": ("axis",), "ExpandDims": ("dim",),
     "Fill": ("dims",), "GatherV2": ("axis",), "Max": ("reduction_indices",), "Mean": ("reduction_indices",),
     "Min": ("reduction_indices",), "MirrorPad": ("paddings",), "Pad": ("paddings",), "PadV2": ("paddings",),
@@ -30,11 +30,11 @@ HOST: dict[str, tuple[str, ...]] = {  # inputs that say how to compute, not what
     **{f"Stateless{name}": ("shape",) for name in RANDOM},
     **{f"Stateless{name}V2": ("shape", "alg") for name in RANDOM},
 }
-BEYOND = ("allocates", "asynchronous", "nonstrict", "step", "retains")  # what a stream cannot do
+BEYOND = ("allocates", "asynchronous", "nonstrict", "step", "retains")  # flags of kernels that cannot run on a stream
 
 
 class Relay(Kernels):
-    """Stands where the CPU plugin registers its kernels, and registers SIM's instead."""
+    """A registry for the CPU plugin's kernels, which registers SIM's kernels over them."""
 
     def __init__(self, to: Kernels, config: Config) -> None:
         self._to = to
@@ -57,12 +57,12 @@ class Relay(Kernels):
         return add
 
 
-def register(kernels: Kernels, config: Config) -> None:
+def register_kernels(kernels: Kernels, config: Config) -> None:
     weft_cpu.kernels.register_kernels(Relay(kernels, config))
 
 
 def on_stream(bind: BindFunction, allowed: frozenset[DType] | None, b: Bind) -> Any:
-    """Bind the CPU's kernel; the run function launches it."""
+    """Bind the CPU's kernel. The run function launches it on the stream."""
     missing = set() if allowed is None else {dtype.name for dtype in _in_memory(b)} - {d.name for d in allowed}
     if missing:
         return b.decline(f"there are no kernels for {', '.join(sorted(missing))} in [plugin.sim] dtypes")
@@ -71,13 +71,13 @@ def on_stream(bind: BindFunction, allowed: frozenset[DType] | None, b: Bind) -> 
         return bound
     kernel = Kernel(b.op, b.node, bound if callable(bound) else bound.run, tuple(x.meta for x in b.inputs), b.outputs,
                     flops(b))
-    driver, stream = b.device.native, b.stream
-    return lambda *arguments: driver.launch(stream, kernel, arguments)
+    native, stream = b.device.native, b.stream
+    return lambda *arguments: native.launch(stream, kernel, arguments)
 
 
 def _from_memory(b: Bind) -> Bind:
-    """What the CPU's kernel may know: not the numbers that it is to read in the device's memory, or it would not show
-    when something else is there."""
+    """The Bind for the CPU's kernel, without the values of float inputs in device memory. The kernel has to read them
+    there: a wrong value in that memory then shows in the result."""
     if b.op in HOST:
         return b
     inputs = tuple(ValueInfo(x.meta, dims=x.dims, handle=x.handle) if x.dtype.kind in "fc" else x for x in b.inputs)
@@ -85,7 +85,7 @@ def _from_memory(b: Bind) -> Bind:
 
 
 def _in_memory(b: Bind) -> Iterator[DType]:
-    """The types of what is in the device's memory."""
+    """Yield the dtypes of all operands in device memory."""
     for x in b.inputs:
         if b.op not in HOST or x.value is None:
             yield x.dtype
@@ -94,7 +94,7 @@ def _in_memory(b: Bind) -> Iterator[DType]:
 
 
 def _has_bytes(when: Callable[[Attrs], bool] | None, attrs: Attrs) -> bool:
-    """Strings, resources and variants are the host's."""
+    """True unless the kernel has operands of string, resource or variant, which stay on the host."""
     for value in attrs.values():
         types = value if isinstance(value, tuple | list) else (value,)
         if any(isinstance(t, DType) and not t.itemsize for t in types):

@@ -11,8 +11,8 @@ from collections.abc import Hashable, Sequence
 from itertools import count
 from threading import RLock
 
+from .happens_before import Actor, Clock, HostMemory, joined
 from .memory import Memory
-from .order import Actor, Clock, HostMemory, joined
 
 
 class Event:

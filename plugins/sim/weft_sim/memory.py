@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from weft.api import DType
 
-from .order import History
+from .happens_before import History
 
 ALIGNMENT = 256
 POISON = 0xFF  # NaN in every float type, -1 in every signed one

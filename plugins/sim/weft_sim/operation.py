@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from weft.api import errors
 
+from .happens_before import Access
 from .machine import Item, Stream
 from .memory import Buffer
-from .order import Access
 
 if TYPE_CHECKING:
-    from .driver import Driver
+    from .native import Native
 
 
 @dataclass(eq=False)
@@ -26,7 +26,7 @@ class Operation(Item):
     """`host`: the host's array that it reads, or `writes_host`. `failure`: what was wrong with it when it was
     enqueued; `loses`: it is what the device does not survive. `places`: node and op, for errors."""
 
-    driver: Driver
+    native: Native
     what: str
     engine: str
     takes: float
@@ -45,15 +45,15 @@ class Operation(Item):
         return list(dict.fromkeys((*self.reads, *self.writes)))
 
     def start(self, stream: Stream) -> float | None:
-        return max(stream.seconds, self.issued, self.driver.engines.get(self.engine, 0.0))
+        return max(stream.seconds, self.issued, self.native.engines.get(self.engine, 0.0))
 
     def run(self, stream: Stream, start: float) -> None:
-        stream.seconds = self.driver.engines[self.engine] = start + self.takes
-        self.driver.spans.append((self.engine, f"{self.what} on stream {stream.actor[1]}", start, self.takes))
+        stream.seconds = self.native.engines[self.engine] = start + self.takes
+        self.native.spans.append((self.engine, f"{self.what} on stream {stream.actor[1]}", start, self.takes))
         stream.learn(self.known)
         if self.loses:
-            self.driver.lose()
-        failure = self.driver.lost or self.failure or self._ordered(stream) or self._tainted() or self._done()
+            self.native.lose()
+        failure = self.native.lost or self.failure or self._ordered(stream) or self._tainted() or self._done()
         if failure is not None:
             stream.fail([failure])
         for buffer in self.writes:
@@ -73,7 +73,7 @@ class Operation(Item):
             buffer.history.note(access, writes=False)
         for buffer in self.writes:
             buffer.history.note(access, writes=True)
-        memory = self.driver.machine.host_memory
+        memory = self.native.machine.host_memory
         for host, writes in self._host_memory():
             if earlier := memory.unordered(host, stream.clock, writes=writes):
                 raced.append((earlier, f"the same host memory ({host.nbytes} bytes)"))
@@ -84,7 +84,7 @@ class Operation(Item):
             return None
         earlier, where = raced[0]
         device, number = earlier.actor
-        return self.driver.found("race", f"{self.what} on {stream} and {earlier.what} on {device} stream {number} use "
+        return self.native.found("race", f"{self.what} on {stream} and {earlier.what} on {device} stream {number} use "
                                          f"{where}, and nothing orders them",
                                  "let one wait for an event that is recorded after the other")
 
@@ -105,8 +105,8 @@ class Operation(Item):
                 self.compute()
         except errors.WeftError as error:
             error.__traceback__ = None  # it would hold what is called here for as long as the failure is kept
-            return error.at(node=self.node, op=self.op, device=self.driver.name)
+            return error.at(node=self.node, op=self.op, device=self.native.name)
         except Exception as error:  # noqa: BLE001 - whoever waits gets it
             return errors.Unknown(f"{self.what} failed with {type(error).__name__}: {error}", node=self.node,
-                                  op=self.op, device=self.driver.name)
+                                  op=self.op, device=self.native.name)
         return None

@@ -1,4 +1,4 @@
-"""What the plugin brings. This module is imported whenever weft starts: it is light, and simulates nothing."""
+"""The plugin of simulated devices. weft imports this module at every start, so the module is light."""
 
 from dataclasses import dataclass, field
 
@@ -6,18 +6,18 @@ from weft.api import DeviceRegistrar, Kernels, hookimpl
 
 WEFT_API = (1, 0)
 MOST_DEVICES = 1024
-LAST = -100  # below every real device: a node comes here only when it, or the session, asks for SIM
+LAST = -100  # below every real device: placement uses SIM on explicit request only
 
 
 @dataclass(frozen=True)
 class Config:
     """[plugin.sim].
 
-    `ops`, `dtypes`: what there are kernels for, none for all that the CPU plugin has. `faults`: calls that fail,
-    `"launch:7"` the seventh, `"copy:0.01"` one in a hundred; of `allocate`, `copy`, `launch`, and `lost`, for a
-    copy or launch that the device does not survive. `queue`: how many operations a stream holds; who enqueues more
-    waits. `wraps`: it can read the host's memory as its own. Speeds are per second, times in seconds of the virtual
-    clock.
+    `ops`, `dtypes`: the ops and dtypes with kernels; None means all of the CPU plugin's. `faults`: planted faults, such
+    as `"launch:7"`, the seventh launch, and `"copy:0.01"`, one copy in a hundred. Kinds are `allocate`, `copy`,
+    `launch` and `lost`, a copy or launch that the device does not survive. `queue`: the operations that a stream
+    holds; enqueueing more waits. `wraps`: the device can read host memory as its own. Speeds are per second, times in
+    seconds of the virtual clock.
     """
 
     devices: int = 1
@@ -44,8 +44,8 @@ class Config:
 @hookimpl
 def weft_devices(registry: DeviceRegistrar, config: Config) -> None:
     def kernels(to: Kernels) -> None:
-        from .kernels import register
+        from .kernels import register_kernels
 
-        register(to, config)
+        register_kernels(to, config)
 
     registry.device(type="SIM", scan="weft_sim.device:scan", kernels=kernels, priority=LAST)

@@ -1,6 +1,7 @@
-"""Stands in for a vendor's library: memory that the host cannot reach, and streams that work when waited for.
+"""The native handle of a device, `device.native`: streams, copies and launches, which kernels drive the device with.
 
-That nothing is done before somebody waits is on purpose: it shows who reads a result, or reuses a buffer, too early.
+In a real plugin the vendor's library does this work. Streams here run nothing until the host waits for an event. The
+delay is deliberate: it exposes code that reads a result, or reuses a buffer, too early.
 """
 
 from __future__ import annotations
@@ -13,27 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from .memory import Buffer
+
 Array = np.ndarray[Any, Any]
 Launch = Callable[..., None]  # launch(stream, *inputs, output)
 
 
-class Buffer:
-    """Device memory."""
-
-    def __init__(self, nbytes: int) -> None:
-        self.nbytes = nbytes
-        self._bytes = bytearray(nbytes)
-
-    def elements(self, dtype: np.dtype[Any], count: int) -> Array:
-        """For the driver's eyes only."""
-        return np.frombuffer(self._bytes, dtype, count)
-
-    def __array__(self, *_args: object, **_options: object) -> Array:
-        raise TypeError("this is memory of an EXAMPLE device: copy it out first")
-
-
 class Event:
-    """A place in a stream."""
+    """A position in a stream."""
 
     def __init__(self, stream: int) -> None:
         self.stream = stream
@@ -43,22 +31,12 @@ class Event:
         self.reached = True
 
 
-class Driver:
-    def __init__(self, memory: int) -> None:
-        self._available = memory
+class Native:
+    """The streams of one device, and its instructions."""
+
+    def __init__(self) -> None:
         self._streams: defaultdict[int, deque[Callable[[], object]]] = defaultdict(deque)
         self._lock = Lock()
-
-    def allocate(self, nbytes: int) -> Buffer | None:
-        with self._lock:
-            if nbytes > self._available:
-                return None
-            self._available -= nbytes
-        return Buffer(nbytes)
-
-    def free(self, buffer: Buffer) -> None:
-        with self._lock:
-            self._available += buffer.nbytes
 
     def write(self, stream: int, host: Array, buffer: Buffer) -> None:
         device = buffer.elements(host.dtype, host.size)
@@ -74,17 +52,18 @@ class Driver:
         return event
 
     def wait(self, event: Event) -> None:
-        with self._lock, np.errstate(all="ignore"):  # as hardware does: NaN is a result
+        with self._lock, np.errstate(all="ignore"):  # as on hardware, NaN is a result
             while not event.reached:
                 self._streams[event.stream].popleft()()
 
     def upload(self, array: Array) -> Buffer:
-        """Memory for good, for weights."""
+        """A buffer with a copy of the array, for packed weights. The memory limit does not count it."""
         buffer = Buffer(array.nbytes)
         np.copyto(buffer.elements(array.dtype, array.size), array.reshape(-1))
         return buffer
 
     def elementwise(self, instruction: str, dtype: np.dtype[Any], count: int) -> Launch:
+        """The launch of one instruction over vectors of `count` elements."""
         compute = INSTRUCTIONS[instruction]
 
         def launch(stream: int, *buffers: Buffer) -> None:
@@ -94,7 +73,7 @@ class Driver:
         return launch
 
     def sequence(self, steps: Sequence[tuple[str, Sequence[int]]], dtype: np.dtype[Any], count: int) -> Launch:
-        """Instructions, each with its operands: values by number, the inputs first, then what the steps have made."""
+        """The launch of several instructions. Operands are value indices: first the inputs, then the steps' results."""
 
         def launch(stream: int, *buffers: Buffer) -> None:
             *values, output = (buffer.elements(dtype, count) for buffer in buffers)
@@ -110,7 +89,7 @@ class Driver:
         return launch
 
     def matmul(self, dtype: np.dtype[Any], rows: int, inner: int, columns: int) -> Launch:
-        """The second matrix is read column after column."""
+        """The launch of a matrix product. The second matrix is stored by columns, [columns, inner]."""
 
         def launch(stream: int, x: Buffer, y: Buffer, output: Buffer) -> None:
             a = x.elements(dtype, rows * inner).reshape(rows, inner)

@@ -1,9 +1,9 @@
-"""Happens-before: who knows of whose work, and accesses to memory that nothing orders.
+"""Happens-before: vector clocks of streams, and the detection of unordered accesses to memory.
 
-A clock says, for each stream, how many of its operations are known to be over. An operation knows what its stream
-knew, what the host knew when it enqueued it, and what the events tell that its stream waited for. Two operations race
-when neither knows the other and one of them writes, whenever they happen to run. That two streams share an engine, or
-that one was slow, orders nothing.
+A clock has, for each stream, the number of operations that are known to be over. An operation's clock joins three: its
+stream's clock, the host's clock when the host enqueued it, and the clocks of the events its stream waited for. Two
+operations race when neither clock covers the other and one of them writes, at any timing. A shared engine, or a
+slow stream, orders nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Clock = Mapping[Actor, int]
 
 
 class Access(NamedTuple):
-    """An operation that used some memory: the `tick`-th of its stream."""
+    """An operation that accessed memory: the `tick`-th of its stream."""
 
     actor: Actor
     tick: int
@@ -33,7 +33,7 @@ def joined(clock: Clock, other: Clock) -> dict[Actor, int]:
 
 
 class History:
-    """Who wrote a buffer last, and who has read it since."""
+    """The last write of a buffer, and the reads since."""
 
     __slots__ = ("_read", "_written")
 
@@ -42,7 +42,7 @@ class History:
         self._read: dict[Actor, Access] = {}
 
     def unordered(self, clock: Clock, *, writes: bool) -> Access | None:
-        """An access that whoever has this clock does not know, and that its own may not overtake."""
+        """A conflicting access that the clock does not cover, None without one."""
         earlier: Iterable[Access] = [] if self._written is None else [self._written]
         return _first_unknown([*earlier, *self._read.values()] if writes else earlier, clock)
 
@@ -55,7 +55,7 @@ class History:
 
 
 class Span(NamedTuple):
-    """Host memory that an operation uses; the array, so that nobody else gets its memory meanwhile."""
+    """Host memory that an operation accesses. `array` keeps the memory from being reused."""
 
     start: int
     end: int
@@ -65,7 +65,7 @@ class Span(NamedTuple):
 
 
 class HostMemory:
-    """What the devices do with the host's memory, as long as the host does not know it to be over."""
+    """Accesses of the devices to host memory that the host does not know to be over."""
 
     def __init__(self) -> None:
         self._spans: list[Span] = []
@@ -79,7 +79,7 @@ class HostMemory:
         self._spans.append(Span(*_extent(array), writes, access, array))
 
     def forget(self, clock: Clock) -> None:
-        """What the host knows, everything that it enqueues from now on knows."""
+        """Drop accesses that the host's clock covers: every later operation inherits that clock."""
         self._spans = [span for span in self._spans if not span.access.is_known(clock)]
 
 

@@ -1,6 +1,6 @@
-"""Stands in for a vendor's library: what kernels and tests drive a device with.
+"""The native handle of a device, `device.native`: kernels and tests drive the simulated device with it.
 
-What a program does wrong is kept in `report`, and raised as Internal by whoever waits for an event behind it.
+Mistakes of the program are collected in `report`. The next wait for a later event raises them as Internal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .plugin import Config
 
 Array = np.ndarray[Any, Any]
-SPANS = 1 << 16  # that the trace keeps
+SPANS = 1 << 16  # kept for the trace
 
 
 class Fault(NamedTuple):
@@ -36,7 +36,7 @@ class Fault(NamedTuple):
 
 @dataclass(frozen=True)
 class Kernel:
-    """`compute(*inputs, *outputs)`, over arrays of this metadata; `flops` that a launch takes."""
+    """`compute(*inputs, *outputs)` works on arrays of this metadata. A launch takes `flops` operations."""
 
     op: str
     node: str
@@ -46,7 +46,9 @@ class Kernel:
     flops: float
 
 
-class Driver:
+class Native:
+    """The simulated driver of one device."""
+
     def __init__(self, name: str, machine: Machine, config: Config) -> None:
         self.name = name
         self.machine = machine
@@ -54,11 +56,11 @@ class Driver:
         machine.memories.append(self.memory)
         self.report: list[Fault] = []
         self.lost: Exception | None = None
-        self.engines: dict[str, float] = {}  # when each is free
+        self.engines: dict[str, float] = {}  # from an engine to the time at which it is free
         self.spans: deque[tuple[str, str, float, float]] = deque(maxlen=SPANS)  # engine, what, start, seconds
         self._faults = Faults(config.faults, f"{config.seed} {name}")
         self._config = config
-        self._owed: list[Exception] = []  # to the next that waits: they belong to no stream
+        self._owed: list[Exception] = []  # failures without a stream: the next wait raises them
 
     @property
     def now(self) -> float:
@@ -71,7 +73,7 @@ class Driver:
             self._faults.add(specification)
 
     def found(self, kind: str, message: str, hint: str | None = None) -> errors.WeftError:
-        """The error for what the program does wrong, which is reported once."""
+        """The error for a mistake of the program. The report lists equal mistakes once."""
         if (fault := Fault(kind, message)) not in self.report:
             self.report.append(fault)
         return errors.Internal(f"{kind}: {message}", device=self.name, hint=hint)
@@ -90,7 +92,7 @@ class Driver:
             return buffer
 
     def wrap(self, host: Array) -> Buffer | None:
-        """A buffer over a host array, if the config lets the device read those. Raises Unavailable as allocate does."""
+        """A buffer over a host array, None unless config permits it. Raises Unavailable when the device is lost."""
         with self.machine.lock:
             if self.lost is not None:
                 raise copy(self.lost)
@@ -112,7 +114,7 @@ class Driver:
                    compute=lambda: np.copyto(_bytes(host), buffer.bytes(host.nbytes)))
 
     def copy(self, stream: Hashable, source: object, target: object) -> bool:
-        """Between the memories of two devices of the machine, one of them this; False for any other."""
+        """Copy between this device and another of the machine. False for any other pair of buffers."""
         if not isinstance(source, Buffer) or not isinstance(target, Buffer):
             return False
         memories = [source.memory, target.memory]
@@ -124,7 +126,7 @@ class Driver:
         return True
 
     def launch(self, stream: Hashable, kernel: Kernel, arguments: Iterable[Buffer | Array]) -> None:
-        """Inputs, then outputs. An input in host memory is read now, as launch parameters are."""
+        """Enqueue the kernel. `arguments`: inputs, then outputs. Host arrays are read now, like launch parameters."""
         metas = (*kernel.inputs, *kernel.outputs)
         given = [a if isinstance(a, Buffer) else a.copy() for a in arguments]
         sized = [(a, meta) for a, meta in zip(given, metas, strict=True) if isinstance(a, Buffer)]
@@ -143,7 +145,7 @@ class Driver:
         self._submit(stream, operation, "launch", [(a, meta.nbytes) for a, meta in sized])
 
     def event(self) -> Event:
-        """An event to be recorded later: a stream may wait for it before."""
+        """An event to be recorded later. A stream may wait for it earlier."""
         return Event()
 
     def record(self, stream: Hashable, event: Event | None = None) -> Event:
@@ -161,7 +163,7 @@ class Driver:
             self._enqueue(self.machine.stream(self.name, stream), Wait(event))
 
     def synchronize(self, event: Event) -> None:
-        """Raises what had failed before the event, Internal for a deadlock, Unavailable when the device is lost."""
+        """Wait for the event. Raises an earlier failure, Internal for a deadlock, Unavailable for a lost device."""
         with self.machine.lock:
             while not event.is_reached:
                 if not self.machine.advance():
@@ -171,12 +173,12 @@ class Driver:
             self._owed.clear()
             self.machine.told(failures)
             if self.lost is not None:
-                raise copy(self.lost)  # a copy: what is raised holds the frames that it went through
+                raise copy(self.lost)  # a copy: a raised error holds the frames that it passed
             if failures:
                 raise copy(failures[0])
 
     def finish(self) -> None:
-        """Run all that can run; what is wrong with it is in the reports, what cannot run as a deadlock."""
+        """Run every item that can run. The reports get the mistakes, and a deadlock for the items that cannot."""
         with self.machine.lock:
             while self.machine.advance():
                 self._catch_up()
@@ -189,7 +191,7 @@ class Driver:
                                            hint="native.reset() makes it new, for another host")
 
     def reset(self) -> None:
-        """A lost device begins anew, and has nothing of what was in its memory or its streams."""
+        """Start a lost device anew, with empty memory and empty streams."""
         with self.machine.lock:
             gone = errors.Unavailable("the device was reset", device=self.name)
             for stream in self.machine.streams(self.name):
@@ -203,7 +205,7 @@ class Driver:
             self.lost = None
 
     def trace(self) -> dict[str, Any]:
-        """What ran, in virtual time, in the form that chrome://tracing and Perfetto read as JSON."""
+        """The operations that ran, in virtual time. As JSON, chrome://tracing and Perfetto read it."""
         return {"traceEvents": [{"ph": "X", "pid": self.name, "tid": engine, "name": what, "ts": start * 1e6,
                                  "dur": seconds * 1e6} for engine, what, start, seconds in self.spans]}
 
@@ -245,7 +247,7 @@ class Driver:
         return None
 
     def _enqueue(self, stream: Stream, item: Item) -> None:
-        """When the stream is full the host waits. Raises Internal where it would wait for ever."""
+        """Enqueue an item. The host waits while the stream is full. Raises Internal for a deadlock."""
         while len(stream.items) >= self._config.queue:
             if not self.machine.advance():
                 raise self._deadlock(f"room in {stream}")
@@ -254,7 +256,7 @@ class Driver:
         self.machine.enqueue(stream, item)
 
     def _catch_up(self) -> None:
-        """The host has waited for what ran last, and knows nothing of it."""
+        """Advance the host's clock to the end of the last item. The host gains no knowledge about order."""
         self.machine.now = max([self.machine.now, *(s.seconds for s in self.machine.streams(self.name))])
 
     def _deadlock(self, awaited: str) -> errors.WeftError:

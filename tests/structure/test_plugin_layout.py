@@ -1,0 +1,85 @@
+"""Device plugins have the same files in the same order; no two modules of a distribution differ by a plural."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+PLUGINS = sorted(path.parent for pattern in ("device_*/weft_*/plugin.py", "plugins/*/weft_*/plugin.py")
+                 for path in ROOT.glob(pattern))
+DEVICES = [package for package in PLUGINS if "registry.device(" in (package / "plugin.py").read_text("utf-8")]
+ON_HOST = {"weft_cpu"}  # its memory is the host's: it has no memory.py, and kernels need no native handle
+METHODS = ("__init__", "open", "close", "allocate", "wrap", "free", "copy_in", "copy_out", "copy_peer", "record",
+           "wait_event", "synchronize")  # the order of the contract
+
+
+def functions(path: Path) -> dict[str, ast.FunctionDef | ast.ClassDef]:
+    """The functions and classes of a module by name, in order."""
+    body = ast.parse(path.read_text("utf-8")).body
+    return {each.name: each for each in body if isinstance(each, ast.FunctionDef | ast.ClassDef)}
+
+
+def module(package: Path, name: str) -> Path:
+    """The file of a module, which may be a package."""
+    return package / f"{name}.py" if (package / f"{name}.py").exists() else package / name / "__init__.py"
+
+
+def test_every_device_plugin_of_the_repository_is_looked_at() -> None:
+    assert {"weft_cpu", "weft_opencl", "weft_example", "weft_sim"} <= {package.name for package in DEVICES}
+
+
+@pytest.mark.parametrize("package", DEVICES, ids=lambda package: package.name)
+def test_a_device_module_has_scan_and_then_the_device_with_the_contracts_methods_in_order(package: Path) -> None:
+    names = functions(module(package, "device"))
+    public = [name for name in names if not name.startswith("_")]
+    assert public[0] == "scan"
+    assert len(public) == 2
+    device = names[public[1]]
+    methods = [each.name for each in device.body if isinstance(each, ast.FunctionDef)]
+    assert methods == [name for name in METHODS if name in methods]
+    assert {"open", "close", "allocate", "free", "copy_in", "copy_out", "record", "synchronize"} <= set(methods)
+
+
+@pytest.mark.parametrize("package", DEVICES, ids=lambda package: package.name)
+def test_kernels_of_a_device_are_registered_by_one_function_name(package: Path) -> None:
+    assert "register_kernels" in functions(module(package, "kernels"))
+
+
+@pytest.mark.parametrize("package", [package for package in DEVICES if package.name not in ON_HOST],
+                         ids=lambda package: package.name)
+def test_a_device_with_memory_of_its_own_has_memory_and_a_native_handle(package: Path) -> None:
+    assert "Memory" in functions(module(package, "memory"))
+    assert "Native" in functions(module(package, "native"))
+    assert "self.native" in module(package, "device").read_text("utf-8")
+
+
+@pytest.mark.parametrize("package", PLUGINS, ids=lambda package: package.name)
+def test_no_two_modules_differ_by_a_plural(package: Path) -> None:
+    names = {path.stem for path in package.rglob("*.py")}
+    assert not {name for name in names if f"{name}s" in names}
+
+
+def sources(tree: ast.AST) -> Iterator[str]:
+    for statement in ast.walk(tree):
+        if isinstance(statement, ast.ImportFrom):
+            yield f"{'.' * statement.level}{statement.module or ''}"
+
+
+def test_resources_of_the_cpu_import_no_kernel() -> None:
+    paths = list((ROOT / "device_cpu" / "weft_cpu" / "resources").glob("*.py"))
+    assert paths
+    for path in paths:
+        assert not [s for s in sources(ast.parse(path.read_text("utf-8"))) if s.startswith("..kernels")], path
+
+
+def test_every_pass_of_simplify_is_a_function_named_for_what_it_does() -> None:
+    passes = importlib.import_module("weft_simplify.plugin").PASSES
+    for target, _ in passes.values():
+        name, _, function = target.partition(":")
+        assert callable(getattr(importlib.import_module(name), function))
+        assert "_" in function, f"{target}: a pass's function says what it does and to what, as fold_constants"
