@@ -1,4 +1,4 @@
-"""Groups of element types that the kernels' tables name, and how two-byte floats are computed with."""
+"""Groups of element types for the kernels' tables, and computation in float32 for two-byte floats."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ Array = np.ndarray[Any, Any]
 
 
 def zero(dtype: DType) -> Any:
-    """What fills a tensor of this type where nothing else is: 0, or the empty text."""
+    """The fill value of a dtype: 0, or the empty string."""
     return b"" if dtype is dtypes.string else 0
 
 
 def zeros(dtype: DType, shape: tuple[int, ...]) -> Array:
-    """A tensor of what fills one where nothing else is."""
+    """A tensor of the fill value."""
     if dtype.itemsize:
         return np.zeros(shape, dtype.numpy)
     return np.full(shape, zero(dtype), object)
 
 
 def widened(function: Callable[..., object]) -> Callable[..., None]:
-    """`function(*inputs, out)`, which takes several steps and may write over its first input, done in float32 for
-    two-byte floats of one shape and rounded once."""
+    """A form of `function(*inputs, out)` for two-byte floats of one shape: it computes in float32 and rounds once.
+    `function` may overwrite its first input."""
 
     def run(*arrays: Array) -> None:
         wide = [x.astype(np.float32) for x in arrays[:-1]]
@@ -45,16 +45,16 @@ def widened(function: Callable[..., object]) -> Callable[..., None]:
 
 
 def attribute(b: Bind, name: str, dtype: DType) -> Array:
-    """A number of an attribute in this type; attributes are float32."""
+    """An attribute's number, rounded to float32 as attributes are, in this dtype."""
     return np.array(np.float32(b.attrs[name]), dtype.numpy)
 
 
 def stepwise(function: Callable[..., object]) -> Callable[[Bind], Callable[..., object]]:
-    """The bind function of `function(*inputs, out)`, which takes several steps: see `widened`."""
+    """The bind function of `function(*inputs, out)`, which is `widened` for two-byte floats."""
     wide = widened(function)
     return lambda b: wide if b.outputs[0].dtype.name in NARROW else function
 
 
 def sortable(x: Array) -> Array:
-    """`x` as NumPy sorts it with NaN at the end, which it does not do for bfloat16."""
+    """`x` in a dtype that NumPy sorts with NaN at the end, which it does not do for bfloat16."""
     return x.astype(np.float32) if x.dtype.name == "bfloat16" else x

@@ -1,4 +1,4 @@
-"""Philox 4x32-10: random words that are a function of a key and a counter, so that any part of a sequence can be had.
+"""Philox 4x32-10: random words as a function of key and counter, so any part of a sequence can be computed directly.
 
 Salmon, Moraes, Dror and Shaw, Parallel Random Numbers: As Easy as 1, 2, 3, SC 2011. A key is a number of 64 bits, a
 counter one of 128; each counter gives a block of four words of 32 bits.
@@ -16,14 +16,14 @@ from weft.api import inherited
 from .element_types import Array
 
 ROUNDS = 10
-LEAST_AT_ONCE, MOST_AT_ONCE = 16, 4096  # blocks of words that are taken one by one
+LEAST_AT_ONCE, MOST_AT_ONCE = 16, 4096  # blocks that `words` computes at once
 MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
-WEYL = 0x9E3779B9, 0xBB67AE85  # what the key grows by with each round
+WEYL = 0x9E3779B9, 0xBB67AE85  # added to the key in each round
 WORD = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
 MASK64 = 2**64 - 1
 MASK128 = 2**128 - 1
-SCRAMBLER = 0x02461E293EC8F720  # the key that TensorFlow makes keys from seeds with
+SCRAMBLER = 0x02461E293EC8F720  # TensorFlow's key for deriving keys from seeds
 
 
 def blocks(key: int, counter: int, steps: Array) -> Array:
@@ -48,7 +48,7 @@ def from_seed(seed: Array) -> tuple[int, int]:
 
 
 def words(key: int, counter: int) -> Iterator[int]:
-    """The words of the blocks from `counter` on, one by one without an end."""
+    """Yield the words of the blocks from `counter` on, without an end."""
     first, count = 0, LEAST_AT_ONCE
     while True:
         yield from blocks(key, counter, np.arange(first, first + count, dtype=np.uint64)).reshape(-1).tolist()
@@ -56,8 +56,8 @@ def words(key: int, counter: int) -> Iterator[int]:
 
 
 def below(limit: int, numbers: Iterator[int], bits: int) -> int:
-    """One of the integers in [0, limit), all alike: of `numbers` in [0, 2**bits) those are passed over that would
-    favour some. No number is below 0, so that 0 takes one and gives 0."""
+    """A uniform integer in [0, limit) from `numbers` in [0, 2**bits). Numbers that would bias the result are skipped. A
+    limit of 0 takes one number and gives 0."""
     number = next(numbers)
     if limit & limit - 1:
         while number < 2**bits % limit:
@@ -66,7 +66,7 @@ def below(limit: int, numbers: Iterator[int], bits: int) -> int:
 
 
 class Sequence:
-    """What a stateful op draws from: it goes on where it stopped. Safe to use from several threads."""
+    """The random sequence of a stateful op, which continues from run to run. Safe to use from several threads."""
 
     def __init__(self, seed: int, seed2: int) -> None:
         if not (seed or seed2):
@@ -77,7 +77,7 @@ class Sequence:
         inherited.add(self)
 
     def reserve(self, count: int) -> tuple[int, int]:
-        """The key, and the counter of the first of `count` blocks that nobody else gets."""
+        """Reserve `count` blocks. Returns the key, and the counter of the first block."""
         with self._lock:
             counter = self._next
             self._next = counter + count & MASK128

@@ -1,4 +1,4 @@
-"""Makes families.tsv anew: which modules beside this one are families, and the ops that they have kernels for."""
+"""Write families.tsv: the modules beside this one that register kernels, and their ops."""
 
 from importlib import import_module
 from pkgutil import iter_modules
@@ -20,7 +20,7 @@ class Ops(Kernels):
 
 
 def table() -> str:
-    """A line a family: its module and its ops."""
+    """The lines of families.tsv: a module, a tab, its ops."""
     lines = []
     for name in sorted(module.name for module in iter_modules(__path__) if not module.name.startswith("_")):
         family, ops = import_module(f".{name}", __package__), Ops()

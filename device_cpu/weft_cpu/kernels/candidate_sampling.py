@@ -1,5 +1,7 @@
-"""Kernels that sample classes among which a model learns to find the true ones, those that TensorFlow samples from the
-same seeds; and how often each class is expected in such a sample."""
+"""Candidate sampling: kernels that draw classes for sampled losses, with the expected count of each class.
+
+Equal seeds give the same classes as TensorFlow.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,10 @@ from .random import sequence, uniform
 Run = Callable[..., None]
 Classes = Iterator[int]
 Probability = Callable[[Array], Array]  # float32, of classes
-Distribution = Callable[[int], tuple[Callable[[Iterator[int]], Classes], Probability]]  # of the number of classes
+Distribution = Callable[[int], tuple[Callable[[Iterator[int]], Classes], Probability]]  # by class count
 
 RESERVED = 512  # blocks for each class to be sampled, however few it takes
-AT_ONCE = 64  # words that are made numbers of
+AT_ONCE = 64  # words converted at once
 
 
 def uniform_classes(count: int) -> tuple[Callable[[Iterator[int]], Classes], Probability]:
@@ -33,7 +35,7 @@ def uniform_classes(count: int) -> tuple[Callable[[Iterator[int]], Classes], Pro
 
 
 def log_uniform_classes(count: int) -> tuple[Callable[[Iterator[int]], Classes], Probability]:
-    """Class k with the probability log((k + 2) / (k + 1)) / log(count + 1), which suits classes sorted by frequency."""
+    """Class k has the probability log((k + 2) / (k + 1)) / log(count + 1), which suits classes sorted by frequency."""
     spread, number = log1p(count), uniform(np.dtype(np.float64))
 
     def sample(drawn: Iterator[int]) -> Classes:
@@ -68,7 +70,7 @@ def candidates(distribution: Distribution) -> Callable[[Bind], Run]:
 
 
 def _different(drawn: Classes, count: int) -> tuple[list[int], int]:
-    """The first `count` classes that differ, and how many were drawn for them."""
+    """The first `count` distinct classes, and the number of draws until then."""
     found: dict[int, None] = {}
     tries = 0
     while len(found) < count:
@@ -78,9 +80,10 @@ def _different(drawn: Classes, count: int) -> tuple[list[int], int]:
 
 
 def _expected(p: Array, count: int, tries: int) -> Array:
-    """How often classes of these probabilities are expected, or whether, where each is taken once only: float32.
+    """The expected counts of classes with probabilities p; for distinct classes the probabilities of being drawn.
+    float32.
 
-    1 - (1 - p)**tries, each step rounded rightly; the C library that TensorFlow asks for it may miss the last bit."""
+    The latter is 1 - (1 - p)**tries with each step rounded correctly. TensorFlow's C library may miss the last bit."""
     if tries == count:
         return p * np.float32(count)
     logarithms = np.float32(tries) * np.log1p(-p.astype(np.float64)).astype(np.float32)

@@ -19,8 +19,8 @@ from .strings import encode
 
 Run = Callable[..., Any]
 Span = tuple[int, int]
-Example = tuple[bytes, dict[bytes, Span]]  # the message, and where in it each feature is
-Rows = Sequence[Sequence[Any] | None]  # of one feature the values in each example, None where it is missing
+Example = tuple[bytes, dict[bytes, Span]]  # the message, and the span of each feature in it
+Rows = Sequence[Sequence[Any] | None]  # values of one feature in each example, None for a missing feature
 
 
 def strings(buf: bytes, span: Span) -> list[bytes]:
@@ -49,7 +49,7 @@ def parse(serialized: Iterable[bytes]) -> list[Example]:
 
 
 def _nested(buf: bytes, start: int, stop: int) -> list[Span]:
-    """Where the messages of field 1 are."""
+    """The spans of the messages in field 1."""
     found = []
     for number, kind, at, end in wire.fields(buf, start, stop):
         if number == 1:
@@ -64,7 +64,7 @@ def _entry(buf: bytes, start: int, stop: int) -> tuple[bytes, Span]:
 
 
 def rows_of(examples: Sequence[Example], key: bytes, dtype: DType) -> Rows:
-    """The values of feature `key`. Raises InvalidArgument where they are of another type."""
+    """The values of feature `key`. Raises InvalidArgument for values of another dtype."""
     return [_values(buf, spans[key], key, dtype) if key in spans else None for buf, spans in examples]
 
 
@@ -113,7 +113,7 @@ class Dense(NamedTuple):
         return flat(filled, self.dtype).reshape(len(rows), *self.shape)
 
     def _padded(self, rows: Rows, *, single: bool) -> Any:
-        """All as long as the longest, by the default."""
+        """The rows, padded with the default to the longest."""
         stride, lengths = prod(d or 0 for d in self.shape[1:]), counts(rows)
         if (lengths % stride if stride else lengths).any():
             raise errors.InvalidArgument(f"Key: {self.key!r}. Number of {self.dtype} values is not a multiple of "
@@ -146,7 +146,7 @@ Keys = Sequence[bytes]
 
 
 def reader(b: Bind) -> Callable[..., tuple[Any, ...]]:
-    """The function of the serialized examples, the keys (sparse, dense, ragged) and the defaults of dense features."""
+    """A function from serialized examples, keys (sparse, dense, ragged) and dense defaults to the op's outputs."""
     attrs = b.attrs
     sparse_types, dense_types, shapes = attrs["sparse_types"], attrs["Tdense"], attrs["dense_shapes"]
     ragged_types = list(zip(attrs.get("ragged_value_types", ()), attrs.get("ragged_split_types", ()), strict=True))

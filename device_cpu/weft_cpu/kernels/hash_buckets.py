@@ -1,4 +1,4 @@
-"""Kernels that hash strings, and other tensors by their bytes."""
+"""Hash kernels: strings to buckets, and fingerprints of the bytes of any tensor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Run = Callable[..., Any]
 
 
 def hashes(function: Hash, strings: Any) -> Any:
-    """The hash of each string of a flat array, uint64; those of one length are hashed at once."""
+    """The uint64 hash of each string of a flat array. Strings of one length are hashed at once."""
     found = np.empty(len(strings), np.uint64)
     lengths = np.fromiter(map(len, strings), np.int64, len(strings))
     for length in np.unique(lengths):
@@ -37,7 +37,7 @@ def bucket(choose: Callable[[Bind], Hash]) -> Callable[[Bind], Run]:
 
 
 def fingerprint(b: Bind) -> Run:
-    """Of each row the fingerprint of its bytes; of several strings a row, that of their fingerprints."""
+    """The fingerprint of each row's bytes. A row of several strings gets the fingerprint of their fingerprints."""
     take = _string_rows if b.attrs["T"] is dtypes.string else _rows
 
     def run(data: Any, _method: Any, out: Any) -> None:

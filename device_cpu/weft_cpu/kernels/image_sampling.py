@@ -1,4 +1,4 @@
-"""Kernels that sample images at places that other inputs give: crops by boxes, and projections."""
+"""Kernels that sample images at given positions: crops of boxes, and projective transforms."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..element_types import SIGNED, Array
 
 Run = Callable[..., None]
 f32 = np.float32
-BLOCK_BYTES = 1 << 18  # what is read of crops stays in the second-level cache
+BLOCK_BYTES = 1 << 18  # pixels of a block of crops stay in the second-level cache
 CROPPED = (*SIGNED, "uint8", "uint16", "float16", "float32", "float64")
 
 
 def crop_and_resize(b: Bind) -> Run:
-    """Some boxes at a time, so that what is read of them stays in the cache."""
+    """CropAndResize, in blocks of boxes whose pixels stay in the cache."""
     batch, height, width, channels = b.inputs[0].meta.dims
     count, rows, columns, _ = b.outputs[0].dims
     sample = {"bilinear": _bilinear_crops, "nearest": _nearest_crops}[b.attrs["method"]]
@@ -49,7 +49,7 @@ def _check_boxes(boxes: Array, box_index: Array, batch: int) -> None:
 
 
 def _crop_places(first: Array, last: Array, length: int, size: int) -> Array:
-    """Where the outputs of each box lie along one axis; a single one in the middle."""
+    """The positions of each box's outputs along one axis. A single output lies in the middle."""
     if size == 1:
         return (f32(0.5) * (first + last) * f32(length - 1))[:, None]
     scale = (last - first) * f32(length - 1) / f32(size - 1)
@@ -62,7 +62,7 @@ def _inside(at: Array, length: int) -> Array:
 
 
 class _Pixels:
-    """Reads pixels by row and column, each of the image that `which` says."""
+    """Reads pixels by row and column; `which` has the image of each."""
 
     def __init__(self, images: Array, which: Array) -> None:
         self._images, self._which = images, which
@@ -152,7 +152,7 @@ def image_projective_transform(b: Bind) -> Run:
 
 
 class _Padded:
-    """Images with a fill value all around them."""
+    """Images surrounded by a fill value."""
 
     def __init__(self, images: Array, which: Array, fill: Array) -> None:
         self._read, self._lengths, self._fill = _Pixels(images, which), images.shape[1:3], fill
@@ -171,7 +171,7 @@ def _nearest(read: _Padded, y: Array, x: Array) -> Array:
 
 
 def _round(at: Array) -> Array:
-    """Halves away from zero."""
+    """Round half away from zero."""
     wide = at.astype(np.float64)
     return np.trunc(wide + np.copysign(0.5, wide))
 

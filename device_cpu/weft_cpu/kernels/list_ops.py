@@ -1,5 +1,5 @@
-"""Kernels of lists of tensors. What a list keeps of a tensor is that tensor, or its rows: nobody writes it later. What
-is read of a list is a copy."""
+"""Kernels of tensor lists. A list retains its tensors, or views of their rows, which must not change afterwards. Reads
+return copies."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def from_tensor(b: Bind) -> Run:
 
 
 def rows_of(tensor: Array) -> list[Cell]:
-    """Views of a tensor's rows, of rank 0 for a vector."""
+    """Views of a tensor's rows, scalars for a vector."""
     return [tensor[i, ...] for i in range(len(tensor))]
 
 
@@ -55,7 +55,7 @@ def split(b: Bind) -> Run:
 
 
 def parts_of(tensor: Array, lengths: Sequence[int]) -> list[Array]:
-    """Views of so many rows each. Raises InvalidArgument where these are not all of the tensor's rows."""
+    """Views of `lengths` rows each. Raises InvalidArgument unless they cover the tensor exactly."""
     if lengths and min(lengths) < 0:
         raise errors.InvalidArgument(f"Invalid value in lengths: {min(lengths)}")
     ends = np.cumsum([0, *lengths]).tolist()
@@ -69,7 +69,7 @@ def parts_of(tensor: Array, lengths: Sequence[int]) -> list[Array]:
 
 
 def scatter(b: Bind) -> Run:
-    """Also TensorListScatter, which does not say how many places there are."""
+    """TensorListScatterV2, and TensorListScatter, which has no num_elements."""
     dtype, shape = b.attrs["element_dtype"], shape_of(b, 2)
 
     def run(tensor: Array, indices: Array, _: Array, *count_and_out: Array) -> None:
@@ -82,7 +82,7 @@ def scatter(b: Bind) -> Run:
 
 
 def _size_for(places: Sequence[int], count: int) -> int:
-    """Of a list with rows at these places, and so many in all; -1: as many as it takes."""
+    """The size of a list with rows at these indices. `count`: the size asked for, -1 for the smallest possible."""
     if count < -1:
         raise errors.InvalidArgument(f"TensorListScatter expects num_elements >= -1, found: {count}")
     if min(places, default=0) < 0:
@@ -136,7 +136,7 @@ def push(b: Bind) -> Run:
 
 
 def push_batch(b: Bind) -> Run:
-    """TensorFlow does not look whether there is room."""
+    """TensorListPushBackBatch. As in TensorFlow, there is no test for room."""
     dtype = b.attrs["element_dtype"]
 
     def run(handles: Array, tensor: Array, out: Array) -> None:
@@ -171,7 +171,7 @@ def get(b: Bind) -> Run:
 
 
 def _read(mine: TensorList, place: int, asked: Shape, wanted: Shape) -> Array:
-    """A copy of an element. Raises InvalidArgument where the graph has been promised another shape."""
+    """A copy of an element. Raises InvalidArgument where the inferred output shape differs."""
     tensor = mine.cells[place]
     if tensor is None:
         return mine.blank(asked)
@@ -230,8 +230,7 @@ def gather(b: Bind) -> Run:
 
 
 def _stacked(b: Bind, mine: TensorList, cells: Sequence[Cell], asked: Shape, what: str) -> Array:
-    """One tensor of these elements of a list. Raises InvalidArgument where they are not of one shape, or of none that
-    is known."""
+    """The stack of these cells of a list. Raises InvalidArgument where their shapes differ or are not known."""
     shape = mine.element_shape(asked, cells)
     if not is_known(shape):
         raise errors.InvalidArgument(f"Tried to {what} {'uninitialized' if cells else 'no'} elements of a list with "
@@ -241,7 +240,7 @@ def _stacked(b: Bind, mine: TensorList, cells: Sequence[Cell], asked: Shape, wha
 
 
 def stacked(tensors: Sequence[Array], shape: tuple[int, ...], dtype: DType) -> Array:
-    """One tensor of all these, of one shape. (np.stack takes several times as long for small ones.)"""
+    """The stack of tensors of one shape. np.stack takes several times as long for small tensors."""
     if shape and tensors:
         return np.concatenate(tensors).reshape(len(tensors), *shape)
     out = np.empty((len(tensors), *shape), dtype.numpy)
@@ -261,14 +260,14 @@ def concat(b: Bind) -> Run:
 
 
 def concat_without_lengths(b: Bind) -> Run:
-    """TensorListConcat: elements that are not there are as long as the others, or an error."""
+    """TensorListConcat. Uninitialized elements get the common length of the others, and are an error without one."""
     dtype, asked = b.attrs["element_dtype"], b.attrs["element_shape"]
     shape = None if asked is None else (None, *asked[1:])
     return lambda handle: _joined(tensor_list(handle, dtype), shape, ())
 
 
 def _joined(mine: TensorList, shape: Shape, lengths: Sequence[int]) -> tuple[Array, Array]:
-    """All elements one after another, and how long each is; `lengths`: of those that are not there."""
+    """The concatenation of all elements, and their lengths. `lengths`: of uninitialized elements."""
     if shape == ():
         raise errors.InvalidArgument("Concat requires elements to be at least vectors, found scalars instead.")
     first, rest = (None, None) if shape is None else (shape[0], shape[1:])
@@ -286,7 +285,7 @@ def _joined(mine: TensorList, shape: Shape, lengths: Sequence[int]) -> tuple[Arr
 
 
 def _agreed(cells: Sequence[Cell], first: int | None, rest: Shape) -> tuple[int | None, Shape]:
-    """What elements have in common: their first length, where it is the same or said, and the shape behind it."""
+    """The common first dimension (None where the elements differ) and the common remaining shape."""
     there = [(i, cell.shape) for i, cell in enumerate(cells) if cell is not None]
     for i, shape in there:
         if not shape:
@@ -300,7 +299,7 @@ def _agreed(cells: Sequence[Cell], first: int | None, rest: Shape) -> tuple[int 
 
 
 def _length(index: int, lengths: Sequence[int], first: int | None) -> int:
-    """Of an element that is not there."""
+    """The length of an uninitialized element."""
     length = lengths[index] if index < len(lengths) else first
     if length is None:
         raise errors.InvalidArgument(f"List contains uninitialized tensor at index {index} but leading_dims has only "
@@ -324,7 +323,7 @@ def concat_lists(b: Bind) -> Run:
     return run
 
 
-# op, bind, the input that the list keeps
+# op, bind, the inputs that the list retains
 MADE: tuple[tuple[str, Callable[[Bind], Run], tuple[str, ...]], ...] = (
     ("EmptyTensorList", empty, ()), ("TensorListReserve", reserve, ()), ("TensorListResize", resize, ()),
     ("TensorListFromTensor", from_tensor, ("tensor",)), ("TensorListSplit", split, ("tensor",)),

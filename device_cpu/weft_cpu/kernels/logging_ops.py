@@ -1,4 +1,4 @@
-"""Kernels that tell people something: Print and PrintV2 while they run, Assert with the error that it raises."""
+"""Kernels that write messages: Print and PrintV2 to streams or the logger, Assert in its error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEVELS = {"log(info)": logging.INFO, "log(warning)": logging.WARNING, "log(error
 
 
 def print_(b: Bind) -> Run:
-    """The message and the tensors to stderr, the first times that the node runs in its session; the input passes."""
+    """Write the message and the tensors to stderr at the node's first `first_n` runs in a session; return the input."""
     message, first_n, show = encoded(b, "message"), b.attrs["first_n"], _shown(b)
     times = b.resource("number of prints", count)
 
@@ -35,11 +35,11 @@ def print_(b: Bind) -> Run:
 
 
 def print_v2(b: Bind) -> Run:
-    """To a stream of the process, or to the logger `weft`, of which the application says where it goes."""
+    """Write to stdout, stderr, or the logger `weft`, whose destination the application configures."""
     stream, end = b.attrs["output_stream"], encoded(b, "end")
     if stream in LEVELS:
         return lambda x: _log(LEVELS[stream], x.item() + end)
-    return lambda x: _write(getattr(sys, stream), x.item() + end)  # whatever it is by then
+    return lambda x: _write(getattr(sys, stream), x.item() + end)  # looked up late: the stream may be replaced
 
 
 def _log(level: int, text: bytes) -> None:
@@ -47,7 +47,7 @@ def _log(level: int, text: bytes) -> None:
 
 
 def _write(stream: TextIO | None, text: bytes) -> None:
-    """At once, and byte by byte where the stream takes bytes; on a terminal with escapes for what is not printable."""
+    """Write and flush: bytes where the stream takes them; on a terminal with unprintable characters escaped."""
     if stream is None:  # a process without a console has none
         return
     stream.flush()
@@ -72,7 +72,7 @@ def assert_(b: Bind) -> Run:
 
 
 def _shown(b: Bind) -> Callable[[Any], list[bytes]]:
-    """What shows a node's tensors but for the first."""
+    """A function that formats all of a node's inputs but the first."""
     texts, most = [element_text(x.dtype) for x in b.inputs[1:]], b.attrs["summarize"]
     return lambda data: [listing(x, text, most) for x, text in zip(data, texts, strict=True)]
 

@@ -1,4 +1,4 @@
-"""Kernels of lookup tables. What fits a table is known only when it is used: the table checks it then."""
+"""Kernels of lookup tables. A table checks dtypes and shapes at each use: they are not known earlier."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUMBERS = ("int32", "int64", "float32", "float64")
 
 
 def kept(kind: type[Table]) -> Callable[[Bind], Run]:
-    """One that the session keeps."""
+    """The bind function of a table that the session owns."""
 
     def bind(b: Bind) -> Run:
         mine = table_of(b, kind)
@@ -27,7 +27,7 @@ def kept(kind: type[Table]) -> Callable[[Bind], Run]:
 
 
 def anonymous(kind: type[Table]) -> Callable[[Bind], Run]:
-    """A new one with every run, for those who get its handle."""
+    """The bind function of a new table in each run, which lives as long as its handles."""
     return lambda b: lambda out: out.fill(new_table(b, kind))
 
 
@@ -84,7 +84,7 @@ def initialize(b: Bind) -> Run:
     return run
 
 
-# the types of the values by that of the keys: those of TensorFlow's kernels
+# dtypes of values by the dtype of keys, as in TensorFlow's kernels
 CONSTANT = {"string": ("string", *NUMBERS, "bool"), "int64": ("string", *NUMBERS), "int32": ("string", "int32",
             "float32", "float64")}
 MUTABLE = {"string": (*NUMBERS, "bool"), "int64": ("string", *NUMBERS), "int32": ("int32", "float32", "float64")}

@@ -1,4 +1,4 @@
-"""Kernels of queues. What fits a queue whose handle was not known before the run is checked when it is used."""
+"""Kernels of queues. If a queue is not known before the run, components are checked at each use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PRIORITY = TensorMetadata(dtypes.int64, ())
 
 
 def queue(make: Callable[[Bind], Order], *first: TensorMetadata) -> Callable[[Bind], Run]:
-    """The session's queue. `first`: components before those that the attributes tell."""
+    """The bind function of a queue that the session owns. `first`: components in front of the attributes' ones."""
 
     def bind(b: Bind) -> Run:
         kind, capacity, types = b.op.removesuffix("V2"), b.attrs["capacity"], b.attrs["component_types"]
@@ -84,7 +84,7 @@ def dequeue_several(*, may_be_fewer: bool) -> Callable[[Bind], Run]:
 
 
 def _queue(b: Bind, handle: Array, attribute: str, shapes: Sequence[tuple[int, ...]] | None = None) -> Queue:
-    """The queue of a handle. Raises InvalidArgument for one whose components have other types or shapes."""
+    """The queue of a handle. Raises InvalidArgument where its components have other dtypes or shapes."""
     mine = from_handle(handle, Queue)
     if b.inputs[0].handle is None:
         types = [meta.dtype for meta in mine.metas]

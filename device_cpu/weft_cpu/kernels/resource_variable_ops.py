@@ -1,4 +1,4 @@
-"""Kernels of resource variables. What a variable holds is known only when it is used, so its shape is checked then."""
+"""Kernels of resource variables. A variable's shape is checked at each use: it is not known earlier."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def destroy(b: Bind) -> Run:
 
 
 def leave(_: Bind) -> Run:
-    """DisableCopyOnRead says how to hand values out faster; they are copies here in any case."""
+    """DisableCopyOnRead is a hint for faster reads. Reads are copies here in any case."""
 
     def run(handle: Array) -> None:
         from_handle(handle, Variable)
@@ -75,14 +75,14 @@ def assign_with(ufunc: np.ufunc) -> Callable[[Bind], Run]:
 
 
 def check_shapes(old: Array, value: Array) -> None:
-    """Raises InvalidArgument where an update has not the variable's shape."""
+    """Raises InvalidArgument unless an update has the variable's shape."""
     if old.shape != value.shape:
         raise errors.InvalidArgument(f"Cannot update variable with shape {list(old.shape)} using a Tensor with shape "
                                      f"{list(value.shape)}, shapes must be equal.")
 
 
 def count_up_to(b: Bind) -> Run:
-    """Gives what was there before."""
+    """ResourceCountUpTo, which returns the value before the increment."""
     limit = b.attrs["limit"]
 
     def run(handle: Array, out: Array) -> None:
@@ -128,7 +128,7 @@ def gather_nd(_: Bind) -> Run:
 
 
 def scatter(update: Update) -> Callable[[Bind], Run]:
-    """Of rows; a scalar updates all of them alike."""
+    """The bind function of an update of rows. A scalar update applies to all of them."""
 
     def run(handle: Array, indices: Array, updates: Array) -> None:
         def change(old: Array) -> Array:
@@ -180,19 +180,19 @@ def _check_updates(old: Array, indices: Array, updates: Array, wanted: tuple[int
 
 
 def divide_rows(matrix: Array, numbers: Array, news: Array) -> None:
-    """Integers towards zero. Raises InvalidArgument for those that divide by zero."""
+    """Divide rows in place; integers round towards zero. Raises InvalidArgument for integer division by zero."""
     if matrix.dtype.kind not in "iu":
         np.divide.at(matrix, numbers, news)
         return
     if not news.all():
         raise errors.InvalidArgument("updates must not contain 0")
-    for number, new in zip(numbers, news, strict=True):  # one row may be divided several times
+    for number, new in zip(numbers, news, strict=True):  # a row may occur several times
         row = matrix[number]
         quotient = row // new
         matrix[number] = quotient + ((quotient < 0) & (quotient * new != row))
 
 
-# name, how rows are updated, types
+# suffix of the op, update of rows, dtypes
 UPDATES: tuple[tuple[str, Update, tuple[str, ...]], ...] = (
     ("Add", np.add.at, NUMBERS), ("Sub", np.subtract.at, NUMBERS), ("Mul", np.multiply.at, NUMBERS),
     ("Div", divide_rows, NUMBERS), ("Max", partial(extreme_rows, np.fmax), REAL),

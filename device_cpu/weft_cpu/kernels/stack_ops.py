@@ -1,5 +1,5 @@
-"""Kernels of stacks. What comes after what, control edges say. A stack keeps the tensors themselves: nobody writes them
-later; what is taken off is a copy."""
+"""Kernels of stacks. Control edges order pushes and pops. A stack retains the pushed arrays, which must not change
+afterwards; a pop returns a copy."""
 
 from __future__ import annotations
 

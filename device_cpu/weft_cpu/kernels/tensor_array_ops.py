@@ -1,6 +1,6 @@
-"""Kernels of arrays of tensors. What an array keeps of a tensor is that tensor, or its rows: nobody writes it later.
+"""Kernels of tensor arrays. An array retains its tensors, or views of their rows, which must not change afterwards.
 
-An array changes while a run goes on; a number that ops hand on, the flow, says which comes after which.
+An array is mutable. The ops pass a number along, the flow, whose edges order them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def make(b: Bind) -> Run:
 
 
 def gradient(b: Bind) -> Run:
-    """Also TensorArrayGradWithShape."""
+    """TensorArrayGradV3 and TensorArrayGradWithShape."""
     source, prefix = b.attrs["source"], tuple(integers(b, 2)) if len(b.inputs) > 2 else ()
 
     def run(handle: Array, flow: Array, *prefix_and_outs: Array) -> None:
@@ -141,7 +141,7 @@ def concat(b: Bind) -> Run:
 
 
 def _nothing(dtype: DType, shape: Shape) -> Array:
-    """No elements of this shape. Raises Unimplemented where it is not known."""
+    """An array of 0 elements. Raises Unimplemented where the element shape is not fully known."""
     if not is_known(shape):
         raise errors.Unimplemented(f"TensorArray has size zero, but element shape {shape_text(shape)} is not fully "
                                    "defined. Currently only static shapes are supported for zero-size TensorArrays.")

@@ -1,4 +1,4 @@
-"""Kernels that order the elements of each row: the largest ones, the n-th. NaN counts as larger than any number."""
+"""Top-k kernels: the k largest or the n-th element of each row. NaN counts as larger than any number."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from weft.api import Bind, Kernels
 
 from ..element_types import REAL, Array, sortable
 
-MANY = 1024  # columns, from which on a row at a time is faster: half the time for one row of 1,024, 1/50 for 100,000
+MANY = 1024  # columns from which _largest_few is faster: 1/2 of the time for a row of 1,024, 1/50 for 100,000
 Run = Callable[..., None]
 
 
 def top_k(b: Bind) -> Run:
-    """TopK and TopKV2, largest first; of equal ones, the first first."""
+    """TopK and TopKV2: descending; equal elements in order of index."""
     k, columns = b.outputs[0].dims[-1], b.inputs[0].meta.dims[-1]
     if b.outputs[0].size == 0:
         return lambda *_: None
@@ -31,14 +31,14 @@ def top_k(b: Bind) -> Run:
 
 
 def _largest(x: Array, k: int) -> Array:
-    """Read from behind, a stable sort leaves equal elements in the order that is wanted."""
+    """The indices of the k largest elements. Reversal before and after a stable sort keeps equal ones in order."""
     found: Array = x.shape[-1] - 1 - x[..., ::-1].argsort(-1, kind="stable")[..., : -k - 1 : -1]
     return found
 
 
 def _largest_few(x: Array, k: int) -> Array:
-    """Only what is not less than the k-th largest is sorted: of all rows at once that have k such elements, else row by
-    row, for there are equal ones, or NaN."""
+    """As `_largest`, but sorts only elements not less than the k-th largest. Rows with exactly k such elements are
+    sorted at once; rows with ties or NaN one by one."""
     rows = x.reshape(-1, x.shape[-1])
     candidates = ~(rows < np.partition(rows, -k)[:, -k, None])
     found = np.empty((len(rows), k), np.int64)
@@ -60,7 +60,7 @@ def nth_element(b: Bind) -> Run:
 
 
 def in_top_k(b: Bind) -> Run:
-    """Fewer than k of the row's elements are larger than the target's, and all are finite."""
+    """True where all elements of the row are finite, and fewer than k exceed the target's."""
     rows, classes = np.arange(b.inputs[0].meta.dims[0]), b.inputs[0].meta.dims[1]
     fixed = b.attrs.get("k")
     if not classes:

@@ -1,4 +1,4 @@
-"""AddN and ZerosLike of variants: lists of tensors, element by element, and the 0 that stands for no variant."""
+"""AddN and ZerosLike of variants: tensor lists, element by element, and the 0 of an empty variant."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _sum_of_lists(a: TensorList, z: TensorList) -> TensorList:
 
 
 def _sum_of_cells(a: Cell, z: Cell, dtype: DType) -> Cell:
-    """What is not there counts for nothing."""
+    """The sum of two cells. An uninitialized cell counts as zero."""
     if a is None or z is None:
         return z if a is None else a
     if a.shape != z.shape:
@@ -82,7 +82,7 @@ def _zeros_of_cell(cell: Array, dtype: DType) -> Array:
 
 
 def _each(function: Callable[..., Any], *arrays: Array) -> Array:
-    """A tensor of what the function makes of elements at one place."""
+    """The tensor of `function` applied elementwise to variant tensors of one shape."""
     out = np.empty(arrays[0].shape, object)
     for at in np.ndindex(out.shape):
         out[at] = function(*(array[at] for array in arrays))

@@ -1,7 +1,7 @@
-"""Where each of many integers is in an array of integers, all looked up at once.
+"""An index of integers: positions of many integers in an array of keys, looked up at once with NumPy.
 
-A hash table with open addressing and linear probing: Knuth, The Art of Computer Programming 3, 6.4. A number's first
-place is given by the upper bits of its product with the golden ratio's.
+A hash table with open addressing and linear probing (Knuth, The Art of Computer Programming 3, 6.4). The hash is
+multiplicative: the upper bits of the product with the golden ratio.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import numpy as np
 from ..element_types import Array
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-MOST_ROUNDS = 100  # keys that collide more often than numbers do are left to others
+MOST_ROUNDS = 100  # keys that collide more often than random numbers get no index
 
 
 class IntegerIndex:
-    """Made of different keys, an integer vector that is not changed. `is_made` tells whether they could be spread."""
+    """`keys`: distinct integers, a vector that must not change. `is_made` is False where they collide too often."""
 
     def __init__(self, keys: Array) -> None:
         self._keys = keys
         bits = (2 * len(keys)).bit_length()
         self._shift, self._mask = np.uint64(64 - bits), (1 << bits) - 1
-        self._slots = np.full(1 << bits, -1, np.int64)  # where in keys the one is that has this place
+        self._slots = np.full(1 << bits, -1, np.int64)  # from a slot to the position of its key, -1 if free
         self.is_made = self._spread()
 
     def _first(self, numbers: Array) -> Array:
@@ -39,7 +39,7 @@ class IntegerIndex:
         return False
 
     def find(self, numbers: Array) -> Array:
-        """Where each of a vector of numbers is among the keys, int64; -1 for those that are not there."""
+        """The position of each number in the keys, int64; -1 for missing numbers."""
         places = self._first(numbers)
         found: Array = self._slots[places]
         left = np.flatnonzero((found >= 0) & (self._keys[found] != numbers))

@@ -1,13 +1,13 @@
-"""Queues of elements, tuples of arrays, whose users wait for their turn without holding a thread.
+"""Queues of elements, which are tuples of arrays. Waiting for a queue holds no thread.
 
-Who enqueues or dequeues gives the queue a request, which has an AsyncValue. Requests of one side are served in the
-order in which they came; one that can be served in part takes, or brings, what it can and waits for the rest. A request
-whose step ends goes, and what it had taken goes back to where it was (in TensorFlow it is lost); what was given to a
-step as a whole is the step's, also if it fails later. To close a queue is a request among those that
-enqueue: what was enqueued before comes first.
+Enqueue and dequeue are requests, each with an AsyncValue. The queue serves the requests of one side in order of
+arrival. A request that can be served in part takes, or brings, that part and waits for the rest. When a step ends, its
+requests are withdrawn and the elements they had taken return to their old positions (TensorFlow loses them). A
+completed request belongs to its step, even if the step fails later. Closing is a request on the enqueue side: earlier
+enqueues come first.
 
-Nobody waits for the queue's lock either: what is to be done is put in a list, and whoever has the lock does it. So a
-step may be cancelled anywhere, by a signal handler too.
+No caller waits for the queue's lock: work is appended to a list, and the holder of the lock does it. A step can
+therefore be cancelled anywhere, in a signal handler too.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ UNLIMITED = 2**31 - 1
 
 
 class Request:
-    """What somebody waits for. `serve` does what can be done now and tells whether there was anything; `outcome`, once
-    the request is over, completes its values."""
+    """A pending operation. `serve` does the part that is possible now, and returns True if there was any. `outcome` is
+    set when the request is over; it completes the values."""
 
     what: ClassVar[str]
 
@@ -44,7 +44,7 @@ class Request:
         raise NotImplementedError
 
     def give_back(self, queue: Queue) -> None:
-        """The request goes before it is over."""
+        """Return the elements of an unfinished request to the queue."""
 
     def succeed(self) -> None:
         self.outcome = partial(self.values[0].emplace, None)
@@ -89,8 +89,8 @@ class Close(Request):
 
 
 class Dequeue(Request):
-    """`may_be_fewer`: of a closed queue it takes what there is, if there is anything. `together` makes the components,
-    `count` of them, of the elements."""
+    """`may_be_fewer`: a closed queue may serve fewer elements, but at least one. `together` makes the `count`
+    components of the elements."""
 
     what = "Dequeue"
 
@@ -130,8 +130,7 @@ class Dequeue(Request):
 
 
 class Queue:
-    """Several threads may use it at once. `metas` tell the components of an element: type, and shape as far as it is
-    the same for all."""
+    """A queue, safe to use from several threads. `metas`: dtype and common shape of each component of an element."""
 
     def __init__(self, kind: str, name: str, metas: tuple[Metadata, ...], capacity: int, order: Order) -> None:
         self.kind = kind
@@ -140,7 +139,7 @@ class Queue:
         self.capacity = UNLIMITED if capacity < 0 else capacity
         self.order = order
         self.is_closed = False
-        self._bringing: dict[int, Request] = {}  # who waits, in the order in which they came
+        self._bringing: dict[int, Request] = {}  # waiting requests in order of arrival
         self._taking: dict[int, Request] = {}
         self._numbers = count()
         self._to_do: deque[Callable[[], Iterator[Request]]] = deque()
@@ -152,15 +151,15 @@ class Queue:
         return f"{self.kind} '{self.name}'"
 
     def bring(self, step: Step, request: Enqueue | Close) -> AsyncValue:
-        """A chain: it is done."""
+        """Submit a request of the enqueue side. The value is a chain, available when the request is done."""
         return self._ask(step, self._bringing, request)[0]
 
     def take(self, step: Step, request: Dequeue) -> list[AsyncValue]:
-        """The components."""
+        """Submit a dequeue. The values are the components."""
         return self._ask(step, self._taking, request)
 
     def close_now(self) -> AsyncValue:
-        """Close it, before those who wait to enqueue: they are cancelled."""
+        """Close the queue at once and cancel the waiting enqueues."""
         request = Close()
 
         def close() -> Iterator[Request]:
@@ -176,7 +175,7 @@ class Queue:
         return request.values[0]
 
     def forked(self) -> None:
-        """The steps of those who waited are not here."""
+        """Drop all requests: their steps run in the parent process."""
         self._lock = Lock()
         self._to_do.clear()
         for request in self._taking.values():
@@ -204,8 +203,8 @@ class Queue:
         return request.values
 
     def _do(self, work: Callable[[], Iterator[Request]]) -> None:
-        """Have something done, here or by who has the lock, and what can be served then. Who asked is told without the
-        lock: what he does then may take long."""
+        """Run `work` and serve requests, here or in the thread that holds the lock. Outcomes run without the lock:
+        callbacks may take long."""
         self._to_do.append(work)
         while self._to_do and self._lock.acquire(blocking=False):
             over: list[Request] = []
@@ -220,7 +219,7 @@ class Queue:
                     request.outcome()
 
     def _serve_all(self) -> Iterator[Request]:
-        """Serve both sides until nothing moves; gives the requests that are over."""
+        """Serve both sides until no request progresses. Yields the requests that are over."""
         moves = True
         while moves:
             moves = False
@@ -229,7 +228,7 @@ class Queue:
                     request = side[number]
                     moves = request.serve(self) or moves
                     if request.outcome is None:
-                        break  # those behind it wait for their turn
+                        break  # later requests wait for their turn
                     del side[number]
                     yield request
 
@@ -240,18 +239,18 @@ def copied(component: Array) -> list[Array]:
 
 
 def no_elements(metas: Iterable[Metadata]) -> list[Array]:
-    """The components of none."""
+    """The components of a dequeue of 0 elements; unknown dimensions are 0."""
     return [np.empty((0, *(d or 0 for d in meta.shape or ())), meta.dtype.numpy) for meta in metas]
 
 
 def stacked(elements: list[Element]) -> list[Array]:
-    """The components of elements of one shape, with an axis before the others."""
+    """The components of elements of one shape, stacked along a new first axis."""
     return [np.stack(parts) for parts in zip(*elements, strict=True)]
 
 
 def padded(elements: list[Element]) -> list[Array]:
-    """As `stacked`, of elements of several shapes: each component as long along each axis as the longest, with zeros or
-    empty texts behind the others."""
+    """The components of elements of several shapes, stacked. Zeros or empty strings pad each component to the largest
+    size along each axis."""
     together = []
     for parts in zip(*elements, strict=True):
         shape = np.max([part.shape for part in parts], axis=0).astype(int)

@@ -1,4 +1,4 @@
-"""In which order a queue gives what it has."""
+"""Queue order: the containers of a queue's elements, which decide the order of dequeueing."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Element = tuple[Any, ...]
 
 
 class Order(Protocol):
-    """What a queue has. `put_back` is for elements that were taken last, in the order in which they were taken."""
+    """A container of elements. `put_back` returns the elements taken last, in the order in which they were taken."""
 
     def __len__(self) -> int: ...
 
     def available(self, is_closed: bool) -> int:
-        """How many may be taken now."""
+        """The number of elements that may be taken now."""
 
     def put(self, element: Element) -> None: ...
 
@@ -52,8 +52,8 @@ class FifoOrder:
 
 
 class ShuffledOrder:
-    """Any of those that are there, as long as more than `kept` are, or the queue is closed. With equal seeds, of which
-    one is not 0, always the same ones: those of TensorFlow."""
+    """Random order. At least `kept` elements stay while the queue is open. Equal seeds, one of them not 0, give
+    TensorFlow's order."""
 
     def __init__(self, kept: int, seed: int, seed2: int) -> None:
         self._kept = kept
@@ -79,7 +79,7 @@ class ShuffledOrder:
 
 
 class PriorityOrder:
-    """The smallest first component first; of equal ones the first that came."""
+    """Ascending first component; equal ones in order of arrival."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Element]] = []

@@ -1,4 +1,4 @@
-"""A stack: tensors that a run puts on top and takes off again."""
+"""Stack: the tensors that a run pushes and pops, last in, first out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..element_types import Array
 
 
 class Stack:
-    """One run's; nobody may write the arrays. `most`: how many it takes; negative: any number."""
+    """A stack of one run. Its arrays are read-only. `most`: the maximum number of tensors; negative: unlimited."""
 
     def __init__(self, name: str, dtype: DType, most: int) -> None:
         self.name = name
@@ -17,7 +17,7 @@ class Stack:
         self._tensors: list[Array] | None = []  # None: closed
 
     def push(self, tensor: Array, dtype: DType) -> None:
-        """Raises InvalidArgument for one of another type, and when it is full or closed."""
+        """Raises InvalidArgument for a tensor of another dtype, and when the stack is full or closed."""
         tensors = self._open()
         if dtype is not self.dtype:
             raise errors.InvalidArgument(f"Must have type {self.dtype} but got {dtype}")
@@ -26,7 +26,7 @@ class Stack:
         tensors.append(tensor)
 
     def pop(self) -> Array:
-        """Raises InvalidArgument when it is empty or closed."""
+        """Raises InvalidArgument when the stack is empty or closed."""
         tensors = self._open()
         if not tensors:
             raise errors.InvalidArgument(f"Stack[{self.name}] is empty when calling Pop().")

@@ -1,6 +1,7 @@
-"""Lookup tables: dicts from a key, as Python has it, to a value: a number or text as Python has it, or a vector.
+"""Lookup tables: dicts from Python numbers or bytes to Python numbers, bytes, or arrays.
 
-Many numbers at once are looked up in arrays of the keys and values instead, made when they are first wanted.
+Large batches of integers are looked up in an IntegerIndex of the keys and an array of the values. Both are made at
+the first such lookup.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from weft.api import Bind, DType, errors, inherited
 from ..element_types import Array
 from .integer_index import IntegerIndex
 
-SMALL = 4  # for fewer keys than one in so many of the table, the arrays are not worth making
+SMALL = 4  # lookups of fewer keys than 1/SMALL of the table do not build the arrays
 
 
 class Table:
-    """What may be looked up, by several threads at once. `each` is the shape of a value.
+    """A table, safe to use from several threads. `each` is the shape of a value.
 
-    That arrays fit each other and the table is checked here: a handle may come from anywhere.
+    The methods check all shapes: a handle may come from any node.
     """
 
     is_constant: ClassVar[bool]
@@ -34,7 +35,7 @@ class Table:
         self.each = each
         self.is_initialized = not self.is_constant
         self._found: dict[Any, Any] = {}
-        self._arrays: tuple[IntegerIndex, Array] | None = None  # of keys and values, as long as nothing changes
+        self._arrays: tuple[IntegerIndex, Array] | None = None  # index of keys, and values; None after a change
         self._lock = Lock()
         inherited.add(self)
 
@@ -45,14 +46,15 @@ class Table:
         self._lock = Lock()
 
     def check(self, key: DType, value: DType | None) -> None:
-        """Raises InvalidArgument for a table of other types."""
+        """Raises InvalidArgument where the table has other dtypes."""
         if key is not self.key or value not in (None, self.value):
             raise errors.InvalidArgument(f"table '{self.name}' is of {self.key.name} to {self.value.name}, used as one "
                                          f"of {key.name}{'' if value is None else f' to {value.name}'}")
 
     def find(self, keys: Array, default: Array) -> Array:
-        """The values of the keys; of those that are not there the default: one for all or, of a mutable table, one for
-        each (a constant one takes the first of them)."""
+        """The values of the keys, [*keys.shape, *each]. Missing keys get the default: one value, or in a mutable table
+        one for each key. A constant table takes the first of several defaults. Raises FailedPrecondition before
+        initialization, InvalidArgument for a default of another shape."""
         if not self.is_initialized:
             raise errors.FailedPrecondition("Table not initialized.", hint="run what initializes it first")
         shape = (*keys.shape, *self.each)
@@ -72,14 +74,14 @@ class Table:
         return _looked_up(keys.reshape(-1), *arrays, default.reshape(-1, *self.each)).reshape(shape)
 
     def _arrays_for(self, count: int) -> tuple[IntegerIndex, Array] | None:
-        """The index of the keys, and their values, where that is the faster way for this many."""
+        """The index of the keys and the array of values, None where dict lookups are faster for `count` keys."""
         if self._arrays is None and self.key.itemsize and self._found and count >= len(self._found) / SMALL:
             index = IntegerIndex(_array(list(self._found), self.key))
             self._arrays = index, self._array(list(self._found.values()))
         return self._arrays if self._arrays is not None and self._arrays[0].is_made else None
 
     def export(self) -> tuple[Array, Array]:
-        """All keys with their values, in the order in which the keys came."""
+        """All keys and their values, in order of insertion. Raises Aborted before initialization."""
         if not self.is_initialized:
             raise errors.Aborted(f"table '{self.name}' is not initialized", hint="run what initializes it first")
         with self._lock:
@@ -118,12 +120,12 @@ def _array(items: list[Any], dtype: DType) -> Array:
 
 
 class HashTable(Table):
-    """Filled once."""
+    """A constant table, filled once."""
 
     is_constant = True
 
     def fill(self, keys: Array, values: Array) -> None:
-        """Raises FailedPrecondition for a key with two values, and where it was filled with another number of keys."""
+        """Raises FailedPrecondition for a key with two values, and if the table has another number of keys already."""
         pairs = self._pairs(keys, values)
         if not keys.size:
             raise errors.InvalidArgument("keys and values cannot be empty tensors.")
@@ -144,21 +146,21 @@ class MutableTable(Table):
     is_constant = False
 
     def insert(self, keys: Array, values: Array) -> None:
-        """Of a key that comes twice the last value holds."""
+        """Add or overwrite values. The last value of a repeated key holds."""
         pairs = self._pairs(keys, values)
         with self._lock:
             self._arrays = None
             self._found.update(pairs)
 
     def replace(self, keys: Array, values: Array) -> None:
-        """As insert, and forget what was there."""
+        """Replace all contents."""
         pairs = dict(self._pairs(keys, values))
         with self._lock:
             self._arrays = None
             self._found = pairs
 
     def remove(self, keys: Array) -> None:
-        """Keys that are not there are no error."""
+        """Remove keys. Missing keys are no error."""
         with self._lock:
             self._arrays = None
             for key in keys.reshape(-1).tolist():
@@ -166,7 +168,7 @@ class MutableTable(Table):
 
 
 def table_of(b: Bind, kind: type[Table]) -> Table:
-    """The session's table for this node. Raises InvalidArgument where it is one of other types."""
+    """The session's table for this node. Raises InvalidArgument where its dtypes or value shape differ."""
     mine = b.resource("table", lambda: new_table(b, kind))
     mine.check(b.attrs["key_dtype"], b.attrs["value_dtype"])
     if mine.each != _each(b):

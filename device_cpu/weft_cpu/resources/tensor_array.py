@@ -1,4 +1,4 @@
-"""An array of tensors that a run fills, once at each place, and reads."""
+"""TensorArray: an array of tensors, which a run writes once at each index and reads."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from .partial_shape import fits, is_known, merged
 
 @dataclass(slots=True)
 class Place:
-    """Something was written here: a tensor, or only its shape, which stands for zeros."""
+    """An index that was written: a tensor, or only a shape, which stands for zeros."""
 
     shape: tuple[int, ...]
     tensor: Array | None = None
-    is_own: bool = False  # the tensor is a sum that was made here
+    is_own: bool = False  # the tensor is a sum that the array owns
     is_read: bool = False
     is_cleared: bool = False
 
 
 class TensorArray:
-    """One run's; several threads may use it at once. Nobody may write the arrays.
+    """An array of one run, safe to use from several threads. The tensors are read-only.
 
-    `grows`: writing behind the end makes it longer. `clears`: what was read is gone. `is_uniform`: all have the shape
-    of the first. A gradient's array sums what is written to one place; it has the shapes of the array that it belongs
-    to from the beginning.
+    `grows`: a write behind the end extends the array. `clears`: reading removes the tensor. `is_uniform`: all tensors
+    have the shape of the first. A gradient's array sums the writes to one index, and starts with the shapes of its
+    forward array.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class TensorArray:
         self._clears = clears
         self._is_uniform = is_uniform
         self._is_gradient = is_gradient
-        self._marked = marked  # how many a split has written
+        self._marked = marked  # number of tensors that a split has written
         self._is_closed = False
         self._gradients: dict[str, TensorArray] = {}
         self._lock = Lock()
@@ -55,41 +55,41 @@ class TensorArray:
         return len(self._places)
 
     def size_to_join(self) -> int:
-        """How many tensors are all of them."""
+        """The number of tensors that a concat joins."""
         self._check_open()
         return len(self._places) if self._marked is None or not self._is_gradient else self._marked
 
     def mark(self, size: int) -> None:
-        """A split is about to write so many."""
+        """Note the number of tensors that a split is about to write."""
         self._check_open()
         self._marked = size if not self._is_gradient else self._marked
 
     def narrow(self, shape: Shape) -> None:
-        """All elements have this shape too. Raises InvalidArgument where that contradicts."""
+        """Merge a shape into the element shape. Raises InvalidArgument where they contradict."""
         with self._lock:
             self._shape = merged(self._shape, shape)
 
     def write(self, indices: Iterable[int], tensors: Iterable[Array]) -> None:
-        """Keep a tensor at each of these places. Raises InvalidArgument."""
+        """Keep a tensor at each index. Raises InvalidArgument for bad indices, shapes, and repeated writes."""
         with self._lock:
             self._check_open()
             for index, tensor in zip(indices, tensors, strict=True):
                 self._write(index, tensor)
 
     def read(self, indices: Iterable[int]) -> list[Array]:
-        """The tensors at these places. Raises InvalidArgument where there is none any more, or none of known shape."""
+        """The tensors at these indices. Raises InvalidArgument for cleared ones, and unwritten of unknown shape."""
         with self._lock:
             return [self._take(index)[0] for index in indices]
 
     def read_copy(self, index: int) -> Array:
-        """The tensor at a place, for a caller who may write it."""
+        """A tensor that the caller may write."""
         with self._lock:
             tensor, is_own = self._take(index)
         return tensor if is_own else tensor.copy()
 
     def gradient(self, source: str, prefix: tuple[int, ...]) -> TensorArray:
-        """The array for gradients of this one's tensors that `source` asks for, of shapes that `prefix` is put before.
-        This array keeps its size from now on. Raises InvalidArgument."""
+        """The gradient array for `source`, with `prefix` in front of each shape. From now on this array keeps its size.
+        Raises InvalidArgument for the array of a gradient."""
         with self._lock:
             self._check_open()
             if self._is_gradient:
@@ -148,7 +148,7 @@ class TensorArray:
             self._places += empty_cells(missing)
 
     def _total(self, index: int, place: Place, tensor: Array) -> Place:
-        """What is at a place, and one more."""
+        """The sum of a place's tensor and another."""
         if tensor.shape != place.shape:
             raise errors.InvalidArgument(f"{self}: Could not aggregate to TensorArray index {index} because the "
                                          f"existing shape is {shape_text(place.shape)} but the new input shape is "
@@ -161,7 +161,7 @@ class TensorArray:
         return Place(tensor.shape, total, is_own=True)
 
     def _take(self, index: int) -> tuple[Array, bool]:
-        """The tensor at a place, and whether nobody else has it."""
+        """The tensor at an index, and True where the caller becomes its only owner."""
         self._check_open()
         if index < 0 or (index >= len(self._places) and not self._is_gradient):
             raise errors.InvalidArgument(f"Tried to read from index {index} but array size is: {len(self._places)}")
@@ -179,7 +179,7 @@ class TensorArray:
         return tensor, is_own and self._clears
 
     def _fill(self, index: int) -> Place:
-        """Zeros at a place that nobody has written, and at those that are missing before it."""
+        """Put zeros at an unwritten index, and at missing indices before it."""
         if not is_known(self._shape):
             raise errors.InvalidArgument(f"{self}: Could not read from TensorArray index {index}.  Furthermore, the "
                                          f"element shape is not fully defined: {shape_text(self._shape)}", hint=_HINT)
@@ -205,7 +205,7 @@ def tensor_array(scalar: Array) -> TensorArray:
 
 
 def array_to_write(scalar: Array, dtype: DType) -> TensorArray:
-    """The array in a scalar. Raises InvalidArgument where it holds none, or one of another type."""
+    """The array of a handle. Raises InvalidArgument for another kind of value, and for another dtype."""
     array = tensor_array(scalar)
     if array.dtype is not dtype:
         raise errors.InvalidArgument(f"TensorArray dtype is {array.dtype} but Op is trying to write dtype {dtype}.")
@@ -213,7 +213,7 @@ def array_to_write(scalar: Array, dtype: DType) -> TensorArray:
 
 
 def array_to_read(scalar: Array, dtype: DType) -> TensorArray:
-    """The array in a scalar. Raises InvalidArgument where it holds none, or one of another type."""
+    """The array of a handle. Raises InvalidArgument for another kind of value, and for another dtype."""
     array = tensor_array(scalar)
     if array.dtype is not dtype:
         raise errors.InvalidArgument(f"TensorArray dtype is {array.dtype} but Op requested dtype {dtype}.")
@@ -221,7 +221,7 @@ def array_to_read(scalar: Array, dtype: DType) -> TensorArray:
 
 
 def check_shapes(shapes: Sequence[tuple[int, ...]], what: str) -> None:
-    """Raises InvalidArgument where these are not all the same."""
+    """Raises InvalidArgument unless all shapes are equal."""
     for i, shape in enumerate(shapes):
         if shape != shapes[0]:
             raise errors.InvalidArgument(f"TensorArray has inconsistent shapes.  Index 0 has {what}: "

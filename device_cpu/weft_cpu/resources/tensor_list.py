@@ -1,4 +1,4 @@
-"""A list of tensors: a value, which never changes."""
+"""TensorList: an immutable list of tensors, the value of a variant."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ Cell = Array | None
 
 
 class TensorList:
-    """Tensors of one type in order; a place where none is yet holds None. Nobody may write the arrays.
+    """Tensors of one dtype in order. An uninitialized cell holds None. The arrays are read-only.
 
-    Lists that were pushed one after another share their cells, of which each knows how many are its own: pushing costs
-    the same however many are there.
+    Successive pushes share one list of cells, and each TensorList counts its own: a push takes constant time.
     """
 
     __slots__ = ("_cells", "count", "dtype", "most", "shape")
@@ -26,8 +25,8 @@ class TensorList:
         self, dtype: DType, shape: Shape, cells: list[Cell], most: int = -1, count: int | None = None
     ) -> None:
         self.dtype = dtype
-        self.shape = shape  # what every element has in common
-        self.most = most  # how many may be pushed; negative: any number
+        self.shape = shape  # common to all elements
+        self.most = most  # maximum number of elements for pushes; negative: unlimited
         self.count = len(cells) if count is None else count
         self._cells = cells
 
@@ -36,35 +35,35 @@ class TensorList:
         return self._cells if len(self._cells) == self.count else self._cells[: self.count]
 
     def holding(self, cells: list[Cell], shape: Shape = None) -> TensorList:
-        """A list like this of other cells."""
+        """A list with other cells, and the same dtype and limit."""
         return TensorList(self.dtype, self.shape if shape is None else shape, cells, self.most)
 
     def check_room(self) -> None:
-        """Raises InvalidArgument where nothing more may be pushed."""
+        """Raises InvalidArgument for a full list."""
         if 0 <= self.most <= self.count:
             raise errors.InvalidArgument(f"Tried to push item into a full list list size: {self.count} "
                                          f"max_num_elements: {self.most}")
 
     def pushed(self, tensor: Array) -> TensorList:
-        """With one more, whether there is room or not. Raises InvalidArgument for one of another shape."""
+        """The list with one more tensor, without a test for room. Raises InvalidArgument for another shape."""
         if not fits(tensor.shape, self.shape):
             raise errors.InvalidArgument("Tried to append a tensor with incompatible shape to a list. Op element "
                                          f"shape: {shape_text(tensor.shape)} list shape: {shape_text(self.shape)}")
         cells = self._cells
         if len(cells) == self.count:
             cells.append(tensor)
-        if len(cells) == self.count or cells[self.count] is not tensor:  # another list goes on from here
+        if len(cells) == self.count or cells[self.count] is not tensor:  # another list has pushed here already
             cells = [*cells[: self.count], tensor]
         return TensorList(self.dtype, self.shape, cells, self.most, self.count + 1)
 
     def popped(self) -> TensorList:
-        """Without its last. Cells that nobody needs any more go when they are as many as those that are left."""
+        """The list without its last element. Cells are dropped once the unused ones are as many as the used ones."""
         left = self.count - 1
         cells = self._cells if len(self._cells) < 2 * left else self._cells[:left]
         return TensorList(self.dtype, self.shape, cells, self.most, left)
 
     def replaced(self, index: int, tensor: Array) -> TensorList:
-        """With another tensor at a place that it has. Raises InvalidArgument for one of another shape."""
+        """The list with another tensor at an existing index. Raises InvalidArgument for another shape."""
         if not fits(tensor.shape, self.shape):
             raise errors.InvalidArgument("Tried to set a tensor with incompatible shape at a list index. Item element "
                                          f"shape: {shape_text(tensor.shape)} list shape: {shape_text(self.shape)}")
@@ -73,20 +72,19 @@ class TensorList:
         return self.holding(cells)
 
     def resized(self, count: int) -> TensorList:
-        """With so many places, its own first. Raises ResourceExhausted."""
+        """The list with `count` cells: its own first, then uninitialized ones. Raises ResourceExhausted."""
         kept = self._cells[: min(count, self.count)]
         return self.holding([*kept, *empty_cells(count - len(kept))])
 
     def element_shape(self, asked: Shape, cells: Iterable[Cell]) -> Shape:
-        """What is known of elements by what is asked for, by the list and by these of its cells. Raises InvalidArgument
-        where that contradicts."""
+        """The merged shape of the request, the list and these cells. Raises InvalidArgument where they contradict."""
         shape = merged(asked, self.shape)
         for found in dict.fromkeys(cell.shape for cell in cells if cell is not None):
             shape = merged(shape, found)
         return shape
 
     def blank(self, asked: Shape) -> Array:
-        """What stands for an element that is not there yet. Raises InvalidArgument where its shape is not known."""
+        """The zeros for an uninitialized element. Raises InvalidArgument where the shape is not fully known."""
         shape = merged(asked, self.shape)
         if not is_known(shape):
             shape = self.element_shape(asked, self.cells)
@@ -97,7 +95,7 @@ class TensorList:
 
 
 def tensor_list(scalar: Array, dtype: DType | None = None) -> TensorList:
-    """The list in a scalar. Raises InvalidArgument where it holds none, or one of other elements than `dtype`."""
+    """The list of a handle. Raises InvalidArgument for another kind of value, and for elements of another dtype."""
     found = from_handle(scalar, TensorList)
     if dtype is not None and found.dtype is not dtype:
         raise errors.InvalidArgument(f"Invalid data types; op elements {dtype} but list elements {found.dtype}")

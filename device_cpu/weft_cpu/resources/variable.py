@@ -1,4 +1,4 @@
-"""A variable: an array that is replaced, never written into, so that what was read of it stays as it was."""
+"""Variable: an array that updates replace and never write into, so that earlier reads keep their values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .handles import from_handle
 
 
 class Variable:
-    """Several threads may use it at once; each change is whole."""
+    """A variable, safe to use from several threads. Changes are atomic."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -31,13 +31,13 @@ class Variable:
         return self._value is not None
 
     def value(self) -> Array:
-        """The array, which nobody may write. Raises NotFound where there is none."""
+        """The read-only array. Raises NotFound for an uninitialized variable."""
         if self._value is None:
             raise errors.NotFound(f"variable '{self.name}' is uninitialized or was deleted", hint=_HINT)
         return self._value
 
     def read(self, dtype: np.dtype[Any]) -> Array:
-        """A copy. Raises FailedPrecondition where there is nothing to read, and InvalidArgument for another type."""
+        """A copy. Raises FailedPrecondition for an uninitialized variable, InvalidArgument for another dtype."""
         return self._typed(dtype).copy()
 
     def _typed(self, dtype: np.dtype[Any]) -> Array:
@@ -50,7 +50,7 @@ class Variable:
         return value
 
     def assign(self, value: Array) -> None:
-        """Hold a copy. Raises InvalidArgument where it holds another type already."""
+        """Store a copy. Raises InvalidArgument where the variable has a value of another dtype."""
         with self._lock:
             if self._value is not None and self._value.dtype != value.dtype:
                 raise errors.InvalidArgument(f"Trying to assign variable '{self.name}' with wrong dtype. Expected "
@@ -58,12 +58,12 @@ class Variable:
             self._value = value.copy()
 
     def change(self, change: Callable[[Array], Array]) -> None:
-        """Hold what `change` makes of the array, which it may not write. Raises NotFound where there is none."""
+        """Store `change(array)`. `change` must not write its argument. Raises NotFound before initialization."""
         with self._lock:
             self._value = change(self.value())
 
     def delete(self) -> None:
-        """Raises NotFound where there is nothing."""
+        """Raises NotFound for an uninitialized variable."""
         with self._lock:
             self.value()
             self._value = None
@@ -72,11 +72,11 @@ class Variable:
     def change_together(
         variables: Sequence[Variable], dtype: np.dtype[Any], change: Callable[..., Sequence[Array]],
     ) -> None:
-        """Each holds what `change` makes of the arrays, which it may not write: an array for each, in their order. One
-        that is given twice holds the last. Raises FailedPrecondition where one has no value, InvalidArgument for
-        another type, and then, as when `change` raises, all stay as they are."""
+        """Store the arrays `change(*arrays)`, one for each variable in order. `change` must not write its arguments. A
+        variable that is given twice keeps the last array. Raises FailedPrecondition for an uninitialized variable and
+        InvalidArgument for another dtype. After any error all variables are unchanged."""
         with ExitStack() as locked:
-            for one in sorted(set(variables), key=id):  # everyone's order: nobody waits for who waits for them
+            for one in sorted(set(variables), key=id):  # one global order prevents deadlocks
                 locked.enter_context(one._lock)
             olds = [one._typed(dtype) for one in variables]
             for one, new in zip(variables, change(*olds), strict=True):
