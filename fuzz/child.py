@@ -25,7 +25,8 @@ _LOG = 4000  # characters kept of a child's log
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
     "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
-    "WEFT_LIMITS__MEMORY": "128MiB", "WEFT_PLUGINS__ALLOW": '["cpu", "onednn", "simplify", "tf_ops"]',
+    "WEFT_LIMITS__MEMORY": "128MiB",
+    "WEFT_PLUGINS__ALLOW": '["cpu", "onednn", "saved_model", "simplify", "tf_ops"]',
 }
 
 

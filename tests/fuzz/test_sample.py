@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from fuzz.child import Child
-from fuzz.samples import folder
+from fuzz.outcomes import RESULT
+from fuzz.samples import folder, packed
 from fuzz.targets import TARGETS
 
 MUTANTS = 200
@@ -26,6 +27,13 @@ def child() -> Iterator[Child]:
 def test_mutants_end_in_a_result_or_a_typed_error(child, target):
     failures = [(number, *outcome) for number, outcome in child.run(target, 1, 0, MUTANTS) if outcome.is_failure]
     assert not failures
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_child_has_the_plugins_that_a_target_needs(child, target):
+    pools = TARGETS[target].pools()
+    seeds = (pool.samples[index] for pool in pools for index in range(min(len(pool.samples), 20)))
+    assert any(child.judge(target, packed(sample)).kind == RESULT for sample in seeds)
 
 
 @pytest.mark.parametrize("name", folder(REGRESSIONS))
