@@ -18,7 +18,7 @@ class Blocked:
 sys.meta_path.insert(0, Blocked())
 import numpy as np
 import weft
-from weft.program.host_program import Call, Function
+from weft.program.host_program import Call, ProgramFunction
 from weft.values.dtypes import float32
 from weft.values.tensor import TensorMetadata
 
@@ -26,7 +26,7 @@ X = TensorMetadata(float32, (None, 2))
 CALLS = (Call("weft.constant", (), (1,), {"index": 0}, 0), Call("cpu.MatMul", (0, 1), (2,), {
              "T": float32, "transpose_a": False, "transpose_b": False}, 0, "product"),
          Call("cpu.Relu", (2,), (3,), {"T": float32}, 0, "relu"))
-main = Function("main", ("x",), (X, TensorMetadata(float32, (2, 2)), X, X), CALLS, (3,))
+main = ProgramFunction("main", ("x",), (X, TensorMetadata(float32, (2, 2)), X, X), CALLS, (3,))
 program = weft.HostProgram({"main": main}, (np.eye(2, dtype="f4") * 2,), ("CPU:0",))
 (result,) = program.run("main", np.float32([[1, -2]]))
 print(result.get().tolist())

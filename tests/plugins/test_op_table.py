@@ -10,6 +10,7 @@ from weft.contract.hookspecs import Contribution, OpRegistrar
 from weft.contract.op import infer
 from weft.errors import NotFound, PluginError
 from weft.host.registries import Registries
+from weft_tf_ops.plugin import OPS
 
 FLOAT = '{"in":[{"name":"x","type":"float"}],"out":[{"name":"y","type":"float"}]}'
 HALF = '{"in":[{"name":"x","type":"half"}],"out":[{"name":"y","type":"half"}]}'
@@ -88,6 +89,11 @@ def test_a_registrar_refuses_what_is_no_table(brought, reason):
 def test_tables_that_declare_an_op_alike_share_it(tmp_path):
     ops = registries(first=table(tmp_path, "a", Op=FLOAT), second=table(tmp_path, "b", Op=FLOAT, More=FLOAT)).ops
     assert (ops.get("My>Op").name, ops.plugin_of("My>Op"), ops.plugin_of("My>More")) == ("My>Op", "first", "second")
+
+
+def test_an_op_set_that_two_plugins_bring_is_one():
+    ops = registries(first=OPS, second=OpTable(OPS.rows)).ops
+    assert [ops.get(name).name for name in OPS] == [*OPS]
 
 
 def test_tables_that_declare_an_op_differently_are_an_error_of_that_op_alone(tmp_path):

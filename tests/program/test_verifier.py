@@ -7,7 +7,7 @@ import weft
 from hypothesis import given
 from hypothesis import strategies as st
 from weft.errors import InvalidArgument, Location
-from weft.program.host_program import Call, Function
+from weft.program.host_program import Call, ProgramFunction
 
 PLACE = Location("program.mlir", 3, 1)
 
@@ -17,7 +17,7 @@ def call(args=(), results=(0,), code="tfrt.add.i32", **fields):
 
 
 def function(*calls, types=1, results=(), args=0, name="main", targets=()):
-    return Function(name, tuple(f"a{i}" for i in range(args)), ("i32",) * types, calls, results, targets)
+    return ProgramFunction(name, tuple(f"a{i}" for i in range(args)), ("i32",) * types, calls, results, targets)
 
 
 WRONG = {
@@ -39,7 +39,7 @@ WRONG = {
     "a target that no call defines": (function(targets=(3,)), "returns register 3, which nothing defines"),
     "more arguments than types": (function(args=2), "has 2 arguments and types for 1 registers"),
     "another name": (function(name="other"), "the function 'other' is listed as 'main'"),
-    "no function": ({"a": 1}, "has a dict under 'main', not a Function"),
+    "no function": ({"a": 1}, "has a dict under 'main', not a ProgramFunction"),
 }
 
 
@@ -48,7 +48,7 @@ def test_a_program_that_is_not_well_formed_is_refused_when_it_is_made(wrong, mes
     with pytest.raises(InvalidArgument) as caught:
         weft.HostProgram({"main": wrong})
     assert message in str(caught.value)
-    if isinstance(wrong, Function) and wrong.kernels:
+    if isinstance(wrong, ProgramFunction) and wrong.kernels:
         assert caught.value.location == PLACE
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import weft
 from weft.errors import Internal, InvalidArgument
-from weft.program.host_program import Call, Function
+from weft.program.host_program import Call, ProgramFunction
 from weft.values import dtypes
 from weft.values.tensor import TensorMetadata
 
@@ -17,10 +17,10 @@ FLOAT = {"T": dtypes.float32}
 def mixed(meta):
     """(x + x, -(x + x), n + n, x)"""
     return weft.HostProgram({
-        "main": Function("main", ("x", "n"), (meta, "i32", meta, meta, "i32"), (
+        "main": ProgramFunction("main", ("x", "n"), (meta, "i32", meta, meta, "i32"), (
             Call("cpu.AddV2", (0, 0), (2,), FLOAT, 0), Call("tfrt.call", (2,), (3,), functions=("negated",)),
             Call("tfrt.add.i32", (1, 1), (4,))), (2, 3, 4, 0)),
-        "negated": Function("negated", ("x",), (meta, meta), (Call("cpu.Neg", (0,), (1,), FLOAT, 0),), (1,)),
+        "negated": ProgramFunction("negated", ("x",), (meta, meta), (Call("cpu.Neg", (0,), (1,), FLOAT, 0),), (1,)),
     }, requires=("CPU:0",))
 
 
@@ -52,7 +52,7 @@ def test_tensors_are_checked_and_cast_as_feeds_are(run):
                          [(False, (2,), None), (True, (2,), None), (False, (3,), Internal), (True, (3,), Internal)])
 def test_a_host_kernel_gives_the_tensor_that_the_program_says(run, later, shape, error):
     code = "test.ones_later" if later else "test.ones"
-    program = weft.HostProgram({"main": Function("main", (), (PAIR, PAIR), (
+    program = weft.HostProgram({"main": ProgramFunction("main", (), (PAIR, PAIR), (
         Call(code, (), (0,), {"shape": shape}), Call("cpu.AddV2", (0, 0), (1,), FLOAT, 0)), (1,))},
         requires=("CPU:0",))
     (result,) = run(program)

@@ -6,7 +6,7 @@ from typing import Any
 
 import weft
 from weft.errors import Location
-from weft.program.host_program import Call, Function
+from weft.program.host_program import Call, ProgramFunction
 
 CHAIN = "!tfrt.chain"
 
@@ -36,10 +36,10 @@ class Body:
     def chain(self) -> int:
         return self("tfrt.new.chain", results=CHAIN)
 
-    def function(self, name: str, *results: int) -> Function:
-        return Function(name, tuple(f"arg{i}" for i in range(self._count)), tuple(self._types), tuple(self._calls),
-                        results)
+    def function(self, name: str, *results: int) -> ProgramFunction:
+        arguments = tuple(f"arg{i}" for i in range(self._count))
+        return ProgramFunction(name, arguments, tuple(self._types), tuple(self._calls), results)
 
 
-def program(*functions: Function) -> weft.HostProgram:
+def program(*functions: ProgramFunction) -> weft.HostProgram:
     return weft.HostProgram({function.name: function for function in functions})

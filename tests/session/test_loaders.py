@@ -22,7 +22,7 @@ from weft.errors import (
     Unimplemented,
 )
 from weft.host.registries import Registries
-from weft.program.host_program import Call, Function, ProgramDef
+from weft.program.host_program import Call, ProgramDef, ProgramFunction
 from weft.session import loading
 from weft.session.loading import open_file
 
@@ -207,7 +207,7 @@ def test_a_loader_sees_the_first_four_kilobytes_of_a_file_and_none_of_a_folder(t
 
 
 def test_a_host_program_is_loaded_as_one(scale: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    add = Function("main", ("a",), ("i32", "i32"), (Call("tfrt.add.i32", (0, 0), (1,)),), (1,))
+    add = ProgramFunction("main", ("a",), ("i32", "i32"), (Call("tfrt.add.i32", (0, 0), (1,)),), (1,))
     source = SimpleNamespace(program=lambda: ProgramDef({"main": add}), describe=lambda: Description("steps"))
     entry = LoaderEntry("steps", loader(open=lambda path, options: source), "tests")  # type: ignore[arg-type]
     monkeypatch.setitem(weft.default_host().registries.loaders, "steps", entry)

@@ -92,6 +92,15 @@ def test_modules_do_not_import_each_other_in_circles():
     TopologicalSorter(others).prepare()
 
 
+def test_no_two_classes_of_core_have_one_name():
+    found: dict[str, list[str]] = {}
+    for name, path in modules().items():
+        for statement in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(statement, ast.ClassDef):
+                found.setdefault(statement.name, []).append(name)
+    assert {name: where for name, where in found.items() if len(where) > 1} == {}
+
+
 @pytest.mark.parametrize("package", [
     "device_cpu/weft_cpu", "device_opencl/weft_opencl", "plugins/example/weft_example", "plugins/sim/weft_sim",
     "plugins/kernel_text/weft_kernel_text", "plugins/onednn/weft_onednn", "plugins/simplify/weft_simplify",

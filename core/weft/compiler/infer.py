@@ -9,7 +9,7 @@ import numpy as np
 
 from ..contract.op import Attrs, MetadataRule, OpDef, OpRegistry, infer, merge_info
 from ..errors import Internal, WeftError, told
-from ..program.host_program import CONSTANT, COPY, EVENT, Call, Function, meta_of
+from ..program.host_program import CONSTANT, COPY, EVENT, Call, ProgramFunction, meta_of
 from ..values.tensor import MadeInfo, ValueInfo, constant_info
 
 
@@ -34,7 +34,7 @@ def infer_outputs(
 
 
 def infer_registers(
-    function: Function, arguments: Sequence[ValueInfo], constants: Sequence[Any], ops: OpRegistry,
+    function: ProgramFunction, arguments: Sequence[ValueInfo], constants: Sequence[Any], ops: OpRegistry,
     fold: Callable[[Call, list[ValueInfo], tuple[ValueInfo, ...]], tuple[ValueInfo, ...]] | None = None,
 ) -> list[ValueInfo]:
     """Return metadata and known values of all registers. `fold(call, inputs, outputs)` may add values."""

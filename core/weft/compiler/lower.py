@@ -14,7 +14,7 @@ from ..contract.host_type import CHAIN
 from ..contract.op import OpRegistry
 from ..contract.structural import CONST, NO_OP
 from ..errors import Unimplemented
-from ..program.host_program import CONSTANT, COPY, EVENT, HOST, Call, Function, ProgramDef, RegisterType
+from ..program.host_program import CONSTANT, COPY, EVENT, HOST, Call, ProgramDef, ProgramFunction, RegisterType
 from ..values.tensor import TensorMetadata, ValueInfo
 from .infer import infer_registers
 from .infer_node import elements
@@ -114,7 +114,7 @@ def lower(
     acting = [node for name in targets for node in builder.held.get(name, (name,)) if node in builder.made]
     effects = tuple(dict.fromkeys(register for node in acting for register in builder.made[node].gives))
     names = tuple(f"{node}:{index}" for (node, index), _ in feeds)
-    function = Function(MAIN, names, tuple(builder.types), tuple(builder.calls), results, effects)
+    function = ProgramFunction(MAIN, names, tuple(builder.types), tuple(builder.calls), results, effects)
     arguments = [ValueInfo(meta) for _, meta in feeds]
     known = infer_registers(function, arguments, builder.constants, ops)
     types = [kind if isinstance(kind, str) else info.meta for kind, info in zip(builder.types, known, strict=True)]

@@ -112,7 +112,7 @@ class Member(NamedTuple):
     entry: Resolved
 
 
-class Group:
+class PlacementGroup:
     """Nodes that go to one device; most groups have one node.
 
     `asker`: the row whose request counts, maybe of a node without a kernel; None without a request.
@@ -187,8 +187,8 @@ class Placer:
             placed[likeness] = row
         return group.asker is None and bool(group.members)
 
-    def _assign(self, colocated: Sequence[Member]) -> Group:
-        group = Group([member for member in colocated if member.row.op not in NO_KERNEL])
+    def _assign(self, colocated: Sequence[Member]) -> PlacementGroup:
+        group = PlacementGroup([member for member in colocated if member.row.op not in NO_KERNEL])
         for row, _ in colocated:
             if row.op in NO_KERNEL:
                 row.device, row.reason = "", "needs no kernel"
@@ -199,7 +199,7 @@ class Placer:
             self._meet(group, request)
         return group
 
-    def _meet(self, group: Group, request: DeviceName) -> None:
+    def _meet(self, group: PlacementGroup, request: DeviceName) -> None:
         """Place the group where it asks to be or, if the fallback policy allows that, elsewhere."""
         if self._try(group, request, self._how(group, request)):
             return
@@ -226,9 +226,10 @@ class Placer:
                         for (source, _), tensor in zip(entry.inputs, entry.input_tensors, strict=True)]
                  for name, entry in entries.items()}
         for name in kept(candidates, on_host, reads):
-            self._try(Group([Member(rows[name], entries[name])]), DeviceName.parse(host), "only the host reads it")
+            alone = PlacementGroup([Member(rows[name], entries[name])])
+            self._try(alone, DeviceName.parse(host), "only the host reads it")
 
-    def _request_of(self, group: Group, colocated: Sequence[Member]) -> DeviceName | None:
+    def _request_of(self, group: PlacementGroup, colocated: Sequence[Member]) -> DeviceName | None:
         """Return the common request of a group's nodes, or the session's, or None.
 
         A node whose request cannot be read or followed leaves the group with an error.
@@ -259,14 +260,14 @@ class Placer:
                 return new
         return wanted if wanted.type is not None else None
 
-    def _how(self, group: Group, request: DeviceName) -> str:
+    def _how(self, group: PlacementGroup, request: DeviceName) -> str:
         """Return the reason text for a request that is met."""
         if group.asker is None:
             return "the session's device"
         own = not self._remap or merged(DeviceName.parse(group.asker.requested), request) is not None
         return "requested" if own else "requested, and remapped"
 
-    def _first_that_can(self, group: Group, choices: Iterable[DeviceName], reason: str) -> bool:
+    def _first_that_can(self, group: PlacementGroup, choices: Iterable[DeviceName], reason: str) -> bool:
         if any(self._try(group, choice, reason) for choice in choices):
             return True
         if len(group.members) == 1:
@@ -276,7 +277,7 @@ class Placer:
             self._part(group)
         return False
 
-    def _try(self, group: Group, wanted: DeviceName, reason: str) -> bool:
+    def _try(self, group: PlacementGroup, wanted: DeviceName, reason: str) -> bool:
         """Assign the group to a device of the wanted type and return True, or note the reason and return False."""
         assert wanted.type is not None
         if wanted.type in group.lacking:
@@ -330,7 +331,7 @@ class Placer:
         return Unimplemented(f"no kernel for op {row.op} with types {', '.join(types) or 'none'}: {_refusals(row)}",
                              node=row.node, op=row.op, hint=hint)
 
-    def _not_met(self, group: Group, request: DeviceName, reason: str) -> None:
+    def _not_met(self, group: PlacementGroup, request: DeviceName, reason: str) -> None:
         wanted = _text(request)
         if self._config.fallback == "error":
             for row, _ in group.members:
@@ -345,7 +346,7 @@ class Placer:
             what = f"{ops} {do} not run on {wanted}" if self._usable(request) else f"nothing runs on {wanted}"
             self._missing.setdefault((what, reason), []).extend(row.node for row, _ in group.members)
 
-    def _differ(self, group: Group, row: Assignment, request: DeviceName, other: DeviceName) -> None:
+    def _differ(self, group: PlacementGroup, row: Assignment, request: DeviceName, other: DeviceName) -> None:
         """Handle a node that asks for another device than a node that it is colocated with."""
         assert group.asker is not None
         asker, asked = group.asker, _text(other)
@@ -360,7 +361,7 @@ class Placer:
             what = f"nothing that is colocated with '{asker.node}' runs on {_text(request)}"
             self._missing.setdefault((what, f"it asks for {asked}"), []).append(row.node)
 
-    def _part(self, group: Group) -> None:
+    def _part(self, group: PlacementGroup) -> None:
         """Place the nodes of a group that no device serves as a whole: one by one.
 
         With fallback "error" each node becomes an error instead.

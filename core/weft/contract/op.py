@@ -92,7 +92,8 @@ class OpDef(NamedTuple):
     @property
     def signature(self) -> tuple[Any, ...]:
         """The parts that two declarations of one op must have in common."""
-        return self.name, self.inputs, self.outputs, self.attrs, self.stateful
+        attrs = {name: attr._replace(default=_comparable(attr.default)) for name, attr in self.attrs.items()}
+        return self.name, self.inputs, self.outputs, attrs, self.stateful
 
     def expand_inputs(self, attrs: Attrs) -> list[Tensor]:
         return [Tensor(a.name, d) for a in self.inputs for d in a.expand(attrs)]
@@ -278,6 +279,11 @@ def merge_info(a: ValueInfo, b: ValueInfo) -> ValueInfo:
     except ValueError as error:
         raise InvalidArgument(str(error)) from None
     return ValueInfo(meta, a.value if a.value is not None else b.value, a.dims or b.dims, a.handle or b.handle)
+
+
+def _comparable(value: Any) -> Any:
+    """A default in a form whose `==` gives one truth value; the comparison of arrays gives one for each element."""
+    return (value.dtype.str, value.shape, value.tobytes()) if hasattr(value, "tobytes") else value
 
 
 def attr_text(value: object) -> str:

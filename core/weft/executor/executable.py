@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ..contract.device import STREAM, Device
 from ..errors import Cancelled, DeadlineExceeded, WeftError
 from ..host.bound_call_cache import bytes_of_call
-from ..program.host_program import Function
+from ..program.host_program import ProgramFunction
 from ..support.kernel_errors import as_weft_error, is_interrupt
 from ..values.async_value import AsyncValue, available, failed, unwrapped
 from ..values.tensor import TensorMetadata
@@ -47,7 +47,7 @@ class Executable:
     """
 
     def __init__(
-        self, function: Function, metas: Sequence[TensorMetadata], calls: Sequence[BoundCall],
+        self, function: ProgramFunction, metas: Sequence[TensorMetadata], calls: Sequence[BoundCall],
         presets: Mapping[int, Any], devices: Mapping[str, Device], host: Host,
         declined: Mapping[str, Sequence[tuple[str, str]]],
     ) -> None:

@@ -23,7 +23,7 @@ from ..errors import WeftError
 from ..host.device_memory import Owned
 from ..host.host_memory import LaidOut
 from ..host.kernel_context import KernelContext
-from ..program.host_program import COPY, EVENT, HOST, Function
+from ..program.host_program import COPY, EVENT, HOST, ProgramFunction
 from ..support.kernel_errors import raise_of
 from ..values.tensor import TensorMetadata
 from .array_contract import buffer_poisoner, check_returned, look_once, poison_array, watched
@@ -130,7 +130,7 @@ class FrameLayout:
     """
 
     def __init__(
-        self, function: Function, metas: Sequence[TensorMetadata], calls: Sequence[BoundCall],
+        self, function: ProgramFunction, metas: Sequence[TensorMetadata], calls: Sequence[BoundCall],
         presets: Mapping[int, Any], host: Host,
     ) -> None:
         self._host = host

@@ -76,7 +76,7 @@ class TaskPartition(NamedTuple):
         return [tuple(u) for u in users]
 
 
-class Schedule(NamedTuple):
+class ThreadSchedule(NamedTuple):
     """The thread on which each call would run, and its start and end in ns."""
 
     thread: list[int]
@@ -135,7 +135,7 @@ def _merge(needs: Needs, costs: Sequence[int]) -> list[list[int]]:
     return [members for members in groups if members]
 
 
-def schedule(needs: Needs, costs: Sequence[int], threads: int) -> Schedule:
+def schedule(needs: Needs, costs: Sequence[int], threads: int) -> ThreadSchedule:
     """List scheduling: calls with the longest path to the end come first, each on the thread where it ends earliest."""
     remaining = _remaining(needs, costs)
     thread, start, end = ([0] * len(costs) for _ in range(3))
@@ -151,7 +151,7 @@ def schedule(needs: Needs, costs: Sequence[int], threads: int) -> Schedule:
                 best, begin = t, max(free[t], ready)
         thread[call], start[call], end[call] = best, begin, begin + max(costs[call], 1)
         free[best] = end[call]
-    return Schedule(thread, start, end)
+    return ThreadSchedule(thread, start, end)
 
 
 def _remaining(needs: Needs, costs: Sequence[int]) -> list[int]:

@@ -62,7 +62,7 @@ class AttrPlaceholder:
     name: str
 
 
-class Source:
+class AttrSource:
     """The bytes that messages are read from, and the values read so far: equal bytes return the same value object."""
 
     __slots__ = ("attributes", "entries", "shapes", "view")
@@ -74,7 +74,7 @@ class Source:
         self.shapes: dict[bytes, Shape] = {}
 
 
-def read_entry(source: Source, start: int, stop: int, depth: int) -> tuple[str, Any]:
+def read_entry(source: AttrSource, start: int, stop: int, depth: int) -> tuple[str, Any]:
     """Name and value of the map entry at [start, stop), `depth` messages deep.
 
     Raises DataLoss for malformed bytes, InvalidArgument for a value that no attribute can have. Both name the
@@ -89,7 +89,7 @@ def read_entry(source: Source, start: int, stop: int, depth: int) -> tuple[str, 
     return found
 
 
-def _read_entry(source: Source, start: int, stop: int, depth: int) -> tuple[str, Any]:
+def _read_entry(source: AttrSource, start: int, stop: int, depth: int) -> tuple[str, Any]:
     buf, name = source.view, ""
     values = []
     for number, kind, at, end in wire.fields(buf, start, stop):
@@ -102,7 +102,7 @@ def _read_entry(source: Source, start: int, stop: int, depth: int) -> tuple[str,
     try:
         if len(values) == 1:
             return name, _read(source, *values[0], depth + 1)
-        whole = Source(memoryview(b"".join(buf[at:end] for at, end in values)))
+        whole = AttrSource(memoryview(b"".join(buf[at:end] for at, end in values)))
         return name, _read(whole, 0, len(whole.view), depth + 1)
     except WeftError as error:
         raise type(error)(f"attribute '{name}': {error.message}", node=error.node, op=error.op) from None
@@ -110,10 +110,10 @@ def _read_entry(source: Source, start: int, stop: int, depth: int) -> tuple[str,
 
 def read_value(raw: Buffer) -> Any:
     """The Python value of an AttrValue. Raises DataLoss, InvalidArgument."""
-    return _read(Source(memoryview(raw)), 0, len(raw), 0)
+    return _read(AttrSource(memoryview(raw)), 0, len(raw), 0)
 
 
-def _read(source: Source, start: int, stop: int, depth: int) -> Any:
+def _read(source: AttrSource, start: int, stop: int, depth: int) -> Any:
     wire.check_nesting(depth, start)
     last = 0
     parts: list[tuple[int, int]] = []
@@ -126,12 +126,12 @@ def _read(source: Source, start: int, stop: int, depth: int) -> Any:
     if not last:
         return UNSET
     if len(parts) > 1:
-        source = Source(memoryview(b"".join(source.view[at:end] for at, end in parts)))
+        source = AttrSource(memoryview(b"".join(source.view[at:end] for at, end in parts)))
         parts = [(0, len(source.view))]
     return _KINDS[last].read(source, *parts[0], depth)
 
 
-def _read_list(source: Source, start: int, stop: int, depth: int) -> tuple[Any, ...]:
+def _read_list(source: AttrSource, start: int, stop: int, depth: int) -> tuple[Any, ...]:
     wire.check_nesting(depth + 1, start)
     items: list[Any] = []
     numbers = set()
@@ -153,7 +153,7 @@ def _read_list(source: Source, start: int, stop: int, depth: int) -> tuple[Any, 
     return tuple(items)
 
 
-def _read_func(source: Source, start: int, stop: int, depth: int) -> Func:
+def _read_func(source: AttrSource, start: int, stop: int, depth: int) -> Func:
     wire.check_nesting(depth + 1, start)
     name, attrs = "", {}
     for number, kind, at, end in wire.fields(source.view, start, stop):
@@ -167,7 +167,7 @@ def _read_func(source: Source, start: int, stop: int, depth: int) -> Func:
     return Func(name, MappingProxyType(attrs))
 
 
-def _read_shape(source: Source, start: int, stop: int, _: int) -> Shape:
+def _read_shape(source: AttrSource, start: int, stop: int, _: int) -> Shape:
     shape = read_shape(source.view, start, stop)
     return None if shape is None else ShapeAttr(shape)
 
@@ -175,7 +175,7 @@ def _read_shape(source: Source, start: int, stop: int, _: int) -> Shape:
 class _Kind(NamedTuple):
     wire: int
     name: str
-    read: Callable[[Source, int, int, int], Any]
+    read: Callable[[AttrSource, int, int, int], Any]
 
 
 _KINDS = {  # by field of AttrValue

@@ -12,7 +12,7 @@ from ..protobuf import wire
 from ..protobuf.wire import Buffer, Key
 from ..support.mapped_file import check_unchanged, kept
 from ..values import dtypes
-from .attr_value import Source, put_entry, read_entry
+from .attr_value import AttrSource, put_entry, read_entry
 from .node import Input, Node, by_name, canonical_attrs, parse_input, read_node
 
 SIGNATURE, NODE, RET, ATTR, CONTROL_RET, ARG_ATTR = 1, 3, 4, 5, 6, 7  # fields of FunctionDef
@@ -163,7 +163,7 @@ def _inputs(ret: Mapping[str, str | Input]) -> dict[str, Input]:
 _READ = (SIGNATURE, NODE, RET, ATTR, CONTROL_RET, ARG_ATTR)
 
 
-def read_function(source: Source, start: int, stop: int, depth: int = 0) -> Function:
+def read_function(source: AttrSource, start: int, stop: int, depth: int = 0) -> Function:
     """The FunctionDef at [start, stop), `depth` messages deep.
 
     Raises DataLoss for malformed bytes, InvalidArgument for two nodes of the same name and for invalid nodes and
@@ -252,7 +252,7 @@ def _put_arg(arg: ArgDef) -> bytes:
     return b"".join(parts[n] for n in sorted(parts))
 
 
-def _read_arg_attrs(source: Source, start: int, stop: int, depth: int) -> tuple[int, Mapping[str, Any]]:
+def _read_arg_attrs(source: AttrSource, start: int, stop: int, depth: int) -> tuple[int, Mapping[str, Any]]:
     index, attrs = 0, {}
     for number, kind, at, end in wire.fields(source.view, start, stop):
         if number == 1:

@@ -15,7 +15,7 @@ from ..support import mapped_file
 from ..support.file_path import file_path
 from ..support.mapped_file import check_unchanged, kept
 from . import graphdef_text
-from .attr_value import Source
+from .attr_value import AttrSource
 from .function import Function, read_function
 from .graph import FileForm, Graph, Versions, functions_by_name
 from .node import Node, by_name, read_node
@@ -133,7 +133,7 @@ def dumps(graph: Graph, *, text: bool = False) -> bytes:
 
 def read(view: memoryview) -> Graph:
     """The graph in a binary GraphDef, not verified. Raises DataLoss, InvalidArgument."""
-    source = Source(view)
+    source = AttrSource(view)
     nodes: list[Node] = []
     functions: list[Function] = []
     head: list[tuple[int, Buffer]] = []
@@ -154,7 +154,7 @@ def read(view: memoryview) -> Graph:
     return Graph.read(by_name(nodes), functions_by_name(functions), versions, form)
 
 
-def _read_library(source: Source, start: int, stop: int) -> list[Function]:
+def _read_library(source: AttrSource, start: int, stop: int) -> list[Function]:
     found = []
     for number, kind, at, end in wire.fields(source.view, start, stop):
         if number == _FUNCTION:

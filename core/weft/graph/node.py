@@ -11,7 +11,7 @@ from ..errors import DataLoss, InvalidArgument, WeftError
 from ..protobuf import wire
 from ..protobuf.wire import Buffer, Key
 from ..support.mapped_file import check_unchanged, kept
-from .attr_value import Source, canonical, put_entry, read_entry
+from .attr_value import AttrSource, canonical, put_entry, read_entry
 
 NAME, OP, INPUT, DEVICE, ATTR = 1, 2, 3, 4, 5  # fields of NodeDef
 _KNOWN = frozenset((NAME, OP, INPUT, DEVICE, ATTR))
@@ -100,7 +100,7 @@ class Node:
     @classmethod
     def read(cls, raw: Buffer) -> Node:
         """The node that a NodeDef describes. Raises DataLoss, InvalidArgument."""
-        return read_node(Source(memoryview(raw)), 0, len(raw))
+        return read_node(AttrSource(memoryview(raw)), 0, len(raw))
 
     @property
     def raw(self) -> Buffer:
@@ -202,7 +202,7 @@ def _restore(raw: bytes, assigned_device: str | None) -> Node:
     return Node.read(raw).replace(assigned_device=assigned_device)
 
 
-def read_node(source: Source, start: int, stop: int, depth: int = 0) -> Node:
+def read_node(source: AttrSource, start: int, stop: int, depth: int = 0) -> Node:
     """The NodeDef at [start, stop), `depth` messages deep.
 
     Raises DataLoss and InvalidArgument, which name the node where its name can be read.

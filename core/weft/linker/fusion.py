@@ -18,7 +18,7 @@ MOST = 32  # calls of a group, so that compilers stay quick with the text of its
 Fusions = Callable[[Call], Sequence[FusionDef]]
 
 
-class Group:
+class FusionGroup:
     """Calls to be fused.
 
     `calls`: the members, in their order.
@@ -84,7 +84,7 @@ class Group:
 
 def groups(
     calls: Sequence[Call], metas: Sequence[TensorMetadata], kept: Collection[int], fusions: Fusions
-) -> dict[int, Group]:
+) -> dict[int, FusionGroup]:
     """Return the groups of two calls and more, by the id of each group's last call.
 
     `fusions`: returns the fusions of a call's pack, none when the call cannot be fused.
@@ -95,8 +95,8 @@ def groups(
     for call in calls:
         for register in call.args:
             users.setdefault(register, []).append(call)
-    home: dict[int, Group] = {}  # id of a call -> its group
-    found: list[Group] = []
+    home: dict[int, FusionGroup] = {}  # id of a call -> its group
+    found: list[FusionGroup] = []
     for call in reversed(calls):
         able = fusions(call)
         if not able:
@@ -114,7 +114,7 @@ def groups(
             ends = [f for f in able if call.op in f.ops]
             if not ends or not leaving.union(users).isdisjoint(call.results[1:]):
                 continue
-            group = Group([call], ends, ends)
+            group = FusionGroup([call], ends, ends)
             found.append(group)
         home[id(call)] = group
     formed = [group for group in found if len(group.calls) > 1]
@@ -129,7 +129,7 @@ def groups(
     return {id(group.calls[-1]): group for group in formed}
 
 
-def _home(call: Call, users: Mapping[int, Sequence[Call]], home: Mapping[int, Group]) -> Group | None:
+def _home(call: Call, users: Mapping[int, Sequence[Call]], home: Mapping[int, FusionGroup]) -> FusionGroup | None:
     """Return the group of all consumers of the call's results, else None.
 
     A head among the consumers also gives None: it reads values from before its group.
@@ -142,8 +142,8 @@ def _home(call: Call, users: Mapping[int, Sequence[Call]], home: Mapping[int, Gr
 
 
 def _of_branch(
-    group: Group, head: Call, able: Sequence[FusionDef], users: Mapping[int, Sequence[Call]], fusions: Fusions
-) -> Group | None:
+    group: FusionGroup, head: Call, able: Sequence[FusionDef], users: Mapping[int, Sequence[Call]], fusions: Fusions
+) -> FusionGroup | None:
     """Split a branch off the group and return it as a group with this head, or None when it forms no group.
 
     The branch has the calls that depend on this head and not on the group's head.
@@ -158,7 +158,7 @@ def _of_branch(
     ends = [f for f in fusions(last) if last.op in f.ops]
     if not branch or leaks or feeds or not ends or not users.keys().isdisjoint(last.results[1:]):
         return None
-    split_off = Group([last], ends, ends)
+    split_off = FusionGroup([last], ends, ends)
     if not all(split_off.join(call, fusions(call)) for call in reversed(inner)) or not split_off.join(head, able):
         return None
     group.calls = [call for call in group.calls if id(call) not in inside]

@@ -10,12 +10,12 @@ from ..contract.host_kernel import Callee, HostKernel
 from ..contract.host_type import NAMED, TENSOR, HostType
 from ..errors import Internal, InvalidArgument
 from ..executor.host_array import given
-from ..program.host_program import Call, Function, RegisterType
+from ..program.host_program import Call, ProgramFunction, RegisterType
 from ..values.async_value import AsyncValue, unwrapped
 from ..values.tensor import TensorMetadata
 
 
-def check_call(kernel: HostKernel, call: Call, function: Function) -> None:
+def check_call(kernel: HostKernel, call: Call, function: ProgramFunction) -> None:
     """Check a call against its kernel's declaration. Raises InvalidArgument with the declaration and the location."""
     types = function.register_types
     wanted = [argument.type for argument in kernel.arguments]

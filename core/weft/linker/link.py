@@ -21,13 +21,13 @@ from ..host.device_memory import Owned
 from ..host.host_memory import HostMemory, LaidOut
 from ..host.kernel_context import KernelContext
 from ..host.resources import Resources
-from ..program.host_program import CONSTANT, COPY, EVENT, HOST, OWN, Call, Function, ProgramDef
+from ..program.host_program import CONSTANT, COPY, EVENT, HOST, OWN, Call, ProgramDef, ProgramFunction
 from ..support.aligned_array import is_solid
 from ..support.mapped_file import check_unchanged
 from ..values.tensor import MadeInfo, TensorMetadata, ValueInfo, constant_info
 from .binder import Binder, LazyKernel, bind
 from .folding import folded, is_worth_folding, laid_out
-from .fusion import Group, fused_call, fused_ops, groups
+from .fusion import FusionGroup, fused_call, fused_ops, groups
 from .host_binding import bind_host_kernel
 from .patterns import found
 
@@ -129,7 +129,7 @@ class Linker:
     """The state of one link."""
 
     def __init__(
-        self, program: ProgramDef, function: Function, host: Host, shared: Shared, waits: bool, fuses: bool,
+        self, program: ProgramDef, function: ProgramFunction, host: Host, shared: Shared, waits: bool, fuses: bool,
         check: Callable[[], object],
     ) -> None:
         self._check = check
@@ -217,7 +217,7 @@ class Linker:
         return [left for call in calls if (left := gone.get(id(call), call)) is not None], done
 
     def _fuse_group(
-        self, group: Group, known: Sequence[ValueInfo], metas: Sequence[TensorMetadata]
+        self, group: FusionGroup, known: Sequence[ValueInfo], metas: Sequence[TensorMetadata]
     ) -> Iterator[Call | BoundCall]:
         """Yield the group from last to first, in as few calls as its pack's kernels need for it."""
         for fusion, calls in group.attempts():

@@ -82,7 +82,7 @@ class Call(NamedTuple):
         return self.code.partition(".")[0]
 
 
-class Function(NamedTuple):
+class ProgramFunction(NamedTuple):
     """One function of a program.
 
     `register_types`: the type of every register; of tensors as much as is known without feeds.
@@ -114,7 +114,7 @@ class Function(NamedTuple):
 class ProgramDef(NamedTuple):
     """Functions by name, the constants that they share, and the required devices (`CPU:0`), one for each stream."""
 
-    functions: Mapping[str, Function]
+    functions: Mapping[str, ProgramFunction]
     constants: tuple[Any, ...] = ()
     requires: tuple[str, ...] = ()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..errors import InvalidArgument, closest
-from .host_program import Call, Function, ProgramDef
+from .host_program import Call, ProgramDef, ProgramFunction
 
 
 def verify(program: ProgramDef) -> None:
@@ -17,15 +17,15 @@ def verify(program: ProgramDef) -> None:
         raise InvalidArgument(f"a program's functions are a {type(program.functions).__name__}",
                               hint="give a mapping from names to Functions")
     for name, function in program.functions.items():
-        if not isinstance(function, Function):
-            raise InvalidArgument(f"the program has a {type(function).__name__} under '{name}', not a Function")
+        if not isinstance(function, ProgramFunction):
+            raise InvalidArgument(f"the program has a {type(function).__name__} under '{name}', not a ProgramFunction")
         if function.name != name:
             raise InvalidArgument(f"the function '{function.name}' is listed as '{name}'", location=function.location,
                                   hint="list each function under its own name")
         _verify(function, program)
 
 
-def _verify(function: Function, program: ProgramDef) -> None:
+def _verify(function: ProgramFunction, program: ProgramDef) -> None:
     where = f"function '{function.name}'"
     count = len(function.register_types)
     if len(function.arg_names) > count:

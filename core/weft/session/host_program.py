@@ -15,7 +15,7 @@ from ..host.host_memory import HostMemory
 from ..host.resources import Resources
 from ..linker.host_binding import check_argument, check_call
 from ..linker.link import LinkedFunction
-from ..program.host_program import Function, ProgramDef, RegisterType
+from ..program.host_program import ProgramDef, ProgramFunction, RegisterType
 from ..program.verifier import verify
 from ..support.file_path import file_path
 from ..values.async_value import AsyncValue
@@ -31,7 +31,7 @@ class HostProgram:
     Raises InvalidArgument, with kernel and location, for a program that is not well formed.
     """
 
-    functions: Mapping[str, Function]
+    functions: Mapping[str, ProgramFunction]
     constants: tuple[Any, ...] = ()
     requires: tuple[str, ...] = ()
 
