@@ -145,7 +145,7 @@ def test_products_of_float32_that_a_graph_narrows_itself(product: list[Node]) ->
     got, codes = run(nodes, feeds, "r", AS_WRITTEN | BF16 | {"passes": {"disable": ["bfloat16"]}})
     assert got.dtype == want.dtype
     assert [code for code in codes if code != "weft.constant"][-1].endswith(".Cast")
-    np.testing.assert_allclose(got.astype(np.float32), want.astype(np.float32), rtol=STEP, atol=STEP)
+    np.testing.assert_allclose(got.astype(np.float32), want.astype(np.float32), rtol=2 * STEP, atol=STEP)  # one unit
 
 
 @fast
