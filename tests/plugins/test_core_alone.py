@@ -123,4 +123,4 @@ def test_a_probe_by_the_op_sets_own_op_finds_a_device_that_computes_wrongly(alon
         (tmp_path / name).write_text(text.replace("x + y", "x - y"), "utf-8")
     done = alone.run("-m", "weft", "devices", "--check", "--json", "--plugin", str(tmp_path / "tiny_plugin.py"))
     assert done.returncode == 1
-    assert json.loads(done.stdout)[0]["reason"].startswith("a probe on TINY gave")
+    assert json.loads(done.stdout)[0]["reason"].startswith("a probe on TINY returned")

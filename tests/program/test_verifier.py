@@ -32,7 +32,7 @@ WRONG = {
     "a wait for no register": (function(call((), (0,), after=(4,))), "uses register 4 before it is defined"),
     "a chain that is a result already": (
         function(call((), (0,), chain=0)), "defines register 0, which is defined already"),
-    "an unknown function": (function(call(functions=("mian",))), "names the function 'mian', which is not there"),
+    "an unknown function": (function(call(functions=("mian",))), "names the function 'mian', which the program lacks"),
     "a stream without a device": (function(call(stream=0)), "is on stream 0, and the program's devices are ()"),
     "a stream below the host's": (function(call(stream=-2)), "is on stream -2"),
     "a result that no call defines": (function(results=(0,)), "returns register 0, which nothing defines"),

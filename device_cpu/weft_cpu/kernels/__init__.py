@@ -21,3 +21,6 @@ def register_kernels(kernels: Kernels) -> None:
 
 def register_family(family: str, kernels: Kernels) -> None:
     import_module(f".{family}", __name__).register_kernels(kernels)
+
+
+register = register_kernels  # the name in version 1.0 of the contract: other devices' packs may refer to it

@@ -4,7 +4,7 @@ from typing import Any
 
 from weft.api import hookimpl
 
-WEFT_API = (1, 0)
+WEFT_API = (1, 1)
 
 
 @hookimpl

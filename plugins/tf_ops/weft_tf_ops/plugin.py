@@ -4,7 +4,7 @@ from pathlib import Path
 
 from weft.api import OpRegistrar, OpTable, hookimpl
 
-WEFT_API = (1, 0)
+WEFT_API = (1, 1)
 
 DATA = Path(__file__).parent / "data"
 OPS = OpTable(

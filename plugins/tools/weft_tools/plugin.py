@@ -4,7 +4,7 @@ from typing import Any
 
 from weft.api import hookimpl
 
-WEFT_API = (1, 0)
+WEFT_API = (1, 1)
 
 COMMANDS = {  # by name, which is that of its module and function too: the help
     "run": "run a model and print or save its outputs",
