@@ -28,9 +28,9 @@ mutants: $(VENV)/.ready
 	$(VENV)/bin/python -m fuzz run --mutants $(MUTANTS) --jobs 2
 
 random-graphs: $(VENV)/.ready
-	WEFTTEST_GRAPHS=$(GRAPHS) $(VENV)/bin/python -m pytest -n 2 tests/running/test_propagation.py \
-	    tests/running/test_parallel.py tests/running/test_devices.py tests/running/test_control_edges.py \
-	    tests/programs/test_random_programs.py
+	WEFTTEST_GRAPHS=$(GRAPHS) $(VENV)/bin/python -m pytest -n 2 tests/executor/test_dataflow.py \
+	    tests/executor/test_parallel_schedule.py tests/executor/test_devices.py tests/executor/test_control_edges.py \
+	    tests/host_kernels/test_random_programs.py
 
 # OPENCL:0 is PoCL where that can be unpacked, else a driver of this machine.
 conformance: $(VENV)/.ready

@@ -29,9 +29,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import weft
-from build import const, graph, node, placeholder
-from garbage import collect
-from programs.writing import Body, program
+from builders.graphs import const, graph, node, placeholder
+from builders.programs import Body, program
+from harness.garbage import collect
+from plugins_for_tests import plugin
 from tabulate import tabulate
 from tqdm import tqdm
 from weft.cli.progress import lasting
@@ -43,8 +44,8 @@ HERE = Path(__file__).parent
 DIGITS = HERE.parent / "examples" / "digits" / "frozen.pb"
 SAVED_MODELS = HERE / "data" / "saved_models"
 # A config of its own for all: the runtime that has none lives on, with threads that start when they are first needed.
-PLUGINS = {"plugins": {"load": [str(HERE / "running" / "plugin_of_tests.py"),
-                                str(HERE / "programs" / "plugin_of_host_kernels.py")]}}
+PLUGINS = {"plugins": {"load": [plugin("tests"),
+                                plugin("host_kernels")]}}
 WARM_UP = 120.0  # seconds, or a third of the time: caches are full then, and pools have their threads
 LONG_ENOUGH = 60.0  # seconds of warm-up from which memory is judged
 GROWTH = 0.05  # the share by which memory may differ, or

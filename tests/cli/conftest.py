@@ -1,5 +1,5 @@
 """Fixtures of the commands' tests."""
 
-from command_line import command, digits, own_runtime, process, saved
+from harness.command_line import command, digits, own_runtime, process, saved
 
 __all__ = ["command", "digits", "own_runtime", "process", "saved"]

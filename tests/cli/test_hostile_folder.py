@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from build import node, placeholder
+from builders.graphs import node, placeholder
 from weft.cli.commands import COMMANDS, of_plugins, parser_of
 from weft.graph.graph import Graph
 from weft.graph.graphdef import dump

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import weft
-from build import const, graph, node, placeholder
+from builders.graphs import const, graph, node, placeholder
 from weft import graphdef
 from weft.cli.notices import tell_error
 from weft.errors import InvalidArgument, Location

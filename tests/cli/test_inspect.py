@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from build import FLOAT, const, node, placeholder
+from builders.graphs import FLOAT, const, node, placeholder
 from weft.graph.graph import Node
 from weft.values import dtypes
 

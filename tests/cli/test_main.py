@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 import weft
-from build import node, placeholder
+from builders.graphs import node, placeholder
 from weft.cli import main, translate
 from weft.errors import DataLoss, Location, WeftWarning
 from weft.support import mapped_file

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from build import node, placeholder
+from builders.graphs import node, placeholder
 from weft.values import dtypes
 
 

@@ -56,7 +56,9 @@ def test_trust_is_for_files_that_a_search_finds(command, tmp_path):
     done = command("config", "trust", "other.toml")
     assert (done.status, done.out) == (1, "")
     assert done.err.startswith("error: 'other.toml' is never found by searching")
-    assert command("config", "untrust", "weft.toml").err == "error: 'weft.toml' was not trusted\n"
+    assert command("config", "untrust", "weft.toml").err == (
+        "error: 'weft.toml' is not among the trusted config files\n"
+        "  hint: weft config show --origin lists the files that count\n")
     assert command("config", "trust", "weft.toml").err.startswith("error: config file")
     assert command("config", "trust").status == 2
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from build import node, placeholder
+from builders.graphs import node, placeholder
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from run_plan import worker
+from workers.run_plan import worker
 
 
 @pytest.fixture(scope="session")

@@ -3,15 +3,15 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from harness.kernel_text_nodes import check, near, numbers
+from harness.run_op import REGISTRIES, run_op
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_text_nodes import check, near, numbers
-from run_op import REGISTRIES, run_op
-from run_plan import run_plan
 from weft.values import dtypes
 from weft_kernel_text import OPENCL_CPU, OPENCL_GPU, Literal, Step, elementwise, has
 from weft_kernel_text.element_types import ELEMENTS
 from weft_kernel_text.elementwise_ops import OPS
+from workers.run_plan import run_plan
 
 pytestmark = pytest.mark.usefixtures("driver")
 

@@ -3,14 +3,14 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from harness.kernel_text_nodes import check, near, node, numbers, on_device
+from harness.run_op import run_op
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_text_nodes import check, near, node, numbers, on_device
-from run_op import run_op
-from run_plan import run_plan
 from weft.values import dtypes
 from weft_kernel_text import CHANNEL, FULL, OPENCL_CPU, OPENCL_GPU, Epilogue, Literal, Step, bias, matmul
 from weft_kernel_text.image_plans import convolution, depthwise
+from workers.run_plan import run_plan
 
 pytestmark = pytest.mark.usefixtures("driver")
 

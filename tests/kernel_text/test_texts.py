@@ -4,8 +4,8 @@ import re
 
 import numpy as np
 import pytest
-from kernel_text_nodes import node
-from run_op import REGISTRIES
+from harness.kernel_text_nodes import node
+from harness.run_op import REGISTRIES
 from weft.errors import Unimplemented
 from weft.values import dtypes
 from weft_kernel_text import (

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import weft
-from build import FLOAT, const, placeholder
-from run_op import REGISTRIES
+from builders.graphs import FLOAT, const, placeholder
+from harness.run_op import REGISTRIES
 from weft.contract.op import ArgDef
 from weft.graph.attr_value import Func
 from weft.graph.graph import Function, Graph, Input, Node

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import weft
-from build import const, graph, node, placeholder
+from builders.graphs import const, graph, node, placeholder
 from weft import graphdef
 from weft.errors import FailedPrecondition
 from weft.support import mapped_file

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import kept_plugin
 import numpy as np
 import pytest
 import weft
-from build import const, graph, node, placeholder
+from builders.graphs import const, graph, node, placeholder
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plugins_for_tests import kept_plugin
 from weft.executor.memory_plan import Use, plan_memory
 from weft.graph.graph import Node
 from weft.values import dtypes

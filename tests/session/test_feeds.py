@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import weft
-from build import graph, node, placeholder
+from builders.graphs import graph, node, placeholder
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays

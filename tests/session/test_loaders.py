@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import weft
+from plugins_for_tests import plugin
 from weft.contract.hookspecs import Contribution, LoaderRegistrar
 from weft.contract.loader import Description, LoaderEntry, LoadOptions
 from weft.errors import (
@@ -29,7 +30,7 @@ from weft.session.loading import open_file
 HERE = Path(__file__).parent
 DATA = HERE.parent / "data"
 FROZEN = DATA / "graphs" / "keras_tiny_cnn.pb"
-WITH_SCALE = {"plugins": {"load": [str(HERE / "plugin_of_formats.py")]}}
+WITH_SCALE = {"plugins": {"load": [plugin("formats")]}}
 WITHOUT_SAVED_MODELS = {"plugins": {"block": ["saved_model"]}}
 
 

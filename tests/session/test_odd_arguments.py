@@ -8,7 +8,7 @@ import os
 import numpy as np
 import pytest
 import weft
-from build import graph, node, placeholder
+from builders.graphs import graph, node, placeholder
 from hypothesis import given
 from hypothesis import strategies as st
 from weft import graphdef

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 import weft
-from build import const, graph, node, placeholder
+from builders.graphs import const, graph, node, placeholder
 from weft.errors import FailedPrecondition, InvalidArgument, NotFound, Unimplemented, WeftError
 from weft.graph.graph import Graph, Node
 from weft.values import dtypes

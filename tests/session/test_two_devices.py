@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import weft
-from build import const, node, placeholder
-from device_pairs import assigned, copies, faults, on_pairs, rows, traced
-from device_pairs import session_of as session
-from threads import in_threads
+from builders.graphs import const, node, placeholder
+from harness.device_pairs import assigned, copies, faults, on_pairs, rows, traced
+from harness.device_pairs import session_of as session
+from harness.threads import in_threads
+from plugins_for_tests import plugin
 from weft.errors import Internal, InvalidArgument, Unimplemented
 from weft.values import dtypes
 
 pytestmark = pytest.mark.usefixtures("graphs_as_written")
 
-PLUGIN = {"load": [str(Path(__file__).parent / "plugin_of_devices.py")]}
+PLUGIN = {"load": [plugin("devices")]}
 X = np.float32([1, -2, 3])
 
 

@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 import weft
-from build import const, node, placeholder
+from builders.graphs import const, node, placeholder
 from weft.api import OpCost
 from weft.values import dtypes
 from weft.values.tensor import TensorMetadata

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from build import const, node, placeholder
+from builders.graphs import const, node, placeholder
 from weft_tools.compare import compare
 
 WRONG = """

@@ -6,7 +6,7 @@ import sys
 import zlib
 
 import pytest
-from build import node, placeholder
+from builders.graphs import node, placeholder
 from PIL import Image
 from weft.values import dtypes
 

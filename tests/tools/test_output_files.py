@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from build import const, node, placeholder
+from builders.graphs import const, node, placeholder
 from weft.values import dtypes
 from weft_tools import outputs
 

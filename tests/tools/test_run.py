@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from build import const, node, placeholder
+from builders.graphs import const, node, placeholder
 from weft.graph.graph import Node
 from weft.values import dtypes
 

@@ -102,7 +102,8 @@ def untrust_file(args: Namespace) -> int:
     from ..support.user_files import config_folder
 
     if not set_trust(config_folder(os.environ), Path(args.file), None):
-        raise NotFound(f"'{args.file}' was not trusted")
+        raise NotFound(f"'{args.file}' is not among the trusted config files",
+                       hint="weft config show --origin lists the files that count")
     print(f"{args.file} is trusted no longer")
     return 0
 

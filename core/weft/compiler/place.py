@@ -213,7 +213,7 @@ class Placer:
     def _keep_on_host(
         self, free: Iterable[str], rows: Mapping[str, Assignment], entries: Mapping[str, Resolved]
     ) -> None:
-        """Place integers that only the host reads on the host, among the nodes that are free to go anywhere."""
+        """Assign nodes to the host whose integers only the host consumes. `free`: nodes without a requested device."""
         visible = {device: not device or self._devices.is_host_visible(device)
                    for device in {row.device for row in rows.values()} if device is not None}
         on_host = {name for name, row in rows.items() if row.device is not None and visible[row.device]}

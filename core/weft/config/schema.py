@@ -31,7 +31,7 @@ class Found(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """One value as it was given. A table is a dict of Settings."""
+    """One unchecked value of the config, with its origin. The value of a table is a dict from keys to Settings."""
 
     value: Any
     origin: str

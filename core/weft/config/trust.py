@@ -33,7 +33,7 @@ def trusted(folder: Path | None) -> dict[str, str]:
             text = file.read() if is_private(os.fstat(file.fileno())) else b"{}"
         entries = json.loads(text)
         if not isinstance(entries, dict) or not all(isinstance(value, str) for value in entries.values()):
-            raise ValueError("it is not a table of hashes")
+            raise ValueError("its JSON is no object of paths and hashes")
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:

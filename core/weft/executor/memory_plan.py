@@ -92,7 +92,7 @@ class FreeSlots:
         self._numbers = count()
 
     def put(self, slot: int, memory: int, nbytes: int, users: int) -> None:
-        """Add a slot. `users` is the bit set of the pieces that used it last."""
+        """Add a slot to the free ones. `users`: bit set of the pieces that read or wrote its last value."""
         insort(self._sorted.setdefault((memory, users), []), (nbytes, next(self._numbers), slot))
 
     def take(self, memory: int, nbytes: int, later: int) -> int | None:

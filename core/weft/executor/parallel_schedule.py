@@ -142,7 +142,7 @@ class ParallelSchedule:
             raise step.end()
 
     def _cursor_at(self, frame: Frame, index: int) -> Cursor:
-        """Return a cursor behind the call at this index of the flat list."""
+        """Return a Cursor whose next call is the one after this index of the flat list."""
         cursor = Cursor()
         cursor.calls = calls = iter(frame.calls)
         calls.__setstate__(index + 1)  # type: ignore[attr-defined]

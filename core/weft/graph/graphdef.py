@@ -266,7 +266,7 @@ def check_file(file: Path) -> None:
         names = [p.name for p in file.parent.iterdir()] if file.parent.is_dir() else []
         raise NotFound("no such file", hint=did_you_mean(file.name, names))
     if file.is_file() and not file.stat().st_size:
-        raise DataLoss("the file is empty")
+        raise DataLoss("the file is empty", hint="export the graph again")
 
 
 def _remove(file: Path) -> None:

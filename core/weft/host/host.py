@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class LastingStep(Protocol):
-    """A step that serves many runs. Its host cancels and restarts it together with itself."""
+    """A step that serves many runs. `Host.cancel` cancels it, and `Host.restart` restarts it."""
 
     def cancel(self, error: WeftError) -> None: ...
 

@@ -34,8 +34,8 @@ class Job:
 
     `waits`: For each number, how many other numbers must have ended before it begins.
     `users`: For each number, the numbers that wait for it.
-    `work`: Work that takes long reads `stopped` now and then.
-    `on_failure()`: Called on any thread when work has raised, to tell other parties.
+    `work`: Returns early once `job.stopped` is true; a function that takes long must look at it.
+    `on_failure()`: Called on the failing thread after `work` has raised, for instance to cancel other steps.
     """
 
     def __init__(

@@ -59,7 +59,7 @@ def _by_pack(calls: Iterable[Call], known: Sequence[ValueInfo]) -> dict[tuple[st
 def _looked_for(
     pattern: PatternDef, last: Call, ops: Mapping[int, FusedOp], known: Sequence[ValueInfo]
 ) -> list[int]:
-    """Return the first result of each op that the pattern's function finds.
+    """Call the pattern's function and return the register of output 0 of each op in its match.
 
     Raises PluginError when the function raises.
     """

@@ -81,7 +81,8 @@ class Message:
 
     @cached_property
     def absent(self) -> list[bytes]:
-        """For a map's entry: the tag and default of key and value, which are always written."""
+        """For an entry of a map: tag and default value of its key and of its value. The writer uses them where the text
+        gives none, since an entry in binary form always has both."""
         scalars = [_scalar(row[2]) for row in self._rows]
         return [_tag(number, scalar) + scalar.default for number, scalar in enumerate(scalars, 1)]
 

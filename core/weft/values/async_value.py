@@ -176,9 +176,9 @@ _completions = _Completions()
 
 
 def _call(callbacks: list[Callback]) -> None:
-    """Call each callback, after those that this thread calls already.
+    """Call each callback. A thread that is calling callbacks already queues these behind them.
 
-    An exception of a callback is reported as unraisable: a kernel's error belongs into a value, and is there before
+    An exception of a callback goes to `sys.unraisablehook`, since a kernel stores its own errors in a value before
     callbacks run. An interrupt is raised after the last callback.
     """
     if _completions.queue is not None:

@@ -40,7 +40,8 @@ class SingleThreadedWorkQueue:
             self._waiting.wake()
 
     def add_blocking_task(self, task: Task, /, allow_queuing: bool) -> bool:
-        """Add a task. Without `allow_queuing` the result is always False: no task starts before a thread waits."""
+        """Queue a task and return True. Without `allow_queuing` refuse it and return False: tasks run only while a
+        thread waits."""
         if allow_queuing:
             self.add_task(task)
         else:

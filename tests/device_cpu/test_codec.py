@@ -1,0 +1,184 @@
+"""Strings and what they encode: TensorFlow's semantics. Files are made by Pillow and by NumPy."""
+
+import struct
+import zlib
+from io import BytesIO
+
+import numpy as np
+import pytest
+from harness.run_op import run_op
+from PIL import Image
+from weft.contract.kernel import Declined
+from weft.errors import InvalidArgument, Unimplemented
+from weft.values import dtypes
+from weft_cpu.kernels import codec
+
+RNG = np.random.default_rng(0)
+COLORS = RNG.integers(0, 256, (5, 7, 3), np.uint8)
+
+
+def text(*strings):
+    array = np.empty(len(strings), object)
+    array[:] = strings
+    return array
+
+
+def scalar(string):
+    return text(string).reshape(())
+
+
+def decode(op, contents, **attrs):
+    return run_op(op, [scalar(contents)], attrs)[0]
+
+
+def encode(op, image, **attrs):
+    return run_op(op, [image], ({"T": dtypes.of_numpy(image.dtype)} if op == "EncodePng" else {}) | attrs)[0]
+
+
+def saved(pixels, kind, **options):
+    stream = BytesIO()
+    image = pixels if isinstance(pixels, Image.Image) else Image.fromarray(pixels)
+    image.save(stream, kind, **options)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("little", [True, False])
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int32", "uint16", "int8", "complex64", "bfloat16", "bool_"])
+def test_raw_numbers_come_back(dtype, little):
+    kind = getattr(dtypes, dtype)
+    x = RNG.integers(0, 2, (3, 4)).astype(kind.numpy)
+    given = x if little else x.byteswap()
+    got = run_op("DecodeRaw", [text(*(row.tobytes() for row in given))], {"out_type": kind, "little_endian": little})[0]
+    assert got.dtype == x.dtype
+    np.testing.assert_array_equal(got, x)
+
+
+def test_raw_strings_of_nothing_and_those_that_do_not_fit():
+    attrs = {"out_type": dtypes.int16}
+    assert run_op("DecodeRaw", [text()], attrs)[0].shape == (0, 0)
+    assert run_op("DecodeRaw", [text(b"", b"")], attrs)[0].shape == (2, 0)
+    for strings in ((b"ab", b"abcd"), (b"abc",)):
+        with pytest.raises(InvalidArgument):
+            run_op("DecodeRaw", [text(*strings)], attrs)
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_what_is_encoded_as_png_is_decoded_again(dtype, channels):
+    x = RNG.integers(0, np.iinfo(dtype).max + 1, (2, 5, 6, channels)).astype(dtype)
+    for contents, image in zip(encode("EncodePng", x), x, strict=True):
+        if dtype == np.uint16 and channels == 2:
+            with pytest.raises(Unimplemented):
+                decode("DecodePng", contents, dtype=dtypes.uint16)
+            continue
+        np.testing.assert_array_equal(decode("DecodePng", contents, dtype=dtypes.of_numpy(x.dtype)), image)
+
+
+def test_pngs_have_the_channels_and_the_type_that_are_asked_for():
+    contents = saved(COLORS, "PNG")
+    np.testing.assert_array_equal(decode("DecodeImage", contents, channels=4),
+                                  np.dstack([COLORS, np.full((5, 7), 255, np.uint8)]))
+    np.testing.assert_allclose(decode("DecodePng", contents, channels=1)[:, :, 0], COLORS @ [0.299, 0.587, 0.114],
+                               atol=1)
+    np.testing.assert_array_equal(decode("DecodePng", contents, dtype=dtypes.uint16), COLORS.astype(np.uint16) * 257)
+    np.testing.assert_allclose(decode("DecodeImage", contents, dtype=dtypes.float32), COLORS / 255, rtol=1e-6)
+    gray = saved(COLORS[:, :, 0], "PNG")
+    np.testing.assert_array_equal(decode("DecodePng", gray, channels=3), np.repeat(COLORS[:, :, :1], 3, 2))
+
+
+def test_palettes_become_colors_and_their_clear_one_alpha():
+    image = Image.fromarray(np.array([[0, 1, 2]], np.uint8)).convert("P")
+    image.putpalette([255, 0, 0, 0, 255, 0, 0, 0, 255])
+    assert decode("DecodePng", saved(image, "PNG")).tolist() == [[[255, 0, 0], [0, 255, 0], [0, 0, 255]]]
+    assert decode("DecodePng", saved(image, "PNG", transparency=1)).tolist() == [
+        [[255, 0, 0, 255], [0, 255, 0, 0], [0, 0, 255, 255]]]
+
+
+def test_jpegs_are_decoded_as_colors_as_gray_and_smaller():
+    smooth = np.add.outer(np.arange(16) * 4, np.arange(24) * 3)[:, :, None].repeat(3, 2).astype(np.uint8)
+    contents = encode("EncodeJpeg", smooth)[()]
+    np.testing.assert_allclose(decode("DecodeJpeg", contents).astype(int), smooth, atol=4)
+    np.testing.assert_allclose(decode("DecodeImage", contents, channels=1).astype(int), smooth[:, :, :1], atol=4)
+    assert decode("DecodeJpeg", contents, ratio=8).shape == (2, 3, 3)
+    assert decode("DecodeJpeg", encode("EncodeJpeg", smooth[:, :, :1])[()]).shape == (16, 24, 1)
+
+
+def test_a_jpeg_is_cropped_and_tells_its_shape():
+    contents = saved(COLORS, "JPEG")
+    whole = decode("DecodeJpeg", contents)
+    window = np.array([1, 2, 3, 4], np.int32)
+    np.testing.assert_array_equal(run_op("DecodeAndCropJpeg", [scalar(contents), window], {})[0], whole[1:4, 2:6])
+    assert decode("ExtractJpegShape", contents, output_type=dtypes.int64).tolist() == [5, 7, 3]
+    for bad in ([0, 0, 6, 1], [-1, 0, 2, 2], [0, 0, 0, 1], [0, 0, 1]):
+        with pytest.raises(InvalidArgument):
+            run_op("DecodeAndCropJpeg", [scalar(contents), np.array(bad, np.int32)], {})
+    for attrs in ({"ratio": 3}, {"dct_method": "SLOW"}, {"channels": 2}, {"channels": 4}):
+        with pytest.raises(InvalidArgument):
+            decode("DecodeJpeg", contents, **attrs)
+
+
+def test_webp_images_are_animations():
+    contents = saved(COLORS, "WEBP", lossless=True)
+    np.testing.assert_array_equal(decode("DecodeWebP", contents), COLORS[None])
+    np.testing.assert_array_equal(decode("DecodeImage", contents, expand_animations=False), COLORS)
+    for attrs in ({"channels": 4}, {"channels": 1}, {"dtype": dtypes.uint16}):
+        with pytest.raises(InvalidArgument):
+            decode("DecodeImage", contents, **attrs)
+
+
+def test_bitmaps_run_from_the_bottom_up_or_down():
+    contents = saved(COLORS, "BMP")
+    np.testing.assert_array_equal(decode("DecodeBmp", contents), COLORS)
+    down = bytearray(contents)
+    struct.pack_into("<i", down, 22, -5)
+    np.testing.assert_array_equal(decode("DecodeImage", bytes(down)), COLORS[::-1])
+
+
+def test_animations_have_frames():
+    frames = [Image.fromarray(np.full((2, 3), n, np.uint8)) for n in (0, 90, 200)]
+    contents = saved(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    want = np.array([0, 90, 200], np.uint8)[:, None, None, None] * np.ones((1, 2, 3, 3), np.uint8)
+    np.testing.assert_array_equal(decode("DecodeGif", contents), want)
+    np.testing.assert_array_equal(decode("DecodeImage", contents), want)
+    np.testing.assert_array_equal(decode("DecodeImage", contents, expand_animations=False), want[0])
+    with pytest.raises(InvalidArgument, match="animated"):
+        decode("DecodePng", contents)
+
+
+@pytest.mark.parametrize("contents", [
+    b"", b"text", b"BM", b"BM" + bytes(60), b"RIFF" + bytes(20), saved(COLORS, "GIF")[:30], saved(COLORS, "JPEG")[:300],
+    saved(COLORS, "PNG")[:60], saved(COLORS, "PNG")[:-20],
+])
+@pytest.mark.parametrize("op", ["DecodeBmp", "DecodeGif", "DecodeImage", "DecodeJpeg", "DecodePng", "DecodeWebP",
+                                "ExtractJpegShape"])
+def test_files_that_are_broken_are_refused(op, contents):
+    with pytest.raises(InvalidArgument):
+        decode(op, contents)
+
+
+def test_an_image_that_is_too_large_is_refused_by_its_header():
+    header = struct.pack(">IIBBBBB", 1 << 16, 1 << 16, 8, 2, 0, 0, 0)
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(b"")), (b"IEND", b"")]
+    contents = b"\x89PNG\r\n\x1a\n" + b"".join(codec._chunk(*c) for c in chunks)
+    with pytest.raises(InvalidArgument, match="too large"):
+        decode("DecodePng", contents)
+
+
+def test_images_that_cannot_be_encoded_are_refused():
+    for op, shape, attrs in (("EncodePng", (2, 2), {}), ("EncodePng", (2, 2, 5), {}),
+                             ("EncodePng", (2, 2, 1), {"compression": 10}), ("EncodeJpeg", (2, 2, 2), {}),
+                             ("EncodeJpeg", (2, 2, 1), {"format": "rgb"}), ("EncodeJpeg", (2, 2, 3), {"quality": 101}),
+                             ("EncodePng", (0, 2, 3), {}), ("EncodeJpeg", (0, 2, 3), {})):
+        with pytest.raises(InvalidArgument):
+            encode(op, np.zeros(shape, np.uint8), **attrs)
+
+
+def test_without_pillow_a_kernel_names_the_extra(monkeypatch):
+    monkeypatch.setattr(codec, "find_spec", lambda _: None)
+    declined = []
+    monkeypatch.setattr("weft.contract.kernel.Bind.decline",
+                        lambda _, reason: declined.append(reason) or Declined(reason))
+    with pytest.raises(AssertionError, match="no kernel"):
+        decode("DecodePng", b"")
+    assert "weft-cpu[images]" in declined[0]
+    np.testing.assert_array_equal(decode("DecodeBmp", saved(COLORS, "BMP")), COLORS)

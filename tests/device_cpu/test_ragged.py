@@ -1,0 +1,133 @@
+"""Ragged tensors against the lists of lists that they stand for."""
+
+import numpy as np
+import pytest
+from harness.call_op import call, same
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from weft.errors import InvalidArgument
+from weft.values import dtypes
+from weft.values.tensor import constant_info, info
+from weft_tf_ops.metadata import RULES
+
+fast = settings(max_examples=60)
+ragged = st.lists(st.lists(st.integers(1, 9), max_size=4), max_size=4)
+
+
+def parts(rows):
+    """Splits and values."""
+    splits = np.append(0, np.cumsum([len(row) for row in rows])).astype(np.int64)
+    return splits, np.int32([e for row in rows for e in row])
+
+
+def padded(rows, width):
+    return np.int32([row[:width] + [0] * (width - len(row)) for row in rows]).reshape(len(rows), width)
+
+
+def to_tensor(shape, values, default, partitions, *types):
+    return call("RaggedTensorToTensor", np.int64(shape), values, np.int32(default), partitions,
+                row_partition_types=types)
+
+
+@fast
+@given(ragged, st.sampled_from([-1, 0, 2, 6]))
+def test_rows_are_padded_or_cut_to_one_width(rows, width):
+    splits, values = parts(rows)
+    want = padded(rows, max(map(len, rows), default=0) if width == -1 else width)
+    same(to_tensor([-1, width], values, 0, [splits], "ROW_SPLITS"), want)
+    row_ids = np.repeat(np.arange(len(rows)), np.diff(splits))
+    same(to_tensor([-1, width], values, 0, [np.int64(len(rows)), row_ids], "FIRST_DIM_SIZE", "VALUE_ROWIDS"), want)
+
+
+@fast
+@given(ragged)
+def test_a_sparse_tensor_has_every_value_in_its_row(rows):
+    splits, values = parts(rows)
+    indices, elements, shape = call("RaggedTensorToSparse", [splits], values)
+    same(indices, np.array([(i, j) for i, row in enumerate(rows) for j in range(len(row))], np.int64).reshape(-1, 2))
+    same(elements, values)
+    same(shape, np.int64([len(rows), max(map(len, rows), default=0)]))
+
+
+@fast
+@given(ragged.filter(len), st.data())
+def test_rows_are_gathered_whole(rows, data):
+    picks = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=5))
+    splits, values = parts(rows)
+    got = call("RaggedGather", [splits], values, np.int32(picks), OUTPUT_RAGGED_RANK=1)
+    same(got, *parts([rows[i] for i in picks]))
+
+
+def test_a_matrix_of_indices_adds_a_dimension_and_a_scalar_takes_one():
+    splits, values = parts([[1, 2], [], [3]])
+    outer, inner, found = call("RaggedGather", [splits], values, np.int32([[2, 0], [1, 2]]), OUTPUT_RAGGED_RANK=2)
+    assert (outer.tolist(), inner.tolist(), found.tolist()) == ([0, 2, 4], [0, 1, 3, 3, 4], [3, 1, 2, 3])
+    same(call("RaggedGather", [splits], values, np.int32(0), OUTPUT_RAGGED_RANK=0), np.int32([1, 2]))
+
+
+def test_two_ragged_dimensions_are_padded_each():
+    outer, inner = np.int64([0, 1, 3]), np.int64([0, 2, 2, 3])
+    got = to_tensor(-1, np.int32([1, 2, 3]), 9, [outer, inner], "ROW_SPLITS", "ROW_SPLITS")
+    same(got, np.int32([[[1, 2], [9, 9]], [[9, 9], [3, 9]]]))
+
+
+def test_values_may_be_rows_and_the_default_one_for_all():
+    values = np.int32([[1, 2], [3, 4], [5, 6]])
+    got = to_tensor([3, -1, 2], values, [7], [np.int64([0, 1, 3])], "ROW_SPLITS")
+    same(got, np.int32([[[1, 2], [7, 7]], [[3, 4], [5, 6]], [[7, 7], [7, 7]]]))
+
+
+@fast
+@given(st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5), st.integers(-3, 3).filter(bool)), max_size=4))
+def test_ranges_are_pythons(bounds):
+    ranges = [list(range(*each)) for each in bounds]
+    starts, limits, deltas = np.int32(bounds).reshape(-1, 3).T
+    same(call("RaggedRange", starts, limits, deltas), *parts(ranges))
+
+
+def test_the_widest_ranges_do_not_overflow_and_float_ranges_add_step_by_step():
+    low, high = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    same(call("RaggedRange", np.int64(low), np.int64(high), np.int64(2**62)),
+         np.int64([0, 4]), np.int64([low, -2**62, 0, 2**62]))
+    same(call("RaggedRange", np.float32(0), np.float32(1), np.float32(0.1))[1][8], np.float32(0.8000001))
+
+
+@pytest.mark.parametrize(("bounds", "reason"), [
+    (([0], [1], [0]), "delta != 0"), (([0, 1], [1], [1]), "same shape"), (([[0]], [1], [1]), "scalars or vectors"),
+    ((0.0, np.inf, 1.0), "do not fit"), ((0.0, np.nan, 1.0), "do not fit"), ((0, 2**40, 1), "do not fit"),
+])
+def test_ranges_that_cannot_be_are_refused(bounds, reason):
+    with pytest.raises(InvalidArgument, match=reason):
+        call("RaggedRange", *bounds, Tsplits=dtypes.int32)
+
+
+@pytest.mark.parametrize("splits", [[0, 2, 1, 3], [0, 4], [-1, 3], []])
+def test_splits_that_do_not_divide_the_values_are_refused(splits):
+    splits, values = np.int64(splits), np.int32([1, 2, 3])
+    with pytest.raises(InvalidArgument, match="splits"):
+        call("RaggedTensorToSparse", [splits], values)
+    with pytest.raises(InvalidArgument, match="splits"):
+        call("RaggedGather", [splits], values, np.int32([0]), OUTPUT_RAGGED_RANK=1)
+
+
+@pytest.mark.parametrize(("shape", "default", "partitions", "types", "reason"), [
+    (3, 0, [[0, 3]], ["ROW_SPLITS"], "must be -1"), ([-1], 0, [[0, 3]], ["ROW_SPLITS"], "rank of shape"),
+    ([-2, 1], 0, [[0, 3]], ["ROW_SPLITS"], ">= -1"), ([-1, -1], [0, 0], [[0, 3]], ["ROW_SPLITS"], "default_value"),
+    ([-1, -1], 0, [[0, 3]], ["ROW_LENGTHS"], "cannot be ROW_LENGTHS"),
+    ([-1, -1], 0, [[0, 0, 0]], ["VALUE_ROWIDS"], "cannot be VALUE_ROWIDS"),
+    ([-1, -1], 0, [2, [0, 0, 2]], ["FIRST_DIM_SIZE", "VALUE_ROWIDS"], "rowids"),
+    ([-1, -1], 0, [[1, 3]], ["ROW_SPLITS"], "row splits"),
+    ([-1, -1], 0, [[0, 3]], ["ROW_SPLITS", "ROW_SPLITS"], "must be equal"),
+])
+def test_partitions_that_do_not_fit_are_refused(shape, default, partitions, types, reason):
+    with pytest.raises(InvalidArgument, match=reason):
+        to_tensor(shape, np.int32([1, 2, 3]), default, [np.int64(p) for p in partitions], *types)
+
+
+def test_what_a_shape_leaves_open_is_unknown_but_for_the_lengths_of_a_value():
+    values, splits, default = info(dtypes.int32, (None, 2)), info(dtypes.int64, (4,)), info(dtypes.int32, ())
+    known = RULES["RaggedTensorToTensor"].function
+    attrs = {"row_partition_types": ("ROW_SPLITS",)}
+    assert known(attrs, constant_info(np.int64([5, -1, -1])), values, default, splits).shape == (5, None, 2)
+    assert known(attrs, info(dtypes.int64, (3,)), values, default, splits).shape == (None, None, 2)
+    assert known(attrs, info(dtypes.int64, None), info(dtypes.int32, None), default, splits).shape is None

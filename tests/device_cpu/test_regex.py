@@ -1,0 +1,73 @@
+"""Regular expressions: RE2's rules of replacing, and that no pattern takes long."""
+
+import numpy as np
+import pytest
+from builders.string_arrays import array, scalar
+from harness.run_op import REGISTRIES, run_op
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from weft.contract.kernel import Declined
+from weft.errors import InvalidArgument
+from weft_cpu.kernels import regex
+
+
+def replaced(x, pattern, rewrite, everywhere=True):
+    inputs = [scalar(x), scalar(pattern), scalar(rewrite)]
+    return run_op("RegexReplace", inputs, {"replace_global": everywhere})[0][()]
+
+
+def matches(x, pattern):
+    return run_op("RegexFullMatch", [array(x), scalar(pattern)], {})[0].tolist()
+
+
+def test_a_match_is_of_the_whole_text_and_of_characters():
+    assert matches(["é".encode(), b"\xff", b"ab", b"a\n"], b".") == [True, False, False, False]
+    assert matches([b"ab"], b"a|ab") == [True]
+    assert run_op("StaticRegexFullMatch", [array([b"\xff"])], {"pattern": "\\C"})[0].tolist() == [True]
+
+
+@pytest.mark.parametrize(("x", "pattern", "rewrite", "want"), [
+    (b"abc", b"b*", b"-", b"-a-c-"), ("aéb".encode(), b"", b"-", "-a-é-b-".encode()),
+    (b"\xe2\x82b", b"", b"-", b"-\xe2-\x82-b-"), (b"abc", b"(b)", rb"<\1\0>", b"a<bb>c"),
+    (b"abc", b"b", rb"\\", b"a\\c"), (b"abc", b"(b)", rb"\2", b"abc"), (b"abc", b"b", rb"x\y", b"axc"),
+    (b"b", b"(a)?b", rb"<\1>", b"<>"),
+])
+def test_replacing_all_follows_re2(x, pattern, rewrite, want):
+    assert replaced(x, pattern, rewrite) == want
+    attrs = {"pattern": pattern.decode(), "rewrite": rewrite.decode(), "replace_global": True}
+    assert run_op("StaticRegexReplace", [scalar(x)], attrs)[0][()] == want
+
+
+def test_replacing_once_takes_the_first_match_and_no_malformed_rewrite():
+    assert replaced(b"aaa", b"a", b"b", everywhere=False) == b"baa"
+    assert replaced(b"abc", b"b", rb"x\y", everywhere=False) == b"abc"
+
+
+@settings(max_examples=60)
+@given(st.binary(max_size=12), st.sampled_from([b"", b"a*", b".", b"\\b", b"[a-c]+", b"$"]))
+def test_replacing_matches_by_themselves_changes_nothing(x, pattern):
+    assert replaced(x, pattern, rb"\0") == x
+
+
+def test_a_pattern_that_backtracking_never_ends_ends_at_once():
+    assert matches([b"a" * 5000 + b"b"], b"(a*)*(a|aa)*c") == [False]
+
+
+def test_a_malformed_pattern_is_refused_for_no_strings_too():
+    with pytest.raises(InvalidArgument, match="Invalid pattern"):
+        matches([], b"(")
+    with pytest.raises(InvalidArgument, match="missing"):
+        run_op("StaticRegexFullMatch", [np.empty(0, object)], {"pattern": "("})
+
+
+@pytest.mark.parametrize("op", ["RegexFullMatch", "RegexReplace", "StaticRegexFullMatch", "StaticRegexReplace"])
+def test_without_re2_the_reason_names_the_extra(op, monkeypatch):
+    monkeypatch.setattr(regex, "re2", None)
+    (kernel,) = REGISTRIES.kernels.candidates(op, "CPU")
+
+    class Node:
+        decline = staticmethod(Declined)
+
+    answer = kernel.bind(Node())
+    assert isinstance(answer, Declined)
+    assert "weft-cpu[regex]" in answer.reason

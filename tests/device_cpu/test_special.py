@@ -1,0 +1,96 @@
+"""Special functions and complex numbers: against the C library and known values."""
+
+import math
+
+import ml_dtypes
+import numpy as np
+import pytest
+from harness.run_op import REGISTRIES, run_op
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from weft.contract.kernel import Bind, Declined
+from weft.values import dtypes
+from weft.values.tensor import TensorMetadata, ValueInfo
+from weft_cpu.device import Cpu
+from weft_cpu.kernels import special
+
+INF, NAN = np.inf, np.nan
+fast = settings(max_examples=100)
+
+
+def run(op, *inputs, **attrs):
+    arrays = [np.asarray(x) for x in inputs]
+    return run_op(op, arrays, {"T": dtypes.of_numpy(arrays[0].dtype)} | attrs)[0]
+
+
+@fast
+@given(st.lists(st.floats(-40, 40), min_size=1))
+def test_the_error_functions_are_those_of_c(x):
+    for op, function in (("Erf", math.erf), ("Erfc", math.erfc)):
+        want = [function(v) for v in x]
+        np.testing.assert_allclose(run(op, np.float64(x)), want, rtol=1e-12, atol=1e-300)
+        narrow = np.float32(x)
+        want = [function(v) for v in narrow.tolist()]
+        np.testing.assert_allclose(run(op, narrow), want, rtol=1e-6, atol=1e-44)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
+def test_the_error_functions_at_their_ends(dtype):
+    x = np.array([-INF, -0.0, INF, NAN], dtype)
+    assert run("Erf", x).astype(float).tolist()[:3] == [-1, 0, 1]
+    assert run("Erfc", x).astype(float).tolist()[:3] == [2, 1, 0]
+    assert np.isnan(run("Erf", x).astype(float)[3])
+    assert np.isnan(run("Erfc", x).astype(float)[3])
+    assert np.abs(run("Erf", np.linspace(-6, 6, 2000).astype(dtype)).astype(float)).max() == 1
+    assert run("Erf", np.array(1, dtype)).shape == ()
+
+
+@pytest.mark.parametrize(("op", "inputs", "want"), [
+    ("Lgamma", [[1, 0.5, -INF, 0]], [0, math.log(math.pi) / 2, INF, INF]),
+    ("Digamma", [[1, 0, -3]], [-np.euler_gamma, NAN, NAN]),
+    ("Polygamma", [[1, 0, 2, 0.5, -1], [1, 1, 1, 1, 1]],
+     [math.pi**2 / 6, -np.euler_gamma, -2.4041138063191886, NAN, NAN]),
+    ("Zeta", [[2, INF, 3, 2], [1, 2, -1, -1]], [math.pi**2 / 6, 0, NAN, INF]),
+    ("Zeta", [[INF, INF, INF, 1e30, 1e18, -INF], [0.5, 1, -1.5, 2, -2, 2]], [INF, 1, INF, 0, INF, NAN]),
+    ("Igamma", [[1, 0, 0, -1], [1, 1, 0, 2]], [1 - math.exp(-1), NAN, 0, NAN]),
+    ("Igammac", [[1, 0, INF], [1, 1, INF]], [math.exp(-1), NAN, 0]),
+    ("Erfinv", [[0, 1, -1, 2]], [0, INF, -INF, NAN]), ("Ndtri", [[0.5, 0, 1]], [0, -INF, INF]),
+    ("BesselI0e", [[0]], [1]), ("BesselI1e", [[0]], [0]),
+])
+def test_special_functions_at_known_places(op, inputs, want):
+    pytest.importorskip("scipy")
+    np.testing.assert_allclose(run(op, *map(np.float64, inputs)), want, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(run(op, *map(np.float32, inputs)), want, rtol=1e-5, atol=1e-6)
+
+
+def test_orders_broadcast():
+    pytest.importorskip("scipy")
+    assert run("Polygamma", np.float32([[0], [1]]), np.float32([1, 2, 3])).shape == (2, 3)
+    assert run("Igamma", np.float32(0), np.float32([1, 2])).shape == (2,)
+
+
+def test_without_scipy_a_special_function_is_declined_with_the_remedy(monkeypatch):
+    monkeypatch.setattr(special, "find_spec", lambda _: None)
+    attrs, meta = {"T": dtypes.float32}, TensorMetadata(dtypes.float32, (2,))
+    (kernel,) = REGISTRIES.kernels.candidates("Digamma", "CPU")
+    bound = kernel.bind(Bind("node", "Digamma", attrs, (ValueInfo(meta),), (meta,), Cpu(0), None, {}))
+    assert isinstance(bound, Declined)
+    assert "pip install weft-cpu[special]" in bound.reason
+
+
+def test_complex_numbers_are_made_and_taken_apart():
+    real, imag = np.float32([[1], [2]]), np.float32([3, -4])
+    whole = run("Complex", real, imag, Tout=dtypes.complex64)
+    np.testing.assert_array_equal(whole, real + 1j * imag)
+    for op, function in {"Real": np.real, "Imag": np.imag, "ComplexAbs": np.abs, "Angle": np.angle}.items():
+        np.testing.assert_array_equal(run(op, whole, Tout=dtypes.float32), function(whole))
+    np.testing.assert_array_equal(run("Conj", whole), whole.conj())
+
+
+def test_the_logarithm_near_one_keeps_small_complex_numbers():
+    x = np.complex64([1e-9, 1e-4 + 1e-5j, -1e-9 + 1e-12j, 3 + 4j])
+    wide = x.astype(np.complex128)
+    want = [*(wide - wide**2 / 2 + wide**3 / 3)[:3], np.log(4 + 4j)]
+    np.testing.assert_allclose(run("Log1p", x), want, rtol=1e-6)
+    doubled = run("Xlog1py", np.complex64([2, 2, 0, 0]), x)
+    np.testing.assert_allclose(doubled, [2 * want[0], 2 * want[1], 0, 0], rtol=1e-6)

@@ -1,0 +1,85 @@
+"""The template plugin's allocator and work queue: chosen by configuration alone, imported only then."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from mmap import PAGESIZE
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import weft
+from builders.graphs import graph, node, placeholder
+from weft.errors import PluginError
+from weft.session.runtime import Runtime, load_config
+
+PLUGIN = """
+from weft.api import AsyncValue, OpSpec, hookimpl
+
+WEFT_API = (1, 0)
+ran = []
+
+@hookimpl
+def weft_ops(registry):
+    registry.add(OpSpec("Mine>Sum", ["x: T", "y: T"], ["z: T"], ["T: type"], metadata=lambda attrs, x, y: x))
+
+@hookimpl
+def weft_kernels(registry):
+    registry.kernels("CPU", register)
+
+def register(kernels):
+    @kernels.kernel("Mine>Sum", asynchronous=True, step=True)
+    def sums(b):
+        def run(step, x, y):
+            value = AsyncValue()
+            def task():
+                ran.append(b.node)
+                value.emplace(x + y)
+            step.host.work_queue.add_task(task)
+            return value
+        return run
+"""
+CHOSEN = {"allocator": {"name": "pages"}, "work_queue": {"name": "last_in_first_out"}}
+
+
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("plugin") / "sums_of_mine.py"
+    path.write_text(PLUGIN, "utf-8")
+    return str(path)
+
+
+def test_a_run_uses_the_allocator_and_the_work_queue_that_config_names(mine: str) -> None:
+    names = ["a", "b", "c"]
+    nodes = [placeholder("x", (3,)), *(node(name, "Mine>Sum", "x", "x") for name in names),
+             *(node(f"{name}{name}", "AddV2", name, "x") for name in names)]
+    session = weft.Session(graph(*nodes), CHOSEN | {"plugins": {"load": [mine]}, "passes": {"disable": ["duplicates"]}})
+    results = session.run(["aa", "bb", "cc"], {"x": np.float32([1, 2, 3])})
+    assert [result.tolist() for result in results] == [[3, 6, 9]] * 3
+    assert sys.modules["sums_of_mine"].ran == ["c", "b", "a"]
+    assert [result.__array_interface__["data"][0] % PAGESIZE for result in results] == [0] * 3
+
+
+def test_what_is_not_chosen_is_not_imported() -> None:
+    code = ("import sys, weft; weft.plugins(); weft.session.runtime.runtime().host.work_queue; "
+            "print([name for name in sys.modules if name.startswith('weft_example')])")
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "['weft_example', 'weft_example.plugin']\n"
+
+
+@pytest.mark.parametrize("factory", ["no_such_module:Allocator", "weft_example.allocator:NoSuchAllocator"])
+def test_an_allocator_that_cannot_be_imported_is_an_error_of_the_session(factory: str, tmp_path: Path) -> None:
+    path = tmp_path / f"broken_{factory.partition(':')[2].lower()}.py"
+    path.write_text(f"""
+from weft.api import hookimpl
+WEFT_API = (1, 0)
+
+@hookimpl
+def weft_allocators(registry):
+    registry.add("broken", {factory!r})
+""", "utf-8")
+    config: dict[str, Any] = {"plugins": {"load": [str(path)]}, "allocator": {"name": "broken"}}
+    with pytest.raises(PluginError, match="the factory of allocator 'broken' raised"):
+        Runtime(load_config(config, environ={}))

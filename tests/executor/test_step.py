@@ -1,0 +1,135 @@
+"""Steps and tokens end once, whoever comes first, and tell everybody who wants to know, once."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+from collections import Counter
+from functools import partial
+
+import pytest
+from harness.threads import in_threads
+from weft.errors import Aborted, Cancelled
+from weft.executor import step as module
+from weft.executor.step import Step
+from weft.host.cancellation import CancelToken
+from weft.session.runtime import runtime
+
+
+def test_a_token_calls_back_in_the_order_of_asking_and_at_once_when_it_is_cancelled():
+    token, called = CancelToken(), []
+    for name in "abc":
+        token.on_cancel(lambda name=name: called.append(name))
+    token.cancel()
+    token.on_cancel(lambda: called.append("late"))
+    token.cancel()
+    assert called == ["a", "b", "c", "late"]
+
+
+def test_a_token_does_not_call_what_was_forgotten():
+    token, called = CancelToken(), []
+    kept, forgotten = token.on_cancel(lambda: called.append("kept")), token.on_cancel(lambda: called.append("not"))
+    token.forget(forgotten)
+    token.forget(forgotten)
+    token.cancel()
+    token.forget(kept)
+    assert called == ["kept"]
+
+
+def test_a_callback_may_use_the_token_that_calls_it():
+    token, called = CancelToken(), []
+    token.on_cancel(lambda: (token.cancel(), token.on_cancel(lambda: called.append("inner")), called.append("outer")))
+    token.cancel()
+    assert called == ["inner", "outer"]
+
+
+def do_with(work, other, position):
+    """Do `work`, and `other` before the instruction of the module that has this number; False when there is none."""
+    left = position
+
+    def trace(frame, event, _argument):
+        nonlocal left
+        if frame.f_code.co_filename != module.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            if left == 0:
+                other()
+            left -= 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return left < 0
+
+
+ACTS = {
+    "ask": lambda token, called, _: token.on_cancel(partial(called.append, "asked")),
+    "cancel": lambda token, called, _: token.cancel(),
+    "forget": lambda token, called, number: token.forget(number),
+}
+
+
+@pytest.mark.parametrize("other", ACTS)
+@pytest.mark.parametrize("work", ACTS)
+def test_a_token_calls_everybody_once_whatever_is_done_between_two_of_its_instructions(work, other):
+    for position in itertools.count():
+        token, called = CancelToken(), []
+        given = token, called, token.on_cancel(partial(called.append, "there"))
+        within = do_with(partial(ACTS[work], *given), partial(ACTS[other], *given), position)
+        done = [work, other] if within else [work]
+        if "cancel" not in done:
+            token.cancel()
+        assert called.count("asked") == done.count("ask")
+        assert called.count("there") == 1 or ("forget" in done and "there" not in called)
+        if not within:
+            return
+
+
+def test_a_step_has_one_error_whoever_ends_it_between_two_instructions_of_its_end():
+    for position in itertools.count():
+        step, seen, called = Step(runtime().host), [], []
+        step.on_cancel(partial(called.append, "there"))
+
+        def end(name, step=step, seen=seen):
+            step.cancel(Aborted(name))
+            seen.append(step.error)
+
+        within = do_with(partial(end, "outer"), partial(end, "inner"), position)
+        assert called == ["there"]
+        assert set(seen) == {step.error}
+        assert isinstance(step.error, Aborted)
+        if not within:
+            return
+
+
+def test_every_callback_is_called_exactly_once_whichever_threads_cancel_and_ask_meanwhile():
+    for _ in range(50):
+        token, together, calls = CancelToken(), threading.Barrier(4), []
+
+        def work(thread, token=token, together=together, calls=calls):
+            together.wait()
+            for i in range(100):
+                token.on_cancel(partial(calls.append, (thread, i)))
+                if i == 50 and thread < 2:
+                    token.cancel()
+
+        in_threads(work)
+        assert Counter(calls) == {(thread, i): 1 for thread in range(4) for i in range(100)}
+
+
+def test_a_step_ends_with_its_parents_and_they_forget_it():
+    token, called = CancelToken(), []
+    ended, over = Step(runtime().host, parents=(token,)), Step(runtime().host, parents=(token,))
+    for step in (ended, over):
+        step.on_cancel(lambda step=step: called.append(step))
+    over.close()
+    token.cancel()
+    assert called == [ended]
+    assert isinstance(ended.error, Cancelled)
+    assert over.error is None

@@ -1,0 +1,30 @@
+"""Calls one op like a function: attributes of types and counts are taken from the inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from harness.run_op import REGISTRIES, run_op
+from weft.values import dtypes
+
+
+def call(op: str, *inputs: Any, **attrs: Any) -> Any:
+    """The output of `op`, a list where there are several; a list of arrays stands for an input of several tensors."""
+    defined = REGISTRIES.ops.get(op)
+    found = {name: attr.default for name, attr in defined.attrs.items()}
+    arrays = []
+    for arg, given in zip(defined.inputs, inputs, strict=True):
+        mine = [np.asarray(x) for x in (given if arg.number_attr else [given])]
+        found |= {arg.number_attr: len(mine), arg.type_attr: dtypes.of_numpy(mine[0].dtype)}
+        arrays += mine
+    outputs = run_op(op, arrays, {name: value for name, value in (found | attrs).items() if name is not None})
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
+def same(got: np.ndarray[Any, Any] | Sequence[Any], *want: Any) -> None:
+    """Equal types, shapes and elements."""
+    for mine, expected in zip(got if len(want) > 1 else [got], map(np.asarray, want), strict=True):
+        assert (mine.dtype, mine.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_array_equal(mine, expected)

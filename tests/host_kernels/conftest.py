@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+import weft
+from plugins_for_tests import plugin
+
+CONFIG = {"plugins": {"load": [plugin("host_kernels")]}}
+
+
+@pytest.fixture(params=["multi_threaded", "single_threaded", "seeded"])
+def host(request):
+    """A host with the test kernels, for each work queue."""
+    host = weft.HostContext(config=CONFIG, work_queue=request.param)
+    yield host
+    host.close()
+
+
+@pytest.fixture
+def checking_host():
+    """A host that checks the types of what kernels give."""
+    host = weft.HostContext(config=CONFIG | {"debug": {"check_types": True}})
+    yield host
+    host.close()
+
+
+@pytest.fixture
+def run(host):
+    """`run(program, name, *arguments)`: the results, when all are there."""
+    def waited(program, name="main", *arguments, request=None):
+        request = request or weft.RequestContext(host)
+        results = program.run(name, *arguments, request=request)
+        assert host.await_values(results, timeout=20)
+        return results
+
+    return waited

@@ -1,0 +1,135 @@
+"""What networks and their runs take: weights that were packed are not kept beside, and runs leave nothing.
+
+Weights are counted by tracemalloc, which sees NumPy's arrays, over a layer that is much larger than all else.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterator
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import weft
+from builders.graphs import const, graph, node, placeholder
+from harness.onednn_pair import numbers
+from weft import graphdef
+from weft.values import dtypes
+
+CHANNELS = 512
+WEIGHTS = 9 * CHANNELS * CHANNELS * 4  # bytes
+CONV = {"T": dtypes.float32, "strides": [1, 1, 1, 1], "padding": "VALID", "data_format": "NHWC"}
+X = numbers(1, 6, 6, CHANNELS)
+
+
+def network(*after: Any) -> weft.Graph:
+    """A convolution whose weights stay views of a GraphDef, at an odd address, and what is to come after it."""
+    made = graph(placeholder("x", X.shape), const("w", numbers(3, 3, CHANNELS, CHANNELS)),
+                 node("conv", "Conv2D", "x", "w", **CONV), *after)
+    return graphdef.loads(graphdef.dumps(made))
+
+
+@pytest.fixture
+def traced() -> Iterator[None]:
+    weft.Session(network()).run("conv", {"x": X})  # what is imported and opened once
+    gc.collect()
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
+
+
+def taken(made: weft.Graph, fetch: str, *arrays: Any) -> tuple[float, float]:
+    """What a session keeps after its runs, and what it took at most, in parts of the weights."""
+    tracemalloc.clear_traces()
+    session = weft.Session(made)
+    step = session.make_callable(fetch, ["x"])
+    for x in arrays:
+        step(x)
+    gc.collect()
+    kept, peak = tracemalloc.get_traced_memory()
+    return kept / WEIGHTS, peak / WEIGHTS
+
+
+@pytest.mark.usefixtures("traced")
+def test_constant_weights_are_kept_as_they_were_packed_alone() -> None:
+    kept, peak = taken(network(), "conv", X)
+    assert 0.9 < kept < 1.2
+    assert peak < 1.3
+
+
+@pytest.mark.usefixtures("traced")
+def test_weights_that_passes_scale_are_multiplied_while_they_are_packed() -> None:
+    made = network(const("c", numbers(CHANNELS)), node("y", "Mul", "conv", "c"))
+    kept, peak = taken(made, "y", X)
+    assert 0.9 < kept < 1.2
+    assert peak < 1.3
+
+
+@pytest.mark.usefixtures("traced")
+def test_links_for_several_shapes_share_what_was_packed() -> None:
+    made = network(const("c", numbers(CHANNELS)), node("y", "Mul", "conv", "c"))
+    given = graphdef.loads(graphdef.dumps(made.replace(nodes=[placeholder("x", (None, None, None, CHANNELS))])))
+    kept, _ = taken(given, "y", X, numbers(2, 6, 6, CHANNELS), numbers(3, 6, 6, CHANNELS))
+    assert kept < 1.4
+
+
+def test_scaled_weights_give_what_the_plain_network_gives() -> None:
+    made = network(const("c", numbers(CHANNELS)), node("y", "Mul", "conv", "c"))
+    plain = weft.Session(made, {"plugins": {"block": ["onednn"]}, "passes": {"disable": ["scales"]}})
+    expected = plain.run("y", {"x": X})
+    assert np.abs(weft.Session(made).run("y", {"x": X}) - expected).max() < 1e-5 * np.abs(expected).max()
+
+
+def small() -> weft.Graph:
+    return graph(placeholder("x", (None, 8, 8, 8)), const("w", numbers(3, 3, 8, 8)), const("c", numbers(8)),
+                 node("l", "Conv2D", "x", "w", **CONV), node("m", "Mul", "l", "c"), node("y", "Relu", "m"))
+
+
+def grown(work: Callable[[], object], rounds: int) -> tuple[int, int]:
+    """By how many blocks of Python's memory, and bytes that the process has, so many rounds of it grow when some have
+    gone before."""
+    for _ in range(rounds // 10 + 2):
+        work()
+    gc.collect()
+    blocks, memory = sys.getallocatedblocks(), resident()
+    for _ in range(rounds):
+        work()
+    gc.collect()
+    return sys.getallocatedblocks() - blocks, resident() - memory
+
+
+def resident() -> int:
+    with Path("/proc/self/statm").open() as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="resident memory is read from /proc")
+
+
+@needs_proc
+@pytest.mark.parametrize("batches", [1, 20], ids=["one shape", "more shapes than are linked for themselves"])
+def test_ten_thousand_runs_add_nothing(batches: int) -> None:
+    step = weft.Session(small()).make_callable("y", ["x"])
+    inputs = cycle([numbers(n, 8, 8, 8) for n in range(1, batches + 1)])
+    blocks, memory = grown(lambda: step(next(inputs)), 10_000)
+    assert blocks < 100
+    assert memory < 2_000_000
+
+
+@needs_proc
+def test_sessions_that_come_and_go_leave_nothing() -> None:
+    made, x = small(), numbers(1, 8, 8, 8)
+
+    def whole_life() -> None:
+        with weft.Session(made) as session:
+            session.run("y", {"x": x})
+
+    blocks, memory = grown(whole_life, 200)
+    assert blocks < 1000
+    assert memory < 4_000_000

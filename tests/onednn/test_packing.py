@@ -1,0 +1,105 @@
+"""Weights that threads lay anew: results, errors, and the threads' end."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+import weft
+from builders.graphs import const, graph, node, placeholder
+from harness.onednn_pair import ALONE, compare, conv, library, numbers
+from harness.threads import in_threads
+from weft_onednn import packing, products
+from weft_onednn.packing import Packed, packers
+
+
+@pytest.fixture
+def threaded(monkeypatch):
+    """Packing in threads, whatever the size and however many cores there are."""
+    monkeypatch.setattr(packing, "LEAST", 0)
+    monkeypatch.setattr(library(), "threads", 2)
+
+
+def packer_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "weft-onednn-packer"]
+
+
+@pytest.mark.usefixtures("threaded")
+def test_kernels_whose_weights_are_packed_by_threads_give_what_numpys_give(monkeypatch):
+    added, add = [], packers().add
+    monkeypatch.setattr(packers(), "add", lambda packed: (added.append(packed), add(packed)))
+    nodes, last = [placeholder("x")], "x"
+    for i, taps in enumerate((1, 3, 5)):
+        nodes += [const(f"w{i}", numbers(taps, taps, 64, 64) / 64), conv(f"y{i}", last, f"w{i}"),
+                  node(f"r{i}", "Relu", f"y{i}")]
+        last = f"r{i}"
+    compare(nodes, {"x": numbers(1, 28, 28, 64)}, last, close=1e-5)
+    assert len(added) == 3
+
+
+@pytest.mark.usefixtures("threaded")
+def test_what_is_packed_is_made_once_for_all_who_need_it():
+    made = []
+
+    def make():
+        made.append(threading.get_ident())
+        time.sleep(0.01)
+        return np.zeros(1, np.uint8)
+
+    packed = packing.packing(1, make)
+    found = []
+    in_threads(lambda _: found.append(packed()))
+    assert len(made) == 1
+    assert all(array is found[0] for array in found)
+
+
+def test_small_arrays_are_made_at_once():
+    assert packing.packing(100, lambda: np.ones(1, np.uint8)).tolist() == [1]
+
+
+@pytest.mark.usefixtures("threaded")
+def test_an_error_is_raised_to_whoever_needs_the_array_and_threads_go_on():
+    def fail():
+        raise MemoryError("of 1 byte")
+
+    failing, packed = packing.packing(1, fail), packing.packing(1, lambda: np.ones(1, np.uint8))
+    for _ in range(2):
+        with pytest.raises(MemoryError, match="of 1 byte"):
+            failing()
+    assert packed().tolist() == [1]
+
+
+@pytest.mark.usefixtures("threaded")
+def test_a_thread_without_memory_is_told_of_with_the_node(monkeypatch):
+    def fail(*_):
+        raise MemoryError("of 1 byte")
+
+    monkeypatch.setattr(products, "packed", fail)
+    nodes = [placeholder("x"), const("w", numbers(1, 1, 8, 8)), conv("y", "x", "w"), node("z", "Neg", "y")]
+    with (weft.Session(graph(*nodes), ALONE) as session,
+          pytest.raises(weft.errors.ResourceExhausted, match="of 1 byte") as caught):
+        session.run("z", {"x": numbers(1, 9, 9, 8)})
+    assert caught.value.node == "y"
+
+
+@pytest.mark.usefixtures("threaded")
+def test_threads_end_when_nothing_is_left_to_do():
+    arrays = [packing.packing(1, lambda: np.ones(1, np.uint8)) for _ in range(20)]
+    assert len(packer_threads()) <= 2
+    for array in arrays:
+        array()
+    for thread in packer_threads():
+        thread.join(10)
+    assert not packer_threads()
+
+
+def test_a_child_makes_what_a_thread_of_its_parent_was_making():
+    packed = Packed(lambda: np.ones(1, np.uint8))
+    packed._lock.acquire()
+    packers()._lock.acquire()
+    packed.forked()
+    packers().forked()
+    packers().add(packed)
+    assert packed().tolist() == [1]

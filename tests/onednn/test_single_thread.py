@@ -1,0 +1,90 @@
+"""Small work is done by the thread that asks for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import weft
+from builders.graphs import const, graph, node, placeholder
+from harness.onednn_pair import conv, numbers
+from weft.graph.graph import Node
+from weft_onednn import primitives
+from weft_onednn.library import library
+
+several = pytest.mark.skipif(library().threads == 1, reason="there is one core")
+
+
+def matmul(name: str, *inputs: str) -> Node:
+    return node(name, "MatMul", *inputs, transpose_a=False, transpose_b=False)
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many threads each call of the library might use."""
+    seen: list[int] = []
+    attach, run = primitives.Primitive.attach, primitives.Primitive.run
+
+    def note() -> None:
+        seen.append(library().c.omp_get_max_threads())
+
+    def attached(self: Any, inputs: Any, outputs: Any) -> Any:
+        call = attach(self, inputs, outputs)
+        return lambda: (note(), call())
+
+    def ran(self: Any, *arrays: Any) -> None:
+        note()
+        run(self, *arrays)
+
+    monkeypatch.setattr(primitives.Primitive, "attach", attached)
+    monkeypatch.setattr(primitives.Primitive, "run", ran)
+    return seen
+
+
+def back(name: str, *inputs: str) -> Node:
+    return conv(name, *inputs, op="Conv2DBackpropInput")
+
+
+@several
+@pytest.mark.parametrize(("nodes", "shape", "is_small"), [
+    ([const("w", numbers(3, 3, 8, 16)), conv("y", "x", "w")], (1, 8, 8, 8), True),
+    ([const("w", numbers(3, 3, 64, 64)), conv("y", "x", "w")], (1, 8, 8, 64), False),  # 2.4 million multiplications
+    ([const("w", numbers(3, 3, 8, 1)), conv("y", "x", "w", op="DepthwiseConv2dNative")], (1, 16, 16, 8), True),
+    ([const("w", numbers(3, 3, 8, 1)), conv("y", "x", "w", op="DepthwiseConv2dNative")], (1, 64, 64, 8), False),
+    ([const("w", numbers(2, 2, 4, 8)), const("s", [1, 8, 8, 4], np.int32), back("y", "s", "w", "x")],
+     (1, 8, 8, 8), True),
+    ([const("w", numbers(5, 5, 64, 64)), const("s", [1, 8, 8, 64], np.int32), back("y", "s", "w", "x")],
+     (1, 8, 8, 64), False),
+    ([const("w", numbers(64, 32)), matmul("y", "x", "w")], (100, 64), True),
+    ([const("w", numbers(64, 100)), matmul("y", "x", "w")], (300, 64), False),
+    ([node("y", "BatchMatMulV2", "x", "x", adj_x=False, adj_y=False)], (4, 40, 40), True),
+    ([node("y", "BatchMatMulV2", "x", "x", adj_x=False, adj_y=False)], (8, 60, 60), False),
+    ([node("y", "Softmax", "x")], (100, 100), True),
+    ([node("y", "Softmax", "x")], (300, 100), False),
+])
+def test_one_thread_does_what_is_small_and_may_use_as_many_as_before_after_it(
+    nodes: list[Node], shape: tuple[int, ...], is_small: bool, threads: list[int]
+) -> None:
+    for graph_of in (nodes, [*nodes, node("z", "Neg", "y")]):  # a result, which is another array in each run, or none
+        with weft.Session(graph(placeholder("x", shape), *graph_of)) as session:
+            for _ in range(2):
+                session.run(graph_of[-1].name, {"x": numbers(*shape)})
+    assert set(threads) == {1 if is_small else library().threads}
+    assert library().c.omp_get_max_threads() == library().threads
+
+
+@several
+def test_what_fails_leaves_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def attach(*_: Any) -> Any:
+        def call() -> None:
+            raise weft.errors.Internal("no")
+
+        return call
+
+    monkeypatch.setattr(primitives.Primitive, "attach", attach)
+    monkeypatch.setattr(primitives.Primitive, "run", lambda *_: attach()())
+    session = weft.Session(graph(placeholder("x", (1, 10)), node("y", "Softmax", "x")))
+    with pytest.raises(weft.errors.Internal):
+        session.run("y", {"x": numbers(1, 10)})
+    assert library().c.omp_get_max_threads() == library().threads

@@ -1,0 +1,304 @@
+"""The passes `cells` and `sequences` of weft-simplify: LSTMs that graphs have as the ops of their steps.
+
+What they give is compared with the graph as it was, by NumPy's kernels.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import weft
+from builders.graphs import const, graph, node, placeholder
+from builders.lstm import CELLS, FLOAT, layer, numbers, rows, step, unpacked, weights
+from weft.graph.graph import Node
+from weft.values import dtypes
+
+STYLES = ("keras", "tf1")
+PASSES = {"cells": ["sequences"], "sequences": []}
+TIME, INPUTS = 3, 5
+
+
+def session(nodes, *disabled, **config):
+    return weft.Session(graph(*nodes), {"plugins": {"block": ["onednn"]}, "passes": {"disable": [*disabled]}} | config)
+
+
+def compared(nodes, fetches=("y",), passes="sequences", batch=2, feed=None, **config):
+    """The graph after the passes, which gives what the plain one gives."""
+    given = {"x": numbers(TIME, batch, INPUTS, seed=9)} if feed is None else feed
+    plain, ours = session(nodes, "cells", "sequences", **config), session(nodes, *PASSES[passes], **config)
+    for a, b in zip(*(each.run(list(fetches), given) for each in (plain, ours)), strict=True):
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
+        np.testing.assert_allclose(b.astype(float), a.astype(float), rtol=0, atol=1e-5 if a.itemsize > 2 else 5e-3)
+    *_, (_, found) = ours.optimized(list(fetches), tuple(given))
+    return found
+
+
+def count(found, *ops):
+    counted = Counter(each.op for each in found)
+    return {op: counted[op] for op in ops or ("LSTMBlockCell", "BlockLSTM", "Tanh") if counted[op]}
+
+
+FEED = {"x": numbers(2, INPUTS, seed=9), "c": numbers(2, CELLS, seed=8), "h": numbers(2, CELLS, seed=7)}
+
+
+def one_step(style="keras", **changed):
+    given = [placeholder(name, value.shape) for name, value in FEED.items()]
+    ops = [changed.get(each.name.removeprefix("s."), each) for each in step("s.", "x", "c", "h", style)]
+    return [*given, *weights(INPUTS, style), *ops]
+
+
+def compared_step(nodes, fetches=("s.h", "y"), **more):
+    last = [] if any(each.name == "y" for each in nodes) else [node("y", "Neg", "s.c")]
+    found = compared([*nodes, *last], fetches, "cells", feed=FEED, **more)
+    return count(found, "LSTMBlockCell", "Tanh")
+
+
+# cells
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_the_ops_of_a_step_are_one_cell(style):
+    assert compared_step([*one_step(style), node("z", "Neg", "s.h")], ("y", "z")) == {"LSTMBlockCell": 1}
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_result_that_is_fetched_keeps_its_name(style):
+    nodes = [*one_step(style), node("z", "Neg", "s.h")]
+    assert compared_step(nodes, ("s.h", "z")) == {"LSTMBlockCell": 1}
+
+
+def test_a_state_that_is_fetched_keeps_its_step_apart():
+    assert compared_step(one_step(), ("s.h", "s.c")) == {"Tanh": 2}
+
+
+@pytest.mark.parametrize("name", ["s.sum", "s.z", "s.split", "s.split:2", "s.f", "s.g", "s.fc", "s.ig", "s.t"])
+def test_what_is_fetched_within_a_step_keeps_it_apart(name):
+    assert compared_step(one_step(), ("s.h", "y", name)) == {"Tanh": 2}
+
+
+@pytest.mark.parametrize("name", ["s.xw", "s.z", "s.f", "s.fc", "s.c", "s.t", "s.h"])
+def test_what_is_fed_within_a_step_is_what_counts(name):
+    nodes = [*one_step(), node("y", "Neg", "s.h"), node("z", "Neg", "s.c")]
+    feed = FEED | {name: numbers(2, 16 if name in ("s.xw", "s.z") else CELLS, seed=4)}
+    compared(nodes, ("y", "z"), "cells", feed=feed)
+    plain, ours = session(nodes, "cells"), session(nodes)
+    for target in (name, "s.c"):  # it is fed, and run as well
+        np.testing.assert_allclose(ours.run("y", feed, targets=[target]), plain.run("y", feed, targets=[target]),
+                                   atol=1e-5)
+
+
+TURNED = {
+    "sum": node("s.sum", "Add", "s.hu", "s.xw"), "fc": node("s.fc", "Mul", "c", "s.f"),
+    "ig": node("s.ig", "Mul", "s.g", "s.i"), "c": node("s.c", "AddV2", "s.ig", "s.fc"),
+    "h": node("s.h", "Mul", "s.t", "s.o"), "z": node("s.z", "AddV2", "b", "s.sum"),
+}
+
+
+@pytest.mark.parametrize("name", TURNED)
+def test_operands_may_be_turned(name):
+    assert compared_step(one_step(**{name: TURNED[name]})) == {"LSTMBlockCell": 1}
+    assert compared_step(one_step(**TURNED)) == {"LSTMBlockCell": 1}
+
+
+def test_gates_may_be_in_any_order_and_have_constants_added():
+    turned = {gate: node(f"s.{gate}", "Tanh" if gate == "g" else "Sigmoid", f"s.split:{number}")
+              for number, gate in enumerate("ogfi")}
+    assert compared_step(one_step(**turned)) == {"LSTMBlockCell": 1}
+    more = [const("more", numbers(CELLS, seed=8)), node("more.o", "Sub", "s.split:3", "more"),
+            const("less", [[0.5]]), node("less.g", "AddV2", "less", "s.split:2")]
+    changed = {"o": node("s.o", "Sigmoid", "more.o"), "g": node("s.g", "Tanh", "less.g")}
+    assert compared_step([*one_step(**changed), *more]) == {"LSTMBlockCell": 1}
+
+
+OTHERS = {
+    "another function": {"o": node("s.o", "Relu", "s.split:3")},
+    "two candidates": {"i": node("s.i", "Tanh", "s.split")},
+    "tanh of another": {"t": node("s.t", "Tanh", "s.ig")},
+    "no tanh": {"t": node("s.t", "Neg", "s.c")},
+    "a difference": {"c": node("s.c", "Sub", "s.fc", "s.ig")},
+    "one gate twice": {"h": node("s.h", "Mul", "s.i", "s.t")},
+    "a product of parts": {"ig": node("s.ig", "AddV2", "s.i", "s.g")},
+    "weights turned": {"hu": node("s.hu", "MatMul", "h", "u2", transpose_b=True)},
+    "scaled gates": {"f": node("s.f", "Sigmoid", "scaled")},
+    "an operand that waits": {"fc": node("s.fc", "Mul", "s.f", "c").replace(controls=["x"])},
+    "another place": {"fc": node("s.fc", "Mul", "s.f", "c", device="EXAMPLE:0")},
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_what_is_no_step_of_an_lstm_is_none(case):
+    more = [const("u2", numbers(16, CELLS)), const("f2", 2.0), node("scaled", "Mul", "s.split:1", "f2")]
+    nodes = [*one_step(**OTHERS[case]), *more]
+    assert compared_step(nodes, placement={"fallback": "allow"}).get("LSTMBlockCell", 0) == 0
+
+
+def test_what_others_take_or_wait_for_within_a_step_keeps_it_apart():
+    for name in ("s.z", "s.g", "s.ig", "s.t"):
+        nodes = [*one_step(), node("other", "Neg", name)]
+        assert compared_step(nodes, ("s.h", "y", "other")) == {"Tanh": 2}
+        waits = [*one_step(), node("other", "Neg", "x").replace(controls=[name])]
+        assert compared_step(waits, ("s.h", "y", "other")) == {"Tanh": 2}
+
+
+def test_who_waits_for_a_result_still_does():
+    nodes = [*one_step(), node("other", "Neg", "x").replace(controls=["s.h", "s.c"])]
+    assert compared_step(nodes, ("s.h", "y", "other")) == {"LSTMBlockCell": 1}
+
+
+@pytest.mark.parametrize(("dtype", "is_taken"), [(dtypes.float16, True), (dtypes.float64, False)])
+def test_cells_are_of_the_types_that_the_op_has(dtype, is_taken):
+    nodes = []
+    for each in [*one_step("tf1"), node("y", "Neg", "s.c")]:
+        types = {key: dtype for key in ("T", "dtype") if each.attrs.get(key) is FLOAT}
+        if "dtype" in types and each.op == "Const":
+            types["value"] = each.attrs["value"].array().astype(dtype.numpy)
+        nodes.append(each.replace(attrs=types))
+    found = compared(nodes, ("s.h", "y"), "cells", feed={name: x.astype(dtype.numpy) for name, x in FEED.items()})
+    assert count(found, "LSTMBlockCell") == ({"LSTMBlockCell": 1} if is_taken else {})
+
+
+@pytest.mark.parametrize("shapes", [((None, INPUTS), (2, CELLS), (2, CELLS)), ((2, INPUTS), (1, CELLS), (2, CELLS)),
+                                    ((2, INPUTS), (2, CELLS), (1, CELLS)), ((2, INPUTS), (2, 1), (2, CELLS)),
+                                    ((1, INPUTS), (2, CELLS), (2, CELLS))])
+def test_operands_that_broadcast_keep_a_step_apart(shapes):
+    x, c, h = shapes
+    nodes = [placeholder("x", x), const("c", numbers(*c)), const("h", numbers(*h)), placeholder("k", c),
+             *weights(INPUTS), *step("s.", "x", "k", "h"), node("y", "Neg", "s.c")]
+    feed = {"x": numbers(x[0] or 2, INPUTS), "k": numbers(*c)}
+    assert count(compared(nodes, ("s.h", "y"), "cells", feed=feed), "LSTMBlockCell") == {}
+
+
+def test_a_step_that_fails_tells_where_it_did():
+    wrong = {"hu": node("s.hu", "MatMul", "h", "w")}
+    with pytest.raises(weft.errors.InvalidArgument) as caught:
+        session([*one_step(**wrong), node("y", "Neg", "s.c")]).run("y", FEED)
+    assert caught.value.node == "s.hu"
+
+
+# sequences
+
+
+def sequence(style="keras", batch=None, time=TIME):
+    """A layer over x, whose rows may be unknown."""
+    return [*rows(batch, INPUTS, time), *weights(INPUTS, style), *layer(unpacked(time), style)]
+
+
+def pack(name, count_of, prefix="", what="h"):
+    return Node(name, "Pack", [f"{prefix}{t}.{what}" for t in range(count_of)],
+                attrs={"T": FLOAT, "N": count_of, "axis": 0})
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("batch", [None, 2])
+@pytest.mark.parametrize("passes", PASSES)
+def test_cells_over_the_rows_of_a_tensor_are_a_sequence(style, batch, passes):
+    found = compared([*sequence(style, batch), node("y", "Neg", "2.h")], passes=passes)
+    assert count(found) == ({"BlockLSTM": 1} if passes == "sequences" else {"LSTMBlockCell": 3})
+    assert len({each.inputs[4].node for each in found if each.op == "BlockLSTM"}) < 2
+    assert len({each.inputs[3].node for each in found if each.op == "LSTMBlockCell"}) < 2  # one constant for all
+
+
+@pytest.mark.parametrize("batch", [1, 0, 7])
+def test_a_sequence_has_as_many_rows_as_are_fed(batch):
+    compared([*sequence(), node("y", "Neg", "2.h")], batch=batch)
+
+
+@pytest.mark.parametrize("time", [1, 2])
+def test_a_single_step_is_a_cell(time):
+    nodes = [*rows(None, INPUTS, time), *weights(INPUTS), *layer(unpacked(time)), node("y", "Neg", f"{time - 1}.h")]
+    found = compared(nodes, feed={"x": numbers(time, 2, INPUTS)})
+    assert count(found) == ({"LSTMBlockCell": 1} if time == 1 else {"BlockLSTM": 1})
+
+
+def test_who_takes_something_of_each_step_gets_it_from_the_sequence():
+    nodes = [*sequence(), node("y", "Neg", "0.h"), node("z", "AddV2", "1.h", "2.h"), node("last", "Neg", "2.c"),
+             node("first", "Neg", "0.c"), node("end", "Neg", "2.h")]
+    for fetches, left in ((("y", "z"), {"Unpack": 1}), (("last", "first", "z"), {"Unpack": 2}), (("end",), {}),
+                          (("last", "end"), {}), (("last", "z"), {"Unpack": 1})):
+        found = compared(nodes, fetches)
+        assert count(found, "BlockLSTM", "Unpack") == {"BlockLSTM": 1} | left
+
+
+def test_steps_that_are_put_together_are_the_sequence_itself():
+    nodes = [*sequence(), pack("p", TIME), node("y", "Neg", "p")]
+    assert count(compared(nodes), "BlockLSTM", "Pack", "Unpack", "StridedSlice") == {
+        "BlockLSTM": 1, "Pack": 1, "StridedSlice": 1}  # these are of the states' rows
+    assert count(compared(nodes, ("y", "p")), "BlockLSTM", "Pack", "Identity") == {
+        "BlockLSTM": 1, "Pack": 1, "Identity": 1}
+    across = [*nodes[:-2], nodes[-2].replace(attrs={"axis": 1}), nodes[-1]]
+    assert count(compared(across), "BlockLSTM", "Pack", "Unpack") == {"BlockLSTM": 1, "Pack": 2, "Unpack": 1}
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_layers_upon_each_other_are_sequences(apart):
+    second = [*weights(CELLS, name="second.", seed=5),
+              *layer(unpacked(TIME, "p_t") if apart else [f"{t}.h" for t in range(TIME)], name="second.")]
+    between = [pack("p", TIME), node("p_t", "Unpack", "p", num=TIME, axis=0)] if apart else []
+    found = compared([*sequence(), *between, *second, node("y", "Neg", "second.2.h")])
+    assert count(found) == {"BlockLSTM": 2}
+    assert not any(each.op == "Unpack" for each in found)
+
+
+def test_a_layer_that_goes_backwards_is_a_sequence_of_what_is_turned():
+    nodes = [*rows(None, INPUTS, TIME), *weights(INPUTS), *layer(unpacked(TIME)[::-1]), pack("p", TIME),
+             node("y", "Neg", "p")]
+    assert count(compared(nodes), "BlockLSTM", "ReverseV2") == {"BlockLSTM": 1, "ReverseV2": 1}
+
+
+def test_two_layers_over_the_same_rows_are_two_sequences():
+    back = [*weights(INPUTS, name="back.", seed=7), *layer(unpacked(TIME)[::-1], name="back.")]
+    nodes = [*sequence(), *back, node("y", "AddV2", "2.h", "back.2.h")]
+    assert count(compared(nodes)) == {"BlockLSTM": 2}
+
+
+def test_states_of_zeros_that_were_computed_away_begin_a_sequence():
+    nodes = [placeholder("x", (TIME, 2, INPUTS)), node("x_t", "Unpack", "x", num=TIME, axis=0),
+             *(const(name, np.zeros((2, CELLS))) for name in ("c", "h")), *weights(INPUTS), *layer(unpacked(TIME)),
+             node("y", "Neg", "2.h")]
+    assert count(compared(nodes)) == {"BlockLSTM": 1}
+    full = [each.replace(attrs={"value": np.ones((2, CELLS), np.float32)}) if each.name == "h" else each
+            for each in nodes]
+    assert count(compared(full)) == {"LSTMBlockCell": 2, "Tanh": 2}
+
+
+BROKEN = {
+    "other weights": lambda t: step("1.", "x_t:1", "0.c", "0.h", layer="other."),
+    "another step's x": lambda t: step("1.", "x_t:0", "0.c", "0.h"),
+    "another h": lambda t: step("1.", "x_t:1", "0.c", "h"),
+    "another c": lambda t: step("1.", "x_t:1", "c", "0.h"),
+    "something between": lambda t: [node("n", "Neg", "0.h"), *step("1.", "x_t:1", "0.c", "n")],
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_cells_that_do_not_follow_each_other_are_no_sequence(case):
+    other = step("1.", "x_t:1", "0.c", "0.h")
+    kept = [each for each in sequence(batch=2) if each.name not in {each.name for each in other}]
+    nodes = [*kept, *weights(INPUTS, name="other.", seed=5), *BROKEN[case](1), node("y", "Neg", "2.h")]
+    assert count(compared(nodes), "BlockLSTM") == {}
+
+
+def test_what_is_fetched_or_fed_between_the_steps_is_as_before():
+    nodes = [*sequence(batch=2), node("y", "Neg", "2.h"), node("z", "Neg", "1.h")]
+    x = numbers(TIME, 2, INPUTS)
+    for fetches in (("y", "1.h"), ("1.h", "z"), ("0.c", "y"), ("x_t:1", "y"), ("2.h",), ("1.g", "y")):
+        compared(nodes, fetches)
+    for name, shape in (("1.h", (2, CELLS)), ("0.c", (2, CELLS)), ("x_t:1", (2, INPUTS)), ("h", (2, CELLS))):
+        compared(nodes, ("y", "z"), feed={"x": x, name: numbers(*shape, seed=6)})
+    ours, plain = session(nodes), session(nodes, "cells", "sequences")
+    for _ in range(2):  # one session, several steps of it
+        for fetches in ("y", "z", ["y", "z"], "1.c"):
+            np.testing.assert_allclose(ours.run(fetches, {"x": x}), plain.run(fetches, {"x": x}), atol=1e-5)
+
+
+def test_passes_can_be_switched_off_by_name():
+    nodes = [*sequence(), node("y", "Neg", "2.h")]
+    assert count(_last(nodes, "cells")) == {"Tanh": 6}
+    assert count(_last(nodes, "sequences")) == {"LSTMBlockCell": 3}
+
+
+def _last(nodes, *disabled):
+    *_, (_, found) = session(nodes, *disabled).optimized(["y"], ["x"])
+    return found
