@@ -116,7 +116,8 @@ gives a first impression; `--networks`, `--batches` and `--threads` choose a par
 
 ```sh
 python3 -m venv peers
-peers/bin/pip install -e core -e device_cpu -e plugins/onednn -e plugins/simplify \\
+peers/bin/pip install -e core -e device_cpu -e plugins/tf_ops -e plugins/saved_model -e plugins/tools \\
+    -e plugins/onednn -e plugins/simplify \\
     tensorflow-cpu tf2onnx onnxruntime openvino matplotlib
 peers/bin/python benchmarks/inference.py
 ```
