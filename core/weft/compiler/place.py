@@ -347,7 +347,10 @@ class Placer:
             self._missing.setdefault((what, reason), []).extend(row.node for row, _ in group.members)
 
     def _differ(self, group: PlacementGroup, row: Assignment, request: DeviceName, other: DeviceName) -> None:
-        """Handle a node that asks for another device than a node that it is colocated with."""
+        """The node of `row` requests the device `request`, a node that it is colocated with requests `other`.
+
+        By `[placement] fallback` all members of the group fail, or the request of `row` is dropped, with a warning.
+        """
         assert group.asker is not None
         asker, asked = group.asker, _text(other)
         if self._config.fallback == "error":

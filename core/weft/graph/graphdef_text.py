@@ -88,8 +88,9 @@ def _check_utf8(data: bytes) -> None:
 class _Parser:
     """A text, parsed up to byte `at`.
 
-    The innermost open message is in `message`, `fields` and `got`. Each entry of `opened` is the state of an outer
-    message: with the inner message's field, closing bracket and first byte, and True if that is in a list.
+    `message`, `fields` and `got` belong to the innermost open message. Each entry of `opened` has these three of an
+    outer message. Four facts of the message inside it follow: its field, its closing bracket, its first byte, and True
+    if it is an element of a list.
     """
 
     def __init__(self, data: bytes, root: Message) -> None:

@@ -81,7 +81,8 @@ class Host:
     """Devices, work queue and host allocator over a set of registries.
 
     `order`: Placement's order of device types, or "auto".
-    `allocator`: An allocator, or the name of one as in [allocator]. `limit` is its limit.
+    `allocator`: An allocator, or the name of one as in [allocator].
+    `limit`: The most bytes in use of a named allocator: a number, "2GiB", or "80%" of physical memory.
     `work_queue`: A work queue, or the configuration of one as in [work_queue].
     `memory`: The memory budget of the host's programs, as in [limits].
     `diagnostics`: Called with each error that a kernel reports, on the thread of that kernel. Errors that are merely

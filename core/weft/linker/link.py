@@ -72,7 +72,8 @@ class Shared:
         self.resources = resources
 
     def renumbered(self) -> Shared:
-        """Return the part of this that a newly lowered program may use: its registers mean other values."""
+        """Return what programs share without the functions that are linked by register number, for a program that was
+        lowered again: the same numbers stand for other values in it."""
         anew = Shared({}, self.resources)
         anew.prepared, anew.buffers = self.prepared, self.buffers
         return anew

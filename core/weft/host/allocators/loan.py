@@ -37,7 +37,8 @@ class Closed(Array):
 
 
 class Loans:
-    """Lends blocks, and calls `ended(block)` once for each loan."""
+    """Lends blocks of memory as arrays. A loan ends by `deallocate`, or when the last array over it is gone: then
+    `ended(block)` is called, once."""
 
     def __init__(self, ended: Callable[[Any], None]) -> None:
         class Loan(Array):
