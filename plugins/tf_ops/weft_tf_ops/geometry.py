@@ -11,7 +11,7 @@ from weft.api import MOST_DIMS, InvalidArgument, Shape, shape_text
 
 
 def broadcast_shapes(a: Shape, b: Shape) -> Shape:
-    """The shape of an elementwise op's output. A length that is unknown is taken to fit one greater than 1.
+    """Return the shape of an elementwise op's output. An unknown length is assumed to fit a length greater than 1.
 
     Raises InvalidArgument when the shapes do not fit.
     """
@@ -25,7 +25,7 @@ def broadcast_shapes(a: Shape, b: Shape) -> Shape:
 
 
 def shapes_fit(a: Shape, b: Shape) -> bool:
-    """False when tensors of these shapes cannot be broadcast against each other, whatever is unknown."""
+    """Return False when no values of the unknown lengths let tensors of these shapes broadcast against each other."""
     pairs = zip(reversed(a or ()), reversed(b or ()), strict=False)
     return all(x == y or 1 in (x, y) or None in (x, y) for x, y in pairs)
 
@@ -39,7 +39,7 @@ def _broadcast_dim(x: int | None, y: int | None) -> int | None:
 def broadcast_gradient_axes(
     a: Sequence[int | None], b: Sequence[int | None]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The axes of the broadcast shape to sum over for the gradient by each of two tensors of these shapes.
+    """Return the axes of the broadcast shape to sum over for the gradient by each of two tensors of these shapes.
 
     Raises InvalidArgument when the shapes do not fit.
     """
@@ -53,9 +53,9 @@ def broadcast_gradient_axes(
 
 
 def reduction_axes(rank: int, axes: Sequence[int]) -> tuple[int, ...]:
-    """Axes as a reduction's input lists them, negative ones from the end: counted from 0, in order.
+    """Return a reduction's axes counted from 0, in order. Negative axes in the input count from the end.
 
-    Raises InvalidArgument for one that does not exist or is named twice.
+    Raises InvalidArgument for an axis that does not exist or is named twice.
     """
     for axis in axes:
         if not -rank <= axis < rank:
@@ -68,7 +68,7 @@ def reduction_axes(rank: int, axes: Sequence[int]) -> tuple[int, ...]:
 
 
 class Window(NamedTuple):
-    """A window sliding along one dimension: how many outputs, and the padding (0 while it is not known)."""
+    """A window sliding along one dimension: the number of outputs, and the padding (0 while it is not known)."""
 
     size: int | None
     before: int
@@ -79,8 +79,11 @@ def window(
     length: int | None, kernel: int | None, stride: int, dilation: int = 1, padding: str = "VALID",
     explicit: tuple[int, int] = (0, 0),
 ) -> Window:
-    """`kernel` taps, `dilation` apart, every `stride` along `length` elements; no place for a kernel that is a little
-    longer, as TensorFlow has it. Raises InvalidArgument."""
+    """Slide `kernel` taps, `dilation` apart, along `length` elements in steps of `stride`.
+
+    A kernel that lacks less than two strides to fit gives no outputs and no error, as in TensorFlow. Raises
+    InvalidArgument.
+    """
     if stride < 1 or dilation < 1:
         raise InvalidArgument(f"stride {stride} and dilation {dilation} must be greater than 0")
     if padding == "SAME":
@@ -101,7 +104,7 @@ def window(
 
 
 def patch_window(length: int | None, taps: int, stride: int, rate: int, padding: str) -> Window:
-    """`window` of ExtractImagePatches: one that lacks less than two strides to fit gives no patches, and no error."""
+    """`window` of ExtractImagePatches: a window that lacks less than two strides to fit gives no patches, no error."""
     lacking = 0 if length is None else (taps - 1) * rate + 1 - length
     if padding == "VALID" and 0 < lacking < 2 * stride:
         return Window(0, 0, 0)
@@ -111,10 +114,9 @@ def patch_window(length: int | None, taps: int, stride: int, rate: int, padding:
 def spatial_windows(
     attrs: Mapping[str, Any], lengths: Sequence[int | None], taps: Sequence[int | None]
 ) -> list[Window]:
-    """How the window of a convolution or pooling op with these attributes slides along each spatial dimension.
+    """Return the windows of a convolution or pooling op with these attributes, one for each spatial dimension.
 
-    `lengths` and `taps` are those of the input and of the window, height and width or depth before them. Raises
-    InvalidArgument.
+    `lengths` measure the input, `taps` the window: height and width, in 3-D after the depth. Raises InvalidArgument.
     """
     rank = len(lengths) + 2
     strides, dilations = attrs["strides"], attrs.get("dilations", (1,) * rank)
@@ -128,7 +130,7 @@ def spatial_windows(
 
 
 def first_spatial(data_format: str) -> int:
-    """The first spatial axis; the channels are before it or last."""
+    """Return the first spatial axis. The channels are before it or last."""
     return 2 if data_format[1] == "C" else 1
 
 
@@ -148,7 +150,7 @@ def _explicit_pads(attrs: Mapping[str, Any], rank: int) -> list[tuple[int, int]]
 
 
 def window_taps(length: int, kernel: int, stride: int, slide: Window) -> list[tuple[slice, slice]]:
-    """For each place in the window: the outputs that find an element there (not padding), and those elements."""
+    """Return for each position in the window the outputs that find an element there (not padding), and the elements."""
     assert slide.size is not None
     reached = range(max(0, slide.before - (slide.size - 1) * stride), min(kernel, slide.before + length))
     taps = (tap_slices(length, stride, slide.size, tap - slide.before) for tap in reached)
@@ -156,7 +158,7 @@ def window_taps(length: int, kernel: int, stride: int, slide: Window) -> list[tu
 
 
 def tap_slices(length: int, stride: int, size: int, offset: int) -> tuple[slice, slice] | None:
-    """Output o of `size` reads element o * stride + offset: the outputs for which there is one, and those elements."""
+    """Return the outputs o, of `size`, for which element o * stride + offset exists, and the elements."""
     first = max(0, -(offset // stride))
     last = min(size, (length - 1 - offset) // stride + 1)
     if first >= last:
@@ -167,7 +169,7 @@ def tap_slices(length: int, stride: int, size: int, offset: int) -> tuple[slice,
 
 @dataclass(frozen=True, slots=True)
 class Slicing:
-    """A strided slice: its NumPy index, None while something in it is unknown; the shape of what it selects."""
+    """A strided slice: its NumPy index, None while part of it is unknown, and the shape of the selection."""
 
     index: tuple[Any, ...] | None
     shape: tuple[int | None, ...]
@@ -178,8 +180,10 @@ def strided_slice(
     strides: Sequence[int], *, begin_mask: int = 0, end_mask: int = 0, ellipsis_mask: int = 0,
     new_axis_mask: int = 0, shrink_axis_mask: int = 0,
 ) -> Slicing:
-    """TensorFlow's strided slice of a tensor of this shape. Where masks meet, ellipsis wins over new axis, that
-    over shrink axis, that over begin and end. Raises InvalidArgument.
+    """Return TensorFlow's strided slice of a tensor of this shape.
+
+    Masks of one position take precedence in this order: ellipsis, new axis, shrink axis, begin and end. Raises
+    InvalidArgument.
     """
     count = len(strides)
     ellipsis_mask &= (1 << count) - 1
@@ -229,7 +233,7 @@ def _element(length: int | None, at: int | None, stride: int, axis: int) -> int 
 def _range(
     length: int | None, begin: int | str | None, end: int | str | None, stride: int, axis: int
 ) -> tuple[slice | str, int | None]:
-    """NumPy's slice along one axis, and how many elements it selects."""
+    """Return NumPy's slice along one axis, and the number of elements it selects."""
     if stride == 0:
         raise InvalidArgument(f"strides[{axis}] must be non-zero")
     if length is None or begin is None or end is None:
@@ -245,15 +249,15 @@ def _range(
 
 
 _LONGEST_EQUATION = 3 * (MOST_DIMS + len("...")) + len(",->")  # two inputs and an output
-Label = str | int  # of an einsum's axes: those of an ellipsis are numbered from the end, -1 the last
+Label = str | int  # an einsum axis; the axes of an ellipsis are numbered from the end, -1 the last
 
 
 def einsum_labels(
     equation: str, ranks: Sequence[int | None]
 ) -> tuple[list[tuple[Label, ...]], tuple[Label, ...]] | None:
-    """The labels of each input's axes and of the output's; None where that needs a rank which is not known.
+    """Return the labels of each input's axes and of the output's; None when they depend on an unknown rank.
 
-    Any character is a label, a space too, as for TensorFlow. Raises InvalidArgument.
+    Any character is a label, a space too, as in TensorFlow. Raises InvalidArgument.
     """
     if len(equation) > _LONGEST_EQUATION:
         raise InvalidArgument(f"an einsum equation has {len(equation)} characters, at most {_LONGEST_EQUATION} are "

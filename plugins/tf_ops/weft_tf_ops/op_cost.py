@@ -1,4 +1,4 @@
-"""OpCost: the least work of a node, by its op and shapes: operations on numbers, and bytes to read and write.
+"""OpCost: the least work of a node, by op and shapes: arithmetic operations, and bytes to read and write.
 
 A multiplication and an addition are two operations. An op without a row takes one operation per output element; an op
 that only moves elements takes none. Every input and output counts once in the bytes.

@@ -1,4 +1,4 @@
-"""The plugin tf_ops: brings TensorFlow's op set. This module is imported whenever weft starts: it is light."""
+"""The plugin tf_ops: brings TensorFlow's op set. This module is light because every start of weft imports it."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
-"""Metadata functions of TensorFlow's ops, a family a module; RULES has them by op.
+"""Metadata functions of TensorFlow's ops, a family a module; RULES maps ops to them.
 
-A family is imported when one of its ops is first asked for: a graph needs few. families.tsv has their ops, a family a
-line, and is made by `python -m weft_tf_ops.metadata`.
+The first request for an op imports its family: a graph needs few. families.tsv lists the ops, a family a line;
+`python -m weft_tf_ops.metadata` generates it.
 """
 
 from weft.api import MetadataRule
@@ -12,5 +12,5 @@ __all__ = ["RULES", "rule_of"]
 
 
 def rule_of(op: str) -> MetadataRule | None:
-    """The op's metadata function, or None where it has none."""
+    """Return the op's metadata function, or None for an op without one."""
     return RULES.get(op)

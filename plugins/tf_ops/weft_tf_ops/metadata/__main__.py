@@ -1,4 +1,4 @@
-"""Makes families.tsv anew: which modules beside this one are families, and the ops that they have functions for."""
+"""Generates families.tsv: the family modules beside this one, and the ops of their metadata functions."""
 
 from importlib import import_module
 from pkgutil import iter_modules
@@ -9,14 +9,14 @@ from .rules import RULES, TABLE
 
 
 def table() -> str:
-    """A line a family: its module and its ops."""
+    """Return a line a family: its module and its ops."""
     for module in iter_modules(__path__):
         if not module.name.startswith("_"):
             import_module(f".{module.name}", __package__)
     ops: dict[str, list[str]] = {}
     for op, rule in RULES.added.items():
         function: Any = rule.function
-        module_of = getattr(function, "func", function).__module__  # of a partial: that of its function
+        module_of = getattr(function, "func", function).__module__  # a partial's function has the module
         ops.setdefault(module_of.rpartition(".")[2], []).append(op)
     return "".join(f"{family}\t{' '.join(sorted(ops[family]))}\n" for family in sorted(ops))
 

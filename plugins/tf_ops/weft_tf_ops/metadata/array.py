@@ -1,4 +1,4 @@
-"""Metadata of ops that pass a tensor on, show it under another shape, or tell of its shape."""
+"""Metadata of ops that forward a tensor, view it under another shape, or return its shape."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def like(_: Attrs, x: ValueInfo) -> ValueInfo:
 
 @rule("ZerosLike")
 def zeros_like(_: Attrs, x: ValueInfo) -> ValueInfo:
-    """Of a variant: what it holds is of the same kind. There is one of them."""
+    """A variant must be a scalar; the output's elements have the type and shape of the input's elements."""
     if x.dtype is dtypes.variant:
         ranked(x, 0, "ZerosLike's variant")
     return ValueInfo(x.meta, handle=x.handle)
@@ -42,7 +42,7 @@ def ensure_shape(attrs: Attrs, x: ValueInfo) -> ValueInfo:
 
 @rule("Bitcast")
 def bitcast(attrs: Attrs, x: ValueInfo) -> ValueInfo:
-    """Between types of different sizes the last dimension comes or goes."""
+    """A cast between types of different sizes adds or removes the last dimension."""
     source, target = x.dtype, attrs["type"]
     if source.itemsize == target.itemsize or x.shape is None:
         return info(target, x.shape)
@@ -64,7 +64,7 @@ def reshape(_: Attrs, x: ValueInfo, shape: ValueInfo) -> ValueInfo:
 
 
 def _filled_in(source: Shape, target: Dims) -> Dims:
-    """`target` with its -1 (or its one unknown length) computed, where the number of elements allows it."""
+    """Return `target`; its -1 (or its one unknown length) is computed if the number of elements allows it."""
     for i, length in enumerate(target):
         if length is not None and length < -1:
             raise InvalidArgument(f"Size {i} must be non-negative, not {length}")
@@ -84,7 +84,7 @@ def _filled_in(source: Shape, target: Dims) -> Dims:
 
 
 def _missing(source: Shape, size: int, target: Dims, place: int) -> int | None:
-    """The length at `place`. A -1 among zeros is computed as if zeros, there and in the source, were ones."""
+    """Return the length at `place`. A -1 among zeros is computed as if zeros in `target` and `source` were ones."""
     given = prod(length for i, length in enumerate(target) if i != place and length)
     if 0 not in target:
         if size % given:

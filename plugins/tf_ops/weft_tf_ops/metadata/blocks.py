@@ -78,7 +78,7 @@ def batch_to_space_nd(_: Attrs, x: ValueInfo, block_shape: ValueInfo, crops: Val
 
 
 def _blocks(x: ValueInfo, block_shape: ValueInfo) -> Dims | None:
-    """The block's length along each spatial dimension; None while their number is not known."""
+    """Return the block's length along each spatial dimension; None while their number is not known."""
     blocks = vector(block_shape, "block_shape")
     if blocks is not None and any(b is not None and b < 1 for b in blocks):
         raise InvalidArgument(f"All values in block_shape must be positive, got {list(blocks)}")

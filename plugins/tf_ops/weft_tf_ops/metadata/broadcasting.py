@@ -1,4 +1,4 @@
-"""Metadata of ops that broadcast a tensor, or tell how shapes broadcast against each other."""
+"""Metadata of ops that broadcast a tensor, or return the broadcast of shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metadata of ops between strings and what they encode: numbers and images."""
+"""Metadata of ops that encode numbers and images as strings, or decode them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def decode_jpeg(attrs: Attrs, contents: ValueInfo) -> ValueInfo:
 
 @rule("DecodeAndCropJpeg", values=("crop_window",))
 def decode_and_crop_jpeg(attrs: Attrs, contents: ValueInfo, crop_window: ValueInfo) -> ValueInfo:
-    """The window: first row and column, height, width."""
+    """`crop_window` lists the first row and column, height, width."""
     image, window = decode_jpeg(attrs, contents), vector(crop_window, "crop_window")
     if window is None:
         return image
@@ -59,7 +59,7 @@ def decode_gif(_: Attrs, contents: ValueInfo) -> ValueInfo:
 
 @rule("DecodeImage")
 def decode_image(attrs: Attrs, contents: ValueInfo) -> ValueInfo:
-    """Images have rank 3, but animations 4, if they are to be expanded."""
+    """The output's rank is unknown: images have rank 3, expanded animations rank 4."""
     return info(_decoded_type(attrs, contents), None)
 
 
@@ -73,7 +73,7 @@ def _decoded_type(attrs: Attrs, contents: ValueInfo) -> DType:
 
 @rule("EncodePng")
 def encode_png(attrs: Attrs, images: ValueInfo) -> ValueInfo:
-    """A string for each image."""
+    """The output has a string for each image."""
     if not -1 <= attrs["compression"] <= 9:
         raise InvalidArgument(f"compression should be in [-1, 9], given {attrs['compression']}")
     if images.shape is None:

@@ -15,7 +15,7 @@ Gradient = Callable[[Attrs, ValueInfo, ValueInfo, ValueInfo], ValueInfo]
 
 
 def slid(attrs: Attrs, lengths: Dims, taps: Dims, depth: int | None) -> Dims:
-    """The output's shape: each window's number of places, `depth` channels, the input's batch."""
+    """Return the output's shape: the number of each window's positions, `depth` channels, the input's batch."""
     first = first_spatial(attrs["data_format"])
     shape = list(lengths)
     shape[first : first + len(taps)] = [w.size for w in spatial_windows(attrs, lengths[first:][: len(taps)], taps)]
@@ -24,7 +24,7 @@ def slid(attrs: Attrs, lengths: Dims, taps: Dims, depth: int | None) -> Dims:
 
 
 def channels(attrs: Attrs) -> int:
-    """The axis of the channels."""
+    """Return the axis of the channels."""
     axis: int = attrs["data_format"].index("C")
     return axis
 
@@ -71,7 +71,7 @@ ACTIVATIONS = ("Elu", "LeakyRelu", "Relu", "Relu6", "_FusedHardSwish")
 
 @rule("_FusedConv2D")
 def fused_conv2d(attrs: Attrs, x: ValueInfo, kernel: ValueInfo, *args: ValueInfo) -> ValueInfo:
-    """A convolution, bias or batch normalisation, and an activation where one follows."""
+    """Fuses a convolution, bias or batch normalisation, and an optional activation."""
     if attrs["filter_format"] != "HWIO" or attrs["data_format"] == "NCHW_VECT_C":
         raise errors.Unimplemented(f"a fused convolution takes HWIO filters, given {attrs['filter_format']} for "
                             f"{attrs['data_format']}")
@@ -107,7 +107,7 @@ def dilation2d(attrs: Attrs, x: ValueInfo, kernel: ValueInfo) -> ValueInfo:
 
 
 def dilation_window(attrs: Attrs) -> Attrs:
-    """A dilation's attributes as a convolution names them. Raises InvalidArgument."""
+    """Return a dilation's attributes under the names of a convolution. Raises InvalidArgument."""
     for name in ("strides", "rates"):
         steps = attrs[name]
         if len(steps) != 4:
@@ -118,7 +118,7 @@ def dilation_window(attrs: Attrs) -> Attrs:
 
 
 def input_gradient(forward: Forward, rank: int) -> Gradient:
-    """The metadata function of a gradient for the input of `forward`: it has the shape that `input_sizes` says."""
+    """Return the metadata function of a gradient for the input of `forward`; `input_sizes` is its shape."""
 
     def metadata(attrs: Attrs, sizes: ValueInfo, kernel: ValueInfo, gradient: ValueInfo) -> ValueInfo:
         taps, places = ranked(kernel, rank, "filter"), ranked(gradient, rank, "out_backprop")
@@ -130,7 +130,7 @@ def input_gradient(forward: Forward, rank: int) -> Gradient:
 
 
 def _input_shape(attrs: Attrs, sizes: Dims, taps: Dims, places: Dims) -> Dims:
-    """The batch may be left to the gradient; of a 2-D convolution, height and width are enough."""
+    """Return the input's shape. The gradient supplies an open batch; height and width suffice for a 2-D convolution."""
     if len(sizes) == 2 and len(taps) == 4:
         last = attrs["data_format"][1] != "C"
         sizes = (places[0], *sizes, taps[2]) if last else (places[0], taps[2], *sizes)
@@ -143,7 +143,7 @@ def _input_shape(attrs: Attrs, sizes: Dims, taps: Dims, places: Dims) -> Dims:
 
 
 def filter_gradient(forward: Forward, rank: int) -> Gradient:
-    """The metadata function of a gradient for the filter of `forward`: it has the shape that `filter_sizes` says."""
+    """Return the metadata function of a gradient for the filter of `forward`; `filter_sizes` is its shape."""
 
     def metadata(attrs: Attrs, x: ValueInfo, sizes: ValueInfo, gradient: ValueInfo) -> ValueInfo:
         ranked(x, rank, "input")

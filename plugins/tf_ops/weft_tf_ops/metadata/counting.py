@@ -10,7 +10,7 @@ from .shapes import amount, ranked, same_dim, same_shape
 
 @rule("Bincount", values=("size",))
 def bincount(_: Attrs, arr: ValueInfo, size: ValueInfo, weights: ValueInfo) -> ValueInfo:
-    """Weights are as many as the elements, in whatever shape, or none."""
+    """Weights have as many elements as `arr`, in any shape, or none."""
     if weights.meta.is_static and weights.size and arr.meta.is_static:
         same_dim(arr.size, weights.size, "the numbers of elements and of weights")
     return info(weights.dtype, (amount(size, "size"),))

@@ -12,7 +12,7 @@ from .shapes import Dims, elements_in, ranked, same_dim, vector
 def ctc_loss(
     _: Attrs, logits: ValueInfo, indices: ValueInfo, values: ValueInfo, lengths: ValueInfo
 ) -> tuple[ValueInfo, ValueInfo]:
-    """The loss of each sequence, and its gradient for the logits."""
+    """Return the loss of each sequence, and its gradient for the logits."""
     shape = _logits(logits, lengths)
     _check_rows(indices, values, "labels")
     if ranked(indices, 2, "labels_indices")[1] not in (2, None):
@@ -21,7 +21,7 @@ def ctc_loss(
 
 
 def _logits(logits: ValueInfo, lengths: ValueInfo) -> Dims:
-    """Time, batch, classes."""
+    """Return time, batch, classes."""
     time, batch, classes = ranked(logits, 3, "inputs")
     batch = same_dim(batch, ranked(lengths, 1, "sequence_length")[0], "the batch and the elements of sequence_length")
     if elements_in((time, batch, classes)) == 0:
@@ -53,7 +53,7 @@ def ctc_beam_search_decoder(attrs: Attrs, logits: ValueInfo, lengths: ValueInfo)
 
 
 def _decoded(paths: int) -> tuple[ValueInfo, ...]:
-    """Indices, values and shape of a sparse matrix for each path: all indices come first."""
+    """Return indices, values and shape of a sparse matrix for each path: all indices come first."""
     indices, values, shape = (info(dtypes.int64, s) for s in ((None, 2), (None,), (2,)))
     return (*[indices] * paths, *[values] * paths, *[shape] * paths)
 
@@ -63,7 +63,7 @@ def edit_distance(
     _: Attrs, indices: ValueInfo, values: ValueInfo, shape: ValueInfo, truth_indices: ValueInfo,
     truth_values: ValueInfo, truth_shape: ValueInfo,
 ) -> ValueInfo:
-    """A distance for each sequence: the last dimension of both sparse tensors goes along a sequence."""
+    """Return a distance for each sequence: sequences lie along the last dimension of both sparse tensors."""
     _check_rows(indices, values, "hypothesis")
     _check_rows(truth_indices, truth_values, "truth")
     rank: int | None = None

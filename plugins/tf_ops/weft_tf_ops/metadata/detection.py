@@ -1,4 +1,4 @@
-"""Metadata of ops on boxes that were found in images: non-maximum suppression and drawing."""
+"""Metadata of ops on bounding boxes in images: non-maximum suppression and drawing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .shapes import amount, ranked, same_dim
 def non_max_suppression(
     attrs: Attrs, boxes: ValueInfo, scores: ValueInfo, most: ValueInfo, *thresholds: ValueInfo
 ) -> tuple[ValueInfo, ...]:
-    """Indices of boxes; V4 adds how many are valid, V5 scores before that."""
+    """Return indices of boxes; V4 appends the number of valid indices, V5 inserts scores before the number."""
     count, columns = ranked(boxes, 2, "boxes")
     same_dim(columns, 4, "the columns of boxes and 4")
     same_dim(count, ranked(scores, 1, "scores")[0], "the rows of boxes and the elements of scores")
@@ -46,7 +46,7 @@ def non_max_suppression_with_overlaps(
 def combined_non_max_suppression(
     attrs: Attrs, boxes: ValueInfo, scores: ValueInfo, per_class: ValueInfo, total: ValueInfo, *thresholds: ValueInfo
 ) -> tuple[ValueInfo, ...]:
-    """Boxes, scores, classes, and how many of each image are valid."""
+    """Return boxes, scores, classes, and the number of valid boxes in each image."""
     batch, count, sets, columns = ranked(boxes, 4, "boxes")
     scored, scores_count, classes = ranked(scores, 3, "scores")
     batch = same_dim(batch, scored, "the batches of boxes and scores")

@@ -1,7 +1,7 @@
-"""Metadata of ops that make tensors of diagonals, take diagonals out of them, or put diagonals in.
+"""Metadata of ops that build tensors from diagonals, extract diagonals, or replace them.
 
 Diagonal k of a matrix holds its elements (i, i + k). A band of diagonals k = (lower, upper) is packed one a row, from
-`upper` down to `lower`, each padded to the longest; a single diagonal has no such dimension.
+`upper` down to `lower`, each padded to the longest. A single diagonal has no dimension of rows.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _check_rank(x: ValueInfo, least: int, name: str) -> None:
 
 
 def _band(k: ValueInfo) -> tuple[int, int] | None:
-    """The lowest and the highest diagonal; None while they are not known."""
+    """Return the lowest and the highest diagonal; None while they are not known."""
     if k.rank is not None and (k.rank > 1 or elements_in(k.shape) not in (1, 2, None)):
         raise InvalidArgument(f"diag_index must be a scalar or have one or two elements, received shape: "
                               f"{shape_text(k.shape)}")
@@ -109,13 +109,13 @@ def _band(k: ValueInfo) -> tuple[int, int] | None:
 
 
 def _longest(shape: Dims, lower: int, upper: int) -> int | None:
-    """The length of the longest of these diagonals of matrices of this shape."""
+    """Return the length of the longest of these diagonals of matrices of this shape."""
     rows, columns = shape[-2:]
     return None if rows is None or columns is None else min(rows + min(upper, 0), columns - max(lower, 0))
 
 
 def _packed(shape: Dims, band: tuple[int, int]) -> Dims:
-    """The shape of a band of matrices of this shape."""
+    """Return the shape of a band of matrices of this shape."""
     lower, upper = band
     rows, columns = shape[-2:]
     for k, name in ((lower, "lower_diag_index"), (upper, "upper_diag_index")):
@@ -136,7 +136,7 @@ def _with_diagonals(x: ValueInfo, diagonal: ValueInfo, band: tuple[int, int] | N
 
 
 def _matrix(longest: int | None, band: tuple[int, int], rows: int, columns: int) -> Dims:
-    """Rows and columns of matrices with these diagonals; -1 asks for the fewest, both for a square."""
+    """Return rows and columns of matrices with these diagonals. -1 requests the fewest, two -1 the smallest square."""
     if longest is None:
         return tuple(None if n == -1 else n for n in (rows, columns))
     lower, upper = band

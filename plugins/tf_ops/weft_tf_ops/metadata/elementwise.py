@@ -1,4 +1,4 @@
-"""Metadata of ops that work element by element: one, or two that broadcast."""
+"""Metadata of elementwise ops: on one tensor, or on two that broadcast."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def binary(_: Attrs, x: ValueInfo, y: ValueInfo) -> ValueInfo:
 
 
 def folding(ufunc: np.ufunc) -> MetadataFunction:
-    """The metadata function of a binary op that shapes are computed with."""
+    """Return the metadata function of a binary op that occurs in shape computations."""
 
     def metadata(attrs: Attrs, x: ValueInfo, y: ValueInfo) -> ValueInfo:
         return fold(ufunc, np.logical_and, binary(attrs, x, y).meta, x, y)
@@ -62,10 +62,10 @@ for _op, _ufunc in FOLDING.items():
 
 
 def dividing(ufunc: Callable[..., Array]) -> MetadataFunction:
-    """As `folding`, of a division. One by zero is left to the kernel, which refuses it."""
+    """Like `folding`, for a division. A division by zero is not folded: the kernel refuses it."""
 
     def quotient(x: Array, y: Array) -> Array:
-        with np.errstate(over="ignore"):  # the least integer by -1
+        with np.errstate(over="ignore"):  # the least integer divided by -1
             return ufunc(x, np.where(y == 0, 1, y).astype(y.dtype))
 
     def metadata(attrs: Attrs, x: ValueInfo, y: ValueInfo) -> ValueInfo:
@@ -78,7 +78,7 @@ def dividing(ufunc: Callable[..., Array]) -> MetadataFunction:
 
 
 def _has_zero(x: ValueInfo) -> bool:
-    """Whether an element is known to be 0."""
+    """Return True if an element is known to be 0."""
     elements = x.distinct()
     return not elements.all() if elements is not None else 0 in (x.dims or ())
 
@@ -126,7 +126,7 @@ def add_n(_: Attrs, *xs: ValueInfo) -> ValueInfo:
 
 
 def _held_by_all(xs: tuple[ValueInfo, ...]) -> tuple[TensorMetadata, ...] | None:
-    """What things that are added hold, where each says it."""
+    """Return the element metadata common to the added variants, if every handle has it."""
     held = [meta for x in xs for meta in x.handle or ()]
     if len(held) != len(xs):
         return None
@@ -182,7 +182,7 @@ def equality(attrs: Attrs, x: ValueInfo, y: ValueInfo) -> ValueInfo:
 
 
 def _equality_shape(a: Shape, b: Shape) -> Shape:
-    """Tensors of shapes that do not fit are unequal as a whole: then the output is a scalar."""
+    """Shapes that do not fit make tensors unequal as a whole: the output is a scalar."""
     if not shapes_fit(a, b):
         return ()
     lengths = zip(reversed(a or ()), reversed(b or ()), strict=False)

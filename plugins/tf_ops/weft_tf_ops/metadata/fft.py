@@ -1,4 +1,4 @@
-"""Metadata of Fourier transforms, of the last dimensions of a tensor."""
+"""Metadata of Fourier transforms along the last dimensions of a tensor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from weft.api import Attrs, InvalidArgument, Shape, ValueInfo, dtypes, info, sha
 from .rules import rule
 from .shapes import Dims, lengths_in, same_shape
 
-RANKS = {"": 1, "2D": 2, "3D": 3}  # of what is transformed, by the end of an op's name
+RANKS = {"": 1, "2D": 2, "3D": 3}  # number of transformed dimensions, by the suffix of an op's name
 PARTS = {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}
 
 
@@ -40,7 +40,7 @@ def _check_rank(x: ValueInfo, rank: int) -> None:
 
 
 def _lengths(attrs: Attrs, x: ValueInfo, fft_length: ValueInfo, rank: int) -> Dims:
-    """The lengths that the real tensor has, or is cut to."""
+    """Return the real tensor's lengths, or the lengths to which it is cut."""
     if PARTS[attrs["Tcomplex"]] is not attrs["Treal"]:
         raise InvalidArgument(f"Wrong types for a real FFT: {attrs['Treal']} and {attrs['Tcomplex']}")
     _check_rank(x, rank)
@@ -53,7 +53,7 @@ def _lengths(attrs: Attrs, x: ValueInfo, fft_length: ValueInfo, rank: int) -> Di
 
 
 def _half(length: int | None) -> int | None:
-    """How many frequencies tell of a real tensor: the others are their conjugates."""
+    """Return the number of frequencies that determine a real tensor: the others are their conjugates."""
     return length // 2 + 1 if length else length
 
 

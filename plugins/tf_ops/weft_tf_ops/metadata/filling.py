@@ -1,4 +1,4 @@
-"""Metadata of ops that make a tensor from a few numbers: its shape, its ends, the places of its ones."""
+"""Metadata of ops that make a tensor from a few numbers: its shape, its ends, the positions of its ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metadata of ops that read or write the elements or slices of a tensor that an index tensor names."""
+"""Metadata of ops that read or write elements or slices of a tensor, selected by an index tensor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ POLICIES = ("", "DEFAULT", "ERROR", "IGNORE")
 
 @rule("GatherNd")
 def gather_nd(attrs: Attrs, params: ValueInfo, indices: ValueInfo) -> ValueInfo:
-    """The last dimension of indices names the first ones of params."""
+    """The last dimension of indices addresses the leading dimensions of params."""
     check_policy(attrs)
     for x, name in ((params, "params"), (indices, "indices")):
         if x.rank == 0:
@@ -52,9 +52,9 @@ def check_policy(attrs: Attrs) -> None:
 
 
 def check_updates(indices: Shape, updates: Shape, target: Shape) -> None:
-    """The shape of updates is that of indices without its last dimension, then what those indices leave of target.
+    """Check updates: the shape of indices without its last dimension, then the dimensions of target left unindexed.
 
-    TensorFlow takes no single index: its kernels read a vector of indices in two ways that contradict each other.
+    A single index is refused, as in TensorFlow: its kernels read a vector of indices in two contradictory ways.
     """
     if indices is not None and len(indices) < 2:
         raise InvalidArgument(f"indices must have at least rank 2, given shape {shape_text(indices)}")
@@ -78,7 +78,7 @@ def check_updates(indices: Shape, updates: Shape, target: Shape) -> None:
 
 @rule("InplaceAdd", "InplaceSub", "InplaceUpdate")
 def inplace(_: Attrs, x: ValueInfo, rows: ValueInfo, updates: ValueInfo) -> ValueInfo:
-    """One update for each row that is named."""
+    """`updates` has one row for each row that `rows` names."""
     if x.rank == 0:
         raise InvalidArgument("x must be at least a vector, given shape []")
     (count,) = ranked(rows, 1, "i")

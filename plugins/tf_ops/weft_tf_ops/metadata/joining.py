@@ -69,7 +69,7 @@ def _concatenated(xs: Sequence[ValueInfo], at: int | None) -> ValueInfo:
 
 @rule("ConcatOffset", values=("concat_dim", "shape"))
 def concat_offset(_: Attrs, concat_dim: ValueInfo, *shapes: ValueInfo) -> tuple[ValueInfo, ...]:
-    """Where each of several tensors begins in their concatenation."""
+    """Return the offset of each of several tensors in their concatenation."""
     at = single(concat_dim, "concat_dim")
     shape = same_shape([s.shape for s in shapes], "the shapes must have equal length")
     (rank,) = shape if shape is not None and len(shape) == 1 else ranked(shapes[0], 1, "shape")
@@ -127,7 +127,7 @@ def _unpadded(axis: int, length: int | None, pair: tuple[int, int] | None, kept:
 
 
 def _pairs(x: ValueInfo, paddings: ValueInfo) -> Pairs | tuple[None, ...] | None:
-    """Padding before and after, by dimension; None where the rank is unknown."""
+    """Return the padding before and after, by dimension; None for an unknown rank."""
     known = pairs_in(paddings, x.rank, "paddings")
     rank = x.rank if paddings.shape is None or x.rank is not None else paddings.shape[0]
     return known if known is not None or rank is None else (None,) * rank
@@ -203,7 +203,7 @@ def range_(_: Attrs, start: ValueInfo, limit: ValueInfo, delta: ValueInfo) -> Va
 
 
 def _steps(is_float: bool, first: Any, last: Any, step: Any) -> int:
-    """How many numbers lie in [first, last). Float types count in their own precision, as TensorFlow does."""
+    """Return the number of steps in [first, last). Float types count in their own precision, as in TensorFlow."""
     if step == 0:
         raise InvalidArgument(f"Requires delta != 0: {step}")
     if (step > 0 and first > last) or (step < 0 and first < last):

@@ -60,7 +60,7 @@ def qr(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ...]:
 
 @rule("Svd")
 def svd(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ...]:
-    """Singular values, and left and right vectors as columns: empty where they are not asked for."""
+    """Return singular values, and left and right vectors as columns: empty unless `compute_uv` is set."""
     found = _matrices(x, "input")
     vectors: tuple[Shape, Shape] = ((0,), (0,)) if not attrs["compute_uv"] else (None, None)
     if found is None:
@@ -82,7 +82,7 @@ def self_adjoint_eig(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ...]:
 
 
 def _matrices(x: ValueInfo, name: str) -> tuple[Dims, int | None, int | None] | None:
-    """Batch, rows and columns; None where the rank is unknown."""
+    """Return batch, rows and columns; None for an unknown rank."""
     if x.shape is None:
         return None
     if len(x.shape) < 2:

@@ -21,7 +21,7 @@ def matmul(attrs: Attrs, a: ValueInfo, b: ValueInfo) -> ValueInfo:
 
 @rule("_FusedMatMul")
 def fused_matmul(attrs: Attrs, a: ValueInfo, b: ValueInfo, *args: ValueInfo) -> ValueInfo:
-    """A bias, then an activation or another tensor of the product's shape that is added."""
+    """Adds a bias, then applies an activation or adds another tensor of the product's shape."""
     product = matmul(attrs, a, b)
     first, *rest = attrs["fused_ops"] or [""]
     if first != "BiasAdd" or len(rest) > 1 or not set(rest) <= {*ACTIVATIONS, "Add"}:
@@ -46,7 +46,7 @@ def batch_matmul_v3(attrs: Attrs, x: ValueInfo, y: ValueInfo) -> ValueInfo:
 
 @rule("BatchMatMul")
 def batch_matmul_v1(attrs: Attrs, x: ValueInfo, y: ValueInfo) -> ValueInfo:
-    """The batches are the same, and not broadcast."""
+    """The batches must be equal: they do not broadcast."""
     shape = _batch_product(attrs, x, y)
     batches = [None if operand.shape is None else operand.shape[:-2] for operand in (x, y)]
     batch = same_shape(batches, "the batches of x and y must be equal")
@@ -82,7 +82,7 @@ def einsum(attrs: Attrs, *xs: ValueInfo) -> ValueInfo:
 
 
 def _einsum_length(label: Label, a: int | None, b: int | None) -> int | None:
-    """Of an axis that two inputs have; those of an ellipsis broadcast."""
+    """Return the length of an axis that two inputs share; the axes of an ellipsis broadcast."""
     if isinstance(label, str):
         return same_dim(a, b, f"dimensions '{label}' of an einsum")
     together = broadcast_shapes((a,), (b,))

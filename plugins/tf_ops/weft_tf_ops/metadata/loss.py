@@ -1,4 +1,4 @@
-"""Metadata of cross entropies, which give a loss an example and its gradient for the logits."""
+"""Metadata of cross entropies, which return a loss an example and its gradient for the logits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .shapes import ranked, same_dim
 
 @rule("SoftmaxCrossEntropyWithLogits")
 def softmax_cross_entropy(_: Attrs, logits: ValueInfo, labels: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
-    """Labels are probabilities; they and the logits are broadcast against each other."""
+    """Labels are probabilities; labels and logits broadcast against each other."""
     shape = broadcast_shapes(logits.shape, labels.shape) or (None, None)
     if len(shape) != 2:
         raise InvalidArgument("logits and labels must be 2-dimensional, or broadcast to that, given "
@@ -21,7 +21,7 @@ def softmax_cross_entropy(_: Attrs, logits: ValueInfo, labels: ValueInfo) -> tup
 
 @rule("SparseSoftmaxCrossEntropyWithLogits")
 def sparse_softmax_cross_entropy(_: Attrs, logits: ValueInfo, labels: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
-    """A label is the number of a class."""
+    """A label is the index of a class."""
     batch, classes = ranked(logits, 2, "logits")
     batch = same_dim(batch, ranked(labels, 1, "labels")[0], "the examples of logits and labels")
     if classes == 0:

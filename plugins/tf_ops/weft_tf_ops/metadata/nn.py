@@ -57,7 +57,7 @@ def fused_batch_norm_v3(attrs: Attrs, x: ValueInfo, *parameters: ValueInfo) -> t
 
 @rule("_FusedBatchNormEx")
 def fused_batch_norm_ex(attrs: Attrs, x: ValueInfo, *others: ValueInfo) -> tuple[ValueInfo, ...]:
-    """Batch normalisation, perhaps a tensor of the same shape that is added, perhaps an activation."""
+    """Fuses batch normalisation, an optional added tensor of the same shape, and an optional activation."""
     ranked(x, 4, "x")
     if attrs["activation_mode"] not in ("Identity", "Relu"):
         raise InvalidArgument(f"Unsupported activation mode: {attrs['activation_mode']}")
@@ -75,7 +75,7 @@ def fused_batch_norm_ex(attrs: Attrs, x: ValueInfo, *others: ValueInfo) -> tuple
 def fused_batch_norm_gradient(
     attrs: Attrs, gradient: ValueInfo, x: ValueInfo, *parameters: ValueInfo
 ) -> tuple[ValueInfo, ...]:
-    """Of the input, of scale and of offset; the other two outputs are empty."""
+    """Return the gradients for the input, scale and offset; the other two outputs are empty."""
     rank, dtype = len(attrs["data_format"]), parameters[0].dtype
     for name, image in (("y_backprop", gradient), ("x", x)):
         ranked(image, rank, name)

@@ -61,7 +61,7 @@ def parse_example_v2(
     attrs: Attrs, serialized: ValueInfo, names: ValueInfo, sparse_keys: ValueInfo, dense_keys: ValueInfo,
     ragged_keys: ValueInfo, *defaults: ValueInfo,
 ) -> tuple[ValueInfo, ...]:
-    """A single example if `serialized` is a scalar, else a batch."""
+    """A scalar `serialized` is a single example, a vector is a batch."""
     if serialized.rank not in (None, 0, 1):
         raise InvalidArgument(f"serialized must be a scalar or vector, given shape {shape_text(serialized.shape)}")
     _check_names(serialized, names)
@@ -81,7 +81,7 @@ def parse_example_v2(
 
 
 def _splits(batch: Shape) -> Dims:
-    """One more than there are rows; of a single example there are none."""
+    """Return the shape of row splits: one more than the rows, none for a single example."""
     if batch is None:
         return (None,)
     return (0,) if not batch else (None if batch[0] is None else batch[0] + 1,)
@@ -107,7 +107,7 @@ def _check_counts(count: int, listed: tuple[object, ...], what: str) -> None:
 
 
 def _sparse(types: tuple[DType, ...], rank: int | None) -> tuple[ValueInfo, ...]:
-    """Indices, values and dense shapes."""
+    """Return indices, values and dense shapes."""
     return (
         *(info(dtypes.int64, (None, rank)) for _ in types), *(info(t, (None,)) for t in types),
         *(info(dtypes.int64, (rank,)) for _ in types),

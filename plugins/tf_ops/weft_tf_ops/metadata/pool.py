@@ -23,7 +23,7 @@ def pool3d(attrs: Attrs, x: ValueInfo) -> ValueInfo:
 
 
 def _pooled(attrs: Attrs, lengths: Dims) -> Dims:
-    """Strides count where there is a window only: along the spatial dimensions, or across the depth."""
+    """Strides apply along the spatial dimensions, or along the depth alone if its window is longer than 1."""
     taps, first, c = attrs["ksize"], first_spatial(attrs["data_format"]), channels(attrs)
     _check_taps(taps, len(lengths))
     spatial = slice(first, first + len(lengths) - 2)
@@ -43,7 +43,7 @@ def _check_taps(taps: Sequence[int], rank: int) -> None:
 
 @rule("MaxPoolV2", values=("ksize", "strides"))
 def pool_v2(attrs: Attrs, x: ValueInfo, ksize: ValueInfo, strides: ValueInfo) -> ValueInfo:
-    """Window and strides are inputs."""
+    """`ksize` and `strides` are inputs."""
     ranked(x, 4, "input")
     given = [vector(i, name) for i, name in ((ksize, "ksize"), (strides, "strides"))]
     for known, name in zip(given, ("ksize", "strides"), strict=True):

@@ -30,7 +30,7 @@ def _check_bits(bits: int, *, signed: bool) -> None:
 
 
 def _in_range(attrs: Attrs, x: ValueInfo, low: ValueInfo, high: ValueInfo) -> ValueInfo:
-    """One range for all, or one for each place along an axis."""
+    """The limits are one range for all elements, or one range for each index along an axis."""
     axis: int = attrs["axis"]
     if axis < -1:
         raise InvalidArgument(f"axis should be at least -1, got {axis}")

@@ -1,5 +1,7 @@
-"""Metadata of ops on queues. A handle knows the types and shapes of the components of an element, where the op that
-made it says them."""
+"""Metadata of ops on queues.
+
+A handle carries the types and shapes of an element's components, if the op that made it gives them.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,7 @@ def dequeue_up_to(attrs: Attrs, x: ValueInfo, n: ValueInfo) -> tuple[ValueInfo, 
 
 
 def _several(attrs: Attrs, x: ValueInfo, n: ValueInfo, lead: int | None) -> tuple[ValueInfo, ...]:
-    """The components of several elements at once, `lead` of them."""
+    """Return the components of several elements at once, `lead` of them."""
     wanted = single(n, "n")
     if wanted is not None and wanted < 0:
         raise InvalidArgument(f"{wanted} elements are asked of a queue, where 0 are the fewest")
@@ -109,8 +111,10 @@ def _several(attrs: Attrs, x: ValueInfo, n: ValueInfo, lead: int | None) -> tupl
 def _check(
     attrs: Attrs, x: ValueInfo, types: Sequence[DType], shapes: Sequence[Shape]
 ) -> tuple[TensorMetadata, ...]:
-    """What is known of a queue's components that have these types and shapes. Raises InvalidArgument where the handle
-    says others."""
+    """Return the components' metadata, merged from the queue's handle and these types and shapes.
+
+    Raises InvalidArgument when the handle contradicts them.
+    """
     ranked(x, 0, "the handle of a queue")
     if attrs["timeout_ms"] != -1:
         raise InvalidArgument("an op of a queue has no timeout of its own: timeout_ms must be -1",

@@ -1,4 +1,4 @@
-"""Metadata of ops on ragged tensors: flat values, and for each ragged dimension where its rows begin and end."""
+"""Metadata of ops on ragged tensors: flat values, and for each ragged dimension the bounds of its rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PARTITIONS = ("FIRST_DIM_SIZE", "ROW_SPLITS", "VALUE_ROWIDS")
 
 @rule("RaggedRange")
 def ragged_range(attrs: Attrs, *bounds: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
-    """A range for each element of starts, limits and deltas: vectors of one length, or scalars."""
+    """Return a range for each element of starts, limits and deltas: vectors of one length, or scalars."""
     for x in bounds:
         if x.rank is not None and x.rank > 1:
             raise InvalidArgument(f"starts, limits and deltas must be scalars or vectors, given {shape_text(x.shape)}")
@@ -83,7 +83,7 @@ def _ragged_rank(types: Sequence[str], count: int) -> int:
 
 
 def _wanted(shape: ValueInfo) -> Shape:
-    """The output's shape as input `shape` asks for it: a scalar, -1, where even its rank is open."""
+    """Return the output's shape that input `shape` requests; the scalar -1 leaves even its rank open."""
     known = shape.vector()
     if shape.rank == 0:
         if known is not None and known != (-1,):
@@ -96,7 +96,7 @@ def _wanted(shape: ValueInfo) -> Shape:
 
 
 def _check_default(default: Shape, inner: Dims) -> None:
-    """The default value is broadcast to the shape of a value; TensorFlow wants it to fit from the front, too."""
+    """The default is broadcast to the shape of a value. TensorFlow also requires its leading dimensions to fit."""
     if default is None:
         return
     pairs = (*zip(reversed(default), reversed(inner), strict=False), *zip(default, inner, strict=False))

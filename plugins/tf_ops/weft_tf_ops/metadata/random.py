@@ -1,4 +1,4 @@
-"""Metadata of random numbers: stateful, and of a seed or of a key and counter that are inputs."""
+"""Metadata of random numbers: stateful, or drawn from a seed or a key and counter as inputs."""
 
 from __future__ import annotations
 

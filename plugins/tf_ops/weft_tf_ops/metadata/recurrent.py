@@ -14,7 +14,7 @@ from .shapes import check_single, ranked, same_dim
 def lstm_block_cell(
     attrs: Attrs, x: ValueInfo, state: ValueInfo, hidden: ValueInfo, weights: ValueInfo, *vectors: ValueInfo
 ) -> tuple[ValueInfo, ...]:
-    """Seven matrices of the state's shape: i, cs, f, o, ci, co, h."""
+    """Return seven matrices of the state's shape: i, cs, f, o, ci, co, h."""
     batch, inputs = ranked(x, 2, "x")
     *peepholes, bias = vectors
     batch, cells = _state(batch, inputs, state, hidden, weights, bias)
@@ -27,7 +27,7 @@ def block_lstm(
     _: Attrs, length: ValueInfo, x: ValueInfo, state: ValueInfo, hidden: ValueInfo, weights: ValueInfo,
     *vectors: ValueInfo,
 ) -> tuple[ValueInfo, ...]:
-    """Seven arrays [time, batch, cells]: i, cs, f, o, ci, co, h of every step of x [time, batch, inputs]."""
+    """Return seven arrays [time, batch, cells]: i, cs, f, o, ci, co, h of every step of x [time, batch, inputs]."""
     check_single(length, "seq_len_max")
     time, batch, inputs = ranked(x, 3, "x")
     *peepholes, bias = vectors
@@ -39,7 +39,7 @@ def block_lstm(
 def _state(
     batch: int | None, inputs: int | None, state: ValueInfo, hidden: ValueInfo, weights: ValueInfo, bias: ValueInfo
 ) -> tuple[int | None, int | None]:
-    """The batch and the cells of a state, of which there are hidden values too."""
+    """Return the batch and the cells of a state; the hidden values have the same shape."""
     rows, columns = ranked(weights, 2, "w")
     cells: int | None = None
     for given, name in ((state, "cs_prev"), (hidden, "h_prev")):

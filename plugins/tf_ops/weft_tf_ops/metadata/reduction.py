@@ -23,7 +23,7 @@ def reduce(attrs: Attrs, x: ValueInfo, axes: ValueInfo) -> ValueInfo:
 
 
 def folding(ufunc: np.ufunc) -> MetadataFunction:
-    """The metadata function of a reduction that shapes are computed with."""
+    """Return the metadata function of a reduction that occurs in shape computations."""
 
     def metadata(attrs: Attrs, x: ValueInfo, axes: ValueInfo) -> ValueInfo:
         output = reduce(attrs, x, axes)

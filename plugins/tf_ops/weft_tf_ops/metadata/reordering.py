@@ -64,7 +64,7 @@ def data_format_dim_map(attrs: Attrs, x: ValueInfo) -> ValueInfo:
 
 @rule("DataFormatVecPermute")
 def data_format_vec_permute(attrs: Attrs, x: ValueInfo) -> ValueInfo:
-    """A vector of one element, or a matrix of two columns, for each dimension, or for each spatial one."""
+    """The input is a vector, or a matrix of two columns, with a row for each dimension or each spatial dimension."""
     _check_formats(attrs)
     if x.shape is None:
         return ValueInfo(x.meta)

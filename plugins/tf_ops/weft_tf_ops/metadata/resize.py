@@ -1,4 +1,4 @@
-"""Metadata of ops that sample images at other places: resizes, their gradients, crops and projections."""
+"""Metadata of ops that resample images: resizes, their gradients, crops and projections."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILL_MODES = ("REFLECT", "WRAP", "CONSTANT", "NEAREST")
 
 @rule("ResizeArea", "ResizeBicubic", "ResizeBilinear", values=("size",))
 def resize(attrs: Attrs, images: ValueInfo, size: ValueInfo) -> ValueInfo:
-    """Float32, whatever the images are."""
+    """The output is float32 for images of any type."""
     return info(dtypes.float32, _resized(attrs, images, size))
 
 
@@ -55,7 +55,7 @@ def _images(x: ValueInfo, name: str = "input") -> Dims:
 
 
 def _sizes(size: ValueInfo, name: str) -> Dims:
-    """Height and width as an input gives them: two positive numbers."""
+    """Return height and width from an input of two positive numbers."""
     known = vector(size, name)
     if known is None:
         return (None, None)
@@ -121,7 +121,7 @@ def crop_and_resize(
 
 
 def _boxes(boxes: ValueInfo, box_index: ValueInfo) -> int | None:
-    """How many boxes there are."""
+    """Return the number of boxes."""
     count, columns = ranked(boxes, 2, "boxes")
     same_dim(columns, 4, "the columns of boxes and 4")
     (indices,) = ranked(box_index, 1, "box_index")

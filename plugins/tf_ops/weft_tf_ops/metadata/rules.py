@@ -14,7 +14,7 @@ F = TypeVar("F", bound=MetadataFunction)
 
 
 class Rules(Mapping[str, MetadataRule]):
-    """Rules by op. `family_of`: the module of each op, which adds its rule."""
+    """Rules by op. `family_of` maps each op to the module that adds its rule."""
 
     def __init__(self, family_of: Mapping[str, str]) -> None:
         self._family_of = family_of
@@ -37,8 +37,10 @@ class Rules(Mapping[str, MetadataRule]):
 
 
 def rule(*ops: str, values: tuple[str, ...] = ()) -> Callable[[F], F]:
-    """The decorated function is the metadata function of these ops; `values` names the inputs whose elements it
-    reads where they are known (so that the runtime binds anew when they change)."""
+    """Register the decorated function as the metadata function of these ops.
+
+    `values` names the inputs whose elements it reads when they are known: the runtime binds anew when they change.
+    """
 
     def add(function: F) -> F:
         for op in ops:

@@ -1,4 +1,4 @@
-"""Metadata of ops that tell where elements are: which are not zero, and between which of others they lie."""
+"""Metadata of ops that find positions: of non-zero elements, and of elements among sorted ones."""
 
 from __future__ import annotations
 

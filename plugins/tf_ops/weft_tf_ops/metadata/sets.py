@@ -1,4 +1,4 @@
-"""Metadata of ops that take tensors for sets: distinct elements or slices, differences, unions."""
+"""Metadata of ops that treat tensors as sets: distinct elements or slices, differences, unions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def unique_with_counts(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ...]:
 
 @rule("UniqueV2", values=("axis",))
 def unique_v2(attrs: Attrs, x: ValueInfo, axis: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
-    """Of the slices along `axis`, a vector of one element; where it is empty, x is a vector."""
+    """Slices are distinct along `axis`, a vector of one element. An empty `axis` requires a vector x."""
     at = vector(axis, "axis")
     if at is not None and len(at) > 1:
         raise InvalidArgument(f"axis must have 0 or 1 elements, given shape {shape_text(axis.shape)}")
@@ -49,7 +49,7 @@ def list_diff(attrs: Attrs, x: ValueInfo, y: ValueInfo) -> tuple[ValueInfo, Valu
 
 @rule("DenseToDenseSetOperation")
 def dense_to_dense(attrs: Attrs, set1: ValueInfo, set2: ValueInfo) -> tuple[ValueInfo, ValueInfo, ValueInfo]:
-    """A set is a row; the result is a sparse tensor of the rows' results."""
+    """Each row is a set; the result is a sparse tensor of the rows' results."""
     if attrs["set_operation"].lower() not in OPERATIONS:
         raise InvalidArgument(f"set_operation must be one of {', '.join(OPERATIONS)}, given {attrs['set_operation']}")
     groups = same_shape((_groups(set1), _groups(set2)), "set1 and set2 must have the same first dimensions")

@@ -1,4 +1,4 @@
-"""Checks on partly known shapes, with the words of their errors."""
+"""Checks on partly known shapes, with their error texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 def ranked(x: ValueInfo, rank: int, name: str) -> Dims:
-    """The shape of an input that must have this rank; all of it unknown where the rank was."""
+    """Return the shape of an input that must have this rank; all lengths are unknown if the rank was."""
     if x.shape is None:
         return (None,) * rank
     if len(x.shape) != rank:
@@ -23,20 +23,20 @@ def ranked(x: ValueInfo, rank: int, name: str) -> Dims:
 
 
 def check_single(x: ValueInfo, name: str, *, most_rank: int = 0) -> None:
-    """Raises InvalidArgument for an input of more than one element, or of none."""
+    """Raise InvalidArgument for an input of more than one element, or of none."""
     if x.rank is not None and (x.rank > most_rank or (x.meta.is_static and x.size != 1)):
         raise InvalidArgument(f"{name} must be a scalar, given shape {shape_text(x.shape)}")
 
 
 def single(x: ValueInfo, name: str, *, most_rank: int = 0) -> int | None:
-    """The element of an input that must hold just one integer; None while it is unknown."""
+    """Return the element of an input that must hold just one integer; None while it is unknown."""
     check_single(x, name, most_rank=most_rank)
     known = x.vector()
     return known[0] if known else None
 
 
 def amount(x: ValueInfo, name: str, *, least: int = 0) -> int | None:
-    """As `single`, of an input that says how many of something there are: none, or one, at least."""
+    """Like `single`, for an input that is a count of at least `least`."""
     known = single(x, name)
     if known is not None and known < least:
         raise InvalidArgument(f"{name} must be {'positive' if least else 'non-negative'}, got {known}")
@@ -44,7 +44,7 @@ def amount(x: ValueInfo, name: str, *, least: int = 0) -> int | None:
 
 
 def vector(x: ValueInfo, name: str, *, most: int = MOST_DIMS) -> Dims | None:
-    """The elements of an integer input that must be a vector; None where even its length is unknown.
+    """Return the elements of an integer input that must be a vector; None if even its length is unknown.
 
     Raises InvalidArgument for more than `most` elements: axes and shapes are no longer than a tensor's rank.
     """
@@ -56,20 +56,22 @@ def vector(x: ValueInfo, name: str, *, most: int = MOST_DIMS) -> Dims | None:
 
 
 def lengths_in(x: ValueInfo, rank: int, name: str) -> Dims:
-    """The elements of a vector that is the shape of a tensor of this rank; those of an unknown vector are unknown. The
-    caller checks their number."""
+    """Return the elements of a vector that is the shape of a tensor of this rank.
+
+    An unknown vector has `rank` unknown elements. The caller checks the number of elements.
+    """
     known = vector(x, name)
     return (None,) * rank if known is None else known
 
 
 def check_rank(length: int, name: str, most: int = MOST_DIMS) -> None:
-    """Raises InvalidArgument for an input that would list more dimensions than a tensor has."""
+    """Raise InvalidArgument for an input that would list more dimensions than a tensor has."""
     if length > most:
         raise InvalidArgument(f"{name} has {length} elements, expected at most {most}")
 
 
 def pairs_in(pairs: ValueInfo, rank: int | None, name: str) -> Pairs | None:
-    """Two lengths for each of `rank` dimensions, as the rows of an input; None while they are unknown.
+    """Return two lengths for each of `rank` dimensions, the rows of an input; None while they are unknown.
 
     Raises InvalidArgument for another shape, and for negative lengths.
     """
@@ -87,7 +89,7 @@ def pairs_in(pairs: ValueInfo, rank: int | None, name: str) -> Pairs | None:
 
 
 def shape_in(x: ValueInfo, name: str) -> Dims | None:
-    """The elements of a vector that is a shape, as `vector` knows them."""
+    """Return the elements of a vector that is a shape, as `vector` returns them."""
     shape = vector(x, name)
     if any(length is not None and length < 0 for length in shape or ()):
         raise InvalidArgument(f"{name} must have no negative dimension: {shape_text(shape)}")
@@ -95,21 +97,21 @@ def shape_in(x: ValueInfo, name: str) -> Dims | None:
 
 
 def axis_in(axis: int, rank: int, name: str) -> int:
-    """`axis` counted from 0; negative ones count from the end."""
+    """Return `axis` counted from 0; a negative axis counts from the end."""
     if not -rank <= axis < rank:
         raise InvalidArgument(f"{name} {axis} is not in [{-rank}, {rank})")
     return axis % rank
 
 
 def same_dim(a: int | None, b: int | None, what: str) -> int | None:
-    """The length that two dimensions must share."""
+    """Return the length that two dimensions must share."""
     if a is not None and b is not None and a != b:
         raise InvalidArgument(f"{what} must be equal, but are {a} and {b}")
     return b if a is None else a
 
 
 def same_shape(shapes: Sequence[Shape], what: str) -> Shape:
-    """The most that shapes say together which must be equal."""
+    """Return the merge of shapes that must be equal."""
     together: Shape = None
     for shape in shapes:
         try:
@@ -120,7 +122,7 @@ def same_shape(shapes: Sequence[Shape], what: str) -> Shape:
 
 
 def broadcast_into(shape: Shape, target: Dims, what: str) -> Dims:
-    """`target`, which a tensor of this shape must fit by broadcasting, and what more `shape` says of it."""
+    """Return `target`, refined by `shape`; a tensor of `shape` must broadcast to `target`."""
     if shape is None:
         return target
     if len(shape) > len(target):
@@ -130,7 +132,7 @@ def broadcast_into(shape: Shape, target: Dims, what: str) -> Dims:
 
 
 def elements_in(shape: Shape) -> int | None:
-    """How many elements a tensor of this shape has, where that is known."""
+    """Return the number of elements of a tensor of this shape; None while it is unknown."""
     if shape is None:
         return None
     if 0 in shape:
@@ -139,7 +141,7 @@ def elements_in(shape: Shape) -> int | None:
 
 
 def view(x: ValueInfo, shape: Shape) -> ValueInfo:
-    """The elements of `x` under another shape."""
+    """Return the elements of `x` under another shape."""
     meta = TensorMetadata(x.dtype, shape)
     value = x.value.reshape(meta.dims) if x.value is not None and meta.is_static else None
     return ValueInfo(meta, value, x.dims if shape is not None and len(shape) <= 1 else None, x.handle)

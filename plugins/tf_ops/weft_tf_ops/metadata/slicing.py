@@ -28,7 +28,7 @@ def strided_slice(attrs: Attrs, x: ValueInfo, begin: ValueInfo, end: ValueInfo, 
 
 
 def _sliced(attrs: Attrs, shape: Shape, begin: ValueInfo, end: ValueInfo, strides: ValueInfo) -> Slicing | None:
-    """What is selected of a tensor of this shape; None where not even its rank is known."""
+    """Return the slice of a tensor of this shape; None if not even the slice's rank is known."""
     first, last, steps = vector(begin, "begin"), vector(end, "end"), vector(strides, "strides")
     known = [v for v in (first, last, steps) if v is not None]
     if len({len(v) for v in known}) > 1:
@@ -84,7 +84,7 @@ def slice_(_: Attrs, x: ValueInfo, begin: ValueInfo, size: ValueInfo) -> ValueIn
 
 
 def _part(axis: int, begin: int | None, size: int | None, length: int | None) -> int | None:
-    """How many of `length` elements are taken; size -1 is all from `begin` on."""
+    """Return the number of elements taken from `length` elements; size -1 takes all from `begin` on."""
     if begin is not None and (begin < 0 or (length is not None and begin > length)):
         raise InvalidArgument(f"Expected begin[{axis}] in [0, {length}], but got {begin}")
     room = length - begin if length is not None and begin is not None else None
@@ -142,7 +142,7 @@ def split_v(attrs: Attrs, x: ValueInfo, size_splits: ValueInfo, split_dim: Value
 
 
 def _split_lengths(length: int | None, sizes: Dims) -> Dims:
-    """`sizes` with its -1, if there is one, computed."""
+    """Return `sizes`; its -1, if any, is computed."""
     if sizes.count(-1) > 1 or any(n is not None and n < -1 for n in sizes):
         raise InvalidArgument(f"size_splits must be non-negative, with at most one -1, given {list(sizes)}")
     if None in sizes or length is None:

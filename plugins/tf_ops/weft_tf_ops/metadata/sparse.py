@@ -12,7 +12,7 @@ from .shapes import ranked, same_dim, same_shape, vector
 def sparse_to_dense(
     _: Attrs, indices: ValueInfo, output_shape: ValueInfo, values: ValueInfo, default_value: ValueInfo
 ) -> ValueInfo:
-    """Indices may be a vector, or a scalar, where the output is one; values may be one for all."""
+    """A vector output also takes indices as a vector or a scalar. A scalar value applies to all indices."""
     ranked(default_value, 0, "default_value")
     shape = _lengths(output_shape, "output_shape")
     if indices.shape is None:
@@ -94,7 +94,10 @@ def _lengths(shape: ValueInfo, name: str) -> Shape:
 
 
 def sparse(indices: ValueInfo, values: ValueInfo, shape: ValueInfo) -> tuple[int | None, int | None]:
-    """How many elements a sparse tensor holds, and its rank. Raises InvalidArgument where its parts do not fit."""
+    """Return the number of a sparse tensor's elements, and its rank.
+
+    Raises InvalidArgument for parts that do not fit.
+    """
     count, rank = ranked(indices, 2, "the indices of a sparse tensor")
     (values_count,) = ranked(values, 1, "the values of a sparse tensor")
     (shape_rank,) = ranked(shape, 1, "the shape of a sparse tensor")

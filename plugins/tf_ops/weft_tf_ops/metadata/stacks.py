@@ -1,4 +1,4 @@
-"""Metadata of ops on stacks. What is on a stack is known only when it is taken off."""
+"""Metadata of ops on stacks. A popped tensor's shape is unknown before the run."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def substr(_: Attrs, x: ValueInfo, pos: ValueInfo, length: ValueInfo) -> ValueIn
 
 @rule("StringSplit", "StringSplitV2")
 def split(_: Attrs, x: ValueInfo, separator: ValueInfo) -> tuple[ValueInfo, ...]:
-    """Indices, values and dense shape of a sparse matrix, a row each string."""
+    """Return indices, values and dense shape of a sparse matrix, a row each string."""
     ranked(x, 1, "input")
     scalar(separator, "the separator")
     return info(dtypes.int64, (None, 2)), info(dtypes.string, (None,)), info(dtypes.int64, (2,))
@@ -122,7 +122,7 @@ def join(_: Attrs, *xs: ValueInfo) -> ValueInfo:
 
 @rule("ReduceJoin", values=("reduction_indices",))
 def reduce_join(attrs: Attrs, x: ValueInfo, axes: ValueInfo) -> ValueInfo:
-    """Axes of any shape; they are joined in the order in which they are named."""
+    """Axes may have any shape; the op joins them in the order of their elements."""
     known = axes.vector()
     if x.shape is None or known is None or None in known:
         return info(dtypes.string, None)
@@ -170,7 +170,7 @@ def ngrams(attrs: Attrs, data: ValueInfo, splits: ValueInfo) -> tuple[ValueInfo,
 @rule("StringFormat")
 def format_(attrs: Attrs, *xs: ValueInfo) -> ValueInfo:
     template, placeholder = attrs["template"], attrs["placeholder"]
-    between = len(template.encode("utf-8", "surrogateescape")) - 1  # where an empty placeholder stands
+    between = len(template.encode("utf-8", "surrogateescape")) - 1  # positions of an empty placeholder
     found = template.count(placeholder) if placeholder else max(0, between)
     if found != len(xs):
         raise InvalidArgument(f"num placeholders in template and num inputs must match: {found} vs. {len(xs)}")

@@ -1,4 +1,4 @@
-"""Metadata of summaries: messages that tell how a training goes."""
+"""Metadata of summaries: messages about the progress of a training."""
 
 from __future__ import annotations
 

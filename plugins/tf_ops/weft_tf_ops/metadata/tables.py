@@ -1,5 +1,7 @@
-"""Metadata of ops on lookup tables. A handle knows the types of keys and values and the values' shape, where the op
-that made it says them."""
+"""Metadata of ops on lookup tables.
+
+A handle carries the types of keys and values and the values' shape, if the op that made it gives them.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,10 @@ def _handle(attrs: Attrs, value_shape: Shape) -> ValueInfo:
 
 
 def _value_shape(x: ValueInfo, keys: DType, values: DType | None) -> tuple[bool, Shape]:
-    """Whether the table is known, and then the shape of its values. Raises InvalidArgument where it is one of other
-    types."""
+    """Return True and the shape of the values for a known table, else False and None.
+
+    Raises InvalidArgument for a table of other types.
+    """
     ranked(x, 0, "the handle of a table")
     if not x.handle:
         return False, None

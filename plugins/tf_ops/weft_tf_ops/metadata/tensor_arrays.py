@@ -1,7 +1,7 @@
-"""Metadata of ops on arrays of tensors. An array's handle knows the type and shape of its elements where they all have
-the shape that the array was made with.
+"""Metadata of ops on arrays of tensors.
 
-`flow` is a number that nobody reads: it tells what comes after what.
+An array's handle carries the type and shape of its elements if they all have the shape given at the array's creation.
+`flow` is a number that no op reads: it orders the ops on an array.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ AGREE = "the shapes of an array's elements must agree"
 
 
 def elements(x: ValueInfo) -> Shape:
-    """What is known of the elements' shape by an array's handle."""
+    """Return the elements' shape as far as the array's handle knows it."""
     ranked(x, 0, "the handle of an array")
     return x.handle[0].shape if x.handle else None
 

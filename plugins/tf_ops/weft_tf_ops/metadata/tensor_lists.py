@@ -1,5 +1,7 @@
-"""Metadata of ops on lists of tensors. A list's handle knows the type of its elements, and what their shapes have in
-common, as far as the op that made it says it."""
+"""Metadata of ops on lists of tensors.
+
+A list's handle carries its elements' type and the common part of their shapes, as far as the op that made it gives it.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +11,16 @@ from .rules import rule
 from .shapes import Dims, check_single, elements_in, ranked, same_dim, same_shape, vector
 
 AGREE = "the shapes of a list's elements must agree"
-ANY_RANK = 8  # of a single number; TensorFlow reads it whatever its shape is
+ANY_RANK = 8  # most rank of a single number: TensorFlow reads one of any shape
 
 
 def list_handle(dtype: DType, shape: Shape) -> ValueInfo:
-    """A handle to a list of tensors of this type and shape."""
+    """Return a handle to a list of tensors of this type and shape."""
     return ValueInfo(TensorMetadata(dtypes.variant, ()), handle=(TensorMetadata(dtype, shape),))
 
 
 def element_shape(x: ValueInfo) -> Shape:
-    """The shape that an input says: lengths, -1 where one is unknown, or the scalar -1 where even the rank is."""
+    """Return the shape from an input: lengths, -1 for an unknown one, or the scalar -1 for an unknown rank."""
     if x.rank is not None and x.rank > 1:
         raise InvalidArgument(f"Shape must be at most rank 1 but is rank {x.rank}")
     known = x.vector()
@@ -34,13 +36,16 @@ def element_shape(x: ValueInfo) -> Shape:
 
 
 def elements(x: ValueInfo, dtype: DType) -> Shape:
-    """What is known of the elements' shape by a list's handle. Raises InvalidArgument where that says another type."""
+    """Return the elements' shape as far as the list's handle knows it.
+
+    Raises InvalidArgument for a handle of another type.
+    """
     ranked(x, 0, "the handle of a list")
     return elements_by(x, dtype)
 
 
 def elements_by(x: ValueInfo, dtype: DType) -> Shape:
-    """The same of one handle or several."""
+    """Like `elements`, for one handle or several."""
     if not x.handle:
         return None
     if x.handle[0].dtype is not dtype:
@@ -50,12 +55,12 @@ def elements_by(x: ValueInfo, dtype: DType) -> Shape:
 
 
 def asked(x: ValueInfo, dtype: DType, shape: ValueInfo) -> Shape:
-    """Of an element that an op takes out of a list and says the shape of."""
+    """Return the shape of an element taken from a list, merged from the handle and the op's input `shape`."""
     return same_shape((elements(x, dtype), element_shape(shape)), AGREE)
 
 
 def rows(tensor: ValueInfo, name: str = "tensor") -> Dims | None:
-    """The shape of a tensor that has rows."""
+    """Return the shape of a tensor that has rows."""
     if tensor.shape == ():
         raise InvalidArgument(f"{name} must be at least a vector, but saw shape: []")
     return tensor.shape
@@ -124,7 +129,7 @@ def length(_: Attrs, x: ValueInfo) -> ValueInfo:
 
 @rule("TensorListElementShape")
 def shape_of_elements(attrs: Attrs, x: ValueInfo) -> ValueInfo:
-    """A vector, or the scalar -1 where not even the rank is known."""
+    """The output is a vector, or the scalar -1 if not even the rank is known."""
     ranked(x, 0, "the handle of a list")
     shape = x.handle[0].shape if x.handle else None
     return info(attrs["shape_type"], None if shape is None else (len(shape),))
@@ -146,7 +151,7 @@ def push_batch(attrs: Attrs, x: ValueInfo, tensor: ValueInfo) -> ValueInfo:
 
 @rule("TensorListPopBack", values=("element_shape",))
 def pop(attrs: Attrs, x: ValueInfo, shape: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
-    """What is asked for says something only of an element that is not there."""
+    """Input `shape` does not refine the output's shape: it describes only an element without a value."""
     element_shape(shape)
     mine = elements(x, attrs["element_dtype"])
     return ValueInfo(TensorMetadata(dtypes.variant, ()), handle=x.handle), info(attrs["element_dtype"], mine)
@@ -181,7 +186,7 @@ def stack(attrs: Attrs, x: ValueInfo, shape: ValueInfo) -> ValueInfo:
 
 @rule("TensorListGather", values=("element_shape",))
 def gather(attrs: Attrs, x: ValueInfo, indices: ValueInfo, shape: ValueInfo) -> ValueInfo:
-    """One row for each index, whatever the shape of the indices is."""
+    """The output has one row for each index, for indices of any shape."""
     mine = asked(x, attrs["element_dtype"], shape)
     return info(attrs["element_dtype"], None if mine is None else (elements_in(indices.shape), *mine))
 
@@ -201,7 +206,7 @@ def concat_v2(
 
 
 def _joined(dtype: DType, shape: Shape) -> tuple[ValueInfo, ValueInfo]:
-    """Elements one after another, and the lengths of each."""
+    """Return the concatenated elements, and the length of each."""
     if shape == ():
         raise InvalidArgument("Concat requires elements to be at least vectors, found scalars instead.")
     return info(dtype, None if shape is None else (None, *shape[1:])), info(dtypes.int64, (None,))
@@ -209,7 +214,7 @@ def _joined(dtype: DType, shape: Shape) -> tuple[ValueInfo, ValueInfo]:
 
 @rule("TensorListConcatLists")
 def concat_lists(attrs: Attrs, a: ValueInfo, z: ValueInfo) -> ValueInfo:
-    """Of two lists, or of as many pairs as both tensors have."""
+    """Concatenates two lists, or the pairs of two tensors of lists."""
     shape = same_shape((a.shape, z.shape), "Incompatible input TensorList tensor shapes")
     dtype = attrs["element_dtype"]
     found = same_shape((elements_by(a, dtype), elements_by(z, dtype)), AGREE)

@@ -10,7 +10,7 @@ from .rules import rule
 from .shapes import elements_in, ranked, same_shape
 from .variables import variable
 
-DENSE = {  # what an op takes after the variables
+DENSE = {  # an op's inputs after the variables
     "GradientDescent": "alpha delta",
     "Momentum": "lr grad momentum",
     "KerasMomentum": "lr grad momentum",
@@ -45,17 +45,17 @@ SPARSE = {
     "ProximalAdagrad": "lr l1 l2 grad indices",
 }
 ARRAYS = ("grad", "delta", "indices")
-MAY_BE_EMPTY = ("Momentum", "KerasMomentum", "Adadelta", "RMSProp", "CenteredRMSProp")  # rows
+MAY_BE_EMPTY = ("Momentum", "KerasMomentum", "Adadelta", "RMSProp", "CenteredRMSProp")  # rows of var and grad
 
 
 def variables(attrs: Attrs, inputs: tuple[ValueInfo, ...]) -> Shape:
-    """The shape that the variables among the inputs must share."""
+    """Return the shape that the variables among the inputs must share."""
     shapes = [variable(x, attrs["T"]).shape for x in inputs if x.dtype is dtypes.resource]
     return same_shape(shapes, "var and its slots must have the same shape")
 
 
 def arrays(names: str, inputs: tuple[ValueInfo, ...]) -> list[ValueInfo]:
-    """The gradient, and indices where the op takes them. Raises InvalidArgument where a number is no scalar."""
+    """Return the gradient, and indices if the op takes them. Raises InvalidArgument for a number that is no scalar."""
     named = list(zip(names.split(), inputs[-len(names.split()) :], strict=True))
     for name, x in named:
         if name not in ARRAYS:
@@ -70,7 +70,7 @@ def dense(names: str, attrs: Attrs, *inputs: ValueInfo) -> tuple[()]:
 
 
 def sparse(names: str, may_be_empty: bool, attrs: Attrs, *inputs: ValueInfo) -> tuple[()]:
-    """A row of the gradient for each index."""
+    """The gradient has a row for each index."""
     grad, indices = arrays(names, inputs)
     count, target = ranked(indices, 1, "indices"), variables(attrs, inputs)
     if target == () or grad.shape == ():

@@ -1,4 +1,4 @@
-"""Elements of small integer tensors, as far as they are known: shapes that a graph computes itself."""
+"""Known elements of small integer tensors: shapes that a graph computes itself."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Array = np.ndarray[Any, Any]
 def fold(
     function: Callable[..., Any], known: Callable[..., Any], meta: TensorMetadata, *inputs: ValueInfo
 ) -> ValueInfo:
-    """What is known of a tensor with this metadata that is `function` of the inputs' elements.
+    """Return `function` of the inputs' elements as a tensor with this metadata, as far as they are known.
 
-    `known` tells from which elements of the inputs are known, which of the result are.
+    `known` maps the masks of the inputs' known elements to the mask of the result's.
     """
     elements = [_elements(x) for x in inputs]
     if None in elements or meta.dtype.kind not in "iu" or not meta.is_static or meta.size > MOST:
@@ -33,7 +33,10 @@ def fold(
 
 
 def _elements(x: ValueInfo) -> tuple[Array, Array] | None:
-    """The elements, 0 for unknown ones, and which are known; None where none is or it is no shape."""
+    """Return the elements, 0 for unknown ones, and the mask of the known ones.
+
+    Returns None for a tensor without known elements, and for one that is no shape.
+    """
     if x.dtype.kind not in "iu" or (x.value is None and x.dims is None):
         return None
     if x.value is not None:
@@ -44,12 +47,12 @@ def _elements(x: ValueInfo) -> tuple[Array, Array] | None:
 
 
 def move(function: Callable[..., Any], meta: TensorMetadata, *inputs: ValueInfo) -> ValueInfo:
-    """`fold` for a function that only moves elements about: those that are not known stay so, one by one."""
+    """`fold` for a function that only moves elements: unknown elements stay unknown one by one."""
     return fold(function, function, meta, *(_opened(x) for x in inputs))
 
 
 def _opened(x: ValueInfo) -> ValueInfo:
-    """`x` as a vector or scalar of which nothing is known, where it may be a shape and nothing was known."""
+    """Return `x` with all elements marked unknown, if it may be a shape and no element was known."""
     if x.value is not None or x.dims is not None or x.shape is None or len(x.shape) > 1:
         return x
     if x.dtype.kind not in "iu" or None in x.shape or x.size > MOST:

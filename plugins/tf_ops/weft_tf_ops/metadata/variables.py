@@ -1,5 +1,7 @@
-"""Metadata of ops on resource variables. A handle knows the type and shape of what it holds, where the op that made it
-says them."""
+"""Metadata of ops on resource variables.
+
+A handle carries the type and shape of its variable, if the op that made it gives them.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,15 @@ from .slicing import gather
 
 
 def handle(dtype: DType, shape: Shape) -> ValueInfo:
-    """A scalar handle to a thing that holds tensors of this type and shape."""
+    """Return a scalar handle to a resource that holds tensors of this type and shape."""
     return ValueInfo(TensorMetadata(dtypes.resource, ()), handle=(TensorMetadata(dtype, shape),))
 
 
 def variable(x: ValueInfo, dtype: DType) -> ValueInfo:
-    """What is known of a variable by its handle. Raises InvalidArgument where that says another type."""
+    """Return a variable's metadata as far as its handle knows it.
+
+    Raises InvalidArgument for a handle of another type.
+    """
     ranked(x, 0, "the handle of a variable")
     if not x.handle:
         return info(dtype, None)
@@ -42,7 +47,7 @@ def read(attrs: Attrs, x: ValueInfo) -> ValueInfo:
 
 @rule("VariableShape")
 def shape_of(attrs: Attrs, x: ValueInfo) -> ValueInfo:
-    """A vector; unlike Shape's, never known before the run: a variable may be without a value."""
+    """Return a vector, unlike Shape's never a constant before the run: a variable may have no value."""
     ranked(x, 0, "the handle of a variable")
     shape = x.handle[0].shape if x.handle and len(x.handle) == 1 else None
     return ValueInfo(TensorMetadata(attrs["out_type"], (None if shape is None else len(shape),)), dims=shape)
@@ -83,7 +88,7 @@ def resource_gather(attrs: Attrs, x: ValueInfo, indices: ValueInfo) -> ValueInfo
     "ResourceScatterSub", "ResourceScatterUpdate",
 )
 def scatter(attrs: Attrs, x: ValueInfo, indices: ValueInfo, updates: ValueInfo) -> tuple[()]:
-    """A scalar updates all rows alike, else the updates are a row for each index."""
+    """A scalar updates all rows alike; other updates have a row for each index."""
     target = variable(x, attrs["dtype"]).shape
     if target == ():
         raise InvalidArgument("a scalar variable has no rows to scatter to")
