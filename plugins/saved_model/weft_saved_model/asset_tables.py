@@ -1,6 +1,6 @@
-"""Tables of a SavedModel that its initializer fills from asset files: what is in the files becomes constants.
+"""Tables that a SavedModel's initializer fills from asset files: the files' contents become constants.
 
-So that nothing opens a file when the graph runs. Nodes that would read other files stay, and no kernel runs them.
+A running graph therefore opens no file. Nodes that would read other files stay, and no kernel runs them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ READS = "InitializeTableFromTextFileV2"
 
 
 def with_constants(graph: Graph, needed: Iterable[str], paths: Mapping[str, str], ops: OpRegistry) -> Graph:
-    """The graph with what the needed nodes would read from assets as constants; `paths` are the files by the nodes that
-    stand for them. Raises InvalidArgument for a file that does not have what is to be read, NotFound where it is gone.
+    """Replace the needed nodes' reads of assets by constants. `paths` has the files by the nodes that stand for them.
+
+    Raises InvalidArgument for a file without the expected lines or fields, NotFound for a missing file.
     """
     return graph.replace(nodes=[new for name in needed if graph[name].op == READS
                                 for new in _filling(graph, graph[name], paths, ops)])
@@ -56,7 +57,7 @@ def _read(path: Path, node: Node, attrs: Mapping[str, Any], key: DType, value: D
 
 
 def _source(graph: Graph, tensor: Input) -> Node:
-    """The node that a tensor comes from as it is, also by way of a variable that is assigned once."""
+    """Return the node that produces a tensor, through identities and through variables that are assigned once."""
     node, seen = graph[tensor.node], set()
     while node.name not in seen and node.inputs and node.op in ("Identity", "ReadVariableOp"):
         seen.add(node.name)

@@ -1,7 +1,7 @@
-"""Checkpoints in TensorFlow's tensor-bundle form: an index, which is a table, and shards of the tensors' bytes.
+"""Checkpoints in TensorFlow's tensor-bundle format: an index, which is a table, and shards of the tensors' bytes.
 
-Under the key of a tensor's name the index has its type and shape, and where its bytes are. A tensor that was written
-in slices has no bytes: each slice has an entry of its own, whose key is the name and the slice.
+The index maps a tensor's name to its type, shape, and place in a shard. A tensor written in slices has no bytes of its
+own: each slice has an entry, whose key is the name and the slice.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-_VERSION = 1  # of the format, the only one there is
-_MOST_DIMS = 64  # of NumPy's arrays
-_MOST_ELEMENTS = 2**58  # of NumPy's arrays of any type, zeros among the dimensions left out
-_SHORT = 2**32  # lengths of strings below it are summed as four bytes
+_VERSION = 1  # the only version of the format
+_MOST_DIMS = 64  # NumPy's limit
+_MOST_ELEMENTS = 2**58  # NumPy's limit for arrays of any type; zero dimensions are left out of the product
+_SHORT = 2**32  # the checksum takes string lengths below it as four bytes, others as eight
 
 Slice = tuple[tuple[int, int | None], ...]  # start and length of each dimension; None for all of it
 
 
 class Entry(NamedTuple):
-    """What the index says of a tensor, or of a slice of one."""
+    """The index's entry of a tensor, or of a slice of one."""
 
     dtype: DType
     shape: tuple[int, ...]
@@ -48,10 +48,10 @@ class Entry(NamedTuple):
 
 
 class Checkpoint:
-    """Tensors by name, read when they are asked for; large ones of numbers are views of their shard.
+    """Tensors by name, read on demand; large ones of numbers are views of their shard.
 
-    `open_shard(n, count)` returns the bytes of one of `count` shards; errors name its file, which begins with `prefix`.
-    A tensor is read once. Raises DataLoss for an index that is none.
+    `open_shard(n, count)` returns the bytes of one of `count` shards. Errors name its file, which begins with `prefix`.
+    A tensor is read once. Raises DataLoss for an invalid index, Unimplemented for a newer version of the format.
     """
 
     def __init__(self, index: Buffer, open_shard: Callable[[int, int], Buffer], prefix: str = "checkpoint") -> None:
@@ -66,27 +66,27 @@ class Checkpoint:
         self._open_shard = open_shard
         self._prefix = prefix
         self._shards: dict[int, Buffer] = {}
-        self._spare: dict[int, int] = {}  # by shard, its bytes less those of the entries read so far
+        self._spare: dict[int, int] = {}  # by shard, its bytes less the sizes of the entries read so far
         self._found: set[bytes] = set()  # keys of the entries read so far
         self._arrays: dict[str, Array] = {}
 
     @property
     def names(self) -> list[str]:
-        """All tensors, sorted."""
+        """The names of all tensors, sorted."""
         return [str(key, "utf-8", "replace") for key in self._entries if not key.startswith(b"\0")]
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and wire.utf8(name) in self._entries
 
     def entry(self, name: str) -> Entry:
-        """Raises NotFound with the names nearest to it, DataLoss for an entry that cannot be."""
+        """Raises NotFound with the nearest names, DataLoss for an impossible entry."""
         return self._entry(wire.utf8(name), name)
 
     def read(self, name: str, wanted: str = "") -> Array:
-        """The tensor called `name`, read-only: all of it, or what `wanted` says ("4 3 0,2:-": shape and slice).
+        """Read the tensor called `name`, read-only: the whole, or the slice `wanted` ("4 3 0,2:-": shape and slice).
 
-        Raises NotFound, DataLoss for bytes that are not there or not those that were written, InvalidArgument for
-        a slice that the tensor does not have, Unimplemented for types without host arrays.
+        Raises NotFound, DataLoss for missing or changed bytes, InvalidArgument for a slice that the tensor does not
+        have, Unimplemented for types without host arrays.
         """
         entry = self.entry(name)
         if name not in self._arrays:
@@ -130,7 +130,7 @@ class Checkpoint:
         if end > len(shard):
             raise DataLoss(f"tensor '{name}' ends at byte {end} of its shard, which has {len(shard)}")
         if key not in self._found:
-            if entry.size > self._spare[entry.shard]:  # a few bytes could stand for ever more tensors
+            if entry.size > self._spare[entry.shard]:  # entries that share bytes could multiply memory without a bound
                 raise DataLoss(f"tensor '{name}' shares its bytes with other tensors: together they are larger than "
                                "their shard")
             self._found.add(key)
@@ -138,7 +138,7 @@ class Checkpoint:
         return mapped_file.kept(shard, entry.offset, end)
 
     def _joined(self, name: str, entry: Entry) -> Array:
-        """A tensor of its slices, which fill it and do not overlap. Memory is asked for when their sizes are right."""
+        """Assemble a tensor from its slices, which fill it and do not overlap. Allocate after the check of sizes."""
         import numpy as np
 
         parts = []
@@ -159,7 +159,7 @@ class Checkpoint:
 
 
 def shard_name(number: int, count: int) -> str:
-    """The end of the name of a shard's file."""
+    """Return the end of the name of a shard's file."""
     return f"data-{number:05}-of-{count:05}"
 
 
@@ -187,7 +187,7 @@ def _changed(name: str) -> DataLoss:
 
 
 def _strings(data: Buffer, name: str, entry: Entry) -> Array:
-    """Strings: the lengths of all as varints, a checksum of the lengths, the bytes of all."""
+    """Read strings: all lengths as varints, a checksum of the lengths, the bytes of all strings."""
     import numpy as np
 
     size = prod(entry.shape)
@@ -226,7 +226,7 @@ def _indices(place: Slice, name: str, entry: Entry) -> tuple[slice, ...]:
 
 
 def _wanted(text: str, name: str, entry: Entry) -> tuple[slice, ...]:
-    """The slice in "4 3 0,2:-", behind the shape of the whole tensor."""
+    """Parse the slice in "4 3 0,2:-", which follows the shape of the whole tensor."""
     *shape, places = text.split(" ")
     try:
         parts = [(0, None) if part == "-" else tuple(map(int, part.split(","))) for part in places.split(":")]
@@ -239,20 +239,20 @@ def _wanted(text: str, name: str, entry: Entry) -> tuple[slice, ...]:
 
 
 def _slice_key(name: str, place: Slice) -> bytes:
-    """The key of a slice's entry, in leveldb's code whose order is that of the numbers."""
+    """Return the key of a slice's entry, in leveldb's ordered code: keys sort as their numbers do."""
     escaped = wire.utf8(name).replace(b"\0", b"\0\xff")
     numbers = (n for start, length in place for n in ((0, -1) if length is None else (start, length)))
     return b"".join((b"\0", escaped, b"\0\1", _unsigned(len(place)), *map(_signed, numbers)))
 
 
 def _unsigned(value: int) -> bytes:
-    """How many bytes, and the bytes."""
+    """Encode the number of bytes, then the bytes."""
     raw = value.to_bytes((value.bit_length() + 7) // 8, "big")
     return bytes((len(raw), *raw))
 
 
 def _signed(value: int) -> bytes:
-    """As many ones in front as bytes, xor the number with its sign extended to all of them."""
+    """Encode the number, sign-extended to n bytes, xor n leading ones."""
     size = (value if value >= 0 else ~value).bit_length() // 7 + 1
     raw = value % (1 << 8 * size)
     return (raw ^ (((1 << size) - 1) << 7 * size)).to_bytes(size, "big")

@@ -1,8 +1,8 @@
 """CRC-32C (Castagnoli's polynomial), by NumPy in many lanes at once.
 
-The register is linear in what it has read: it is kept for lanes of equal length, and that of two neighbours is the
-first one's after as many zero bytes, xor the second one's. Zeros in front of the first byte change nothing, and the
-value that the register starts with is the same as being xored into the first four bytes.
+The register is linear in the bytes read, so each lane of equal length has a register of its own. Two neighbours
+combine: the first lane's register, advanced by a lane's length of zero bytes, xor the second lane's. Zeros in front of
+the first byte change nothing. An initial register value is equal to that value xored into the first four bytes.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 _POLYNOMIAL = 0x82F63B78  # bits reversed
 _ONES = 0xFFFFFFFF
-_CHUNK = 1 << 22  # bytes whose lanes fit into a cache
-_FEW = 64  # bytes that are done sooner one by one
+_CHUNK = 1 << 22  # bytes; the lanes of a chunk fit into a cache
+_FEW = 64  # bytes; shorter chunks are faster byte by byte
 
 
 def masked_crc32c(data: Buffer) -> int:
-    """The checksum as leveldb and TensorFlow write it, which is not itself a checksum of what contains it."""
+    """The checksum as leveldb and TensorFlow store it: masked, so that it is no CRC of the data that contains it."""
     crc = crc32c(data)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & _ONES
 
@@ -64,7 +64,7 @@ def _in_lanes(state: int, data: Buffer) -> int:
 
 @cache
 def _table(bits: int) -> Array:
-    """What becomes of a register that holds no more than `bits` bits when as many zeros are read."""
+    """Return the register after `bits` zero bits, for each initial register below 2**bits."""
     import numpy as np
 
     states: Array = np.arange(1 << bits, dtype=np.uint32)
@@ -74,7 +74,7 @@ def _table(bits: int) -> Array:
 
 
 def _after_zeros(states: Array, count: int) -> Array:
-    """Registers after `count` zero bytes, a power of two from 2 on."""
+    """Advance registers by `count` zero bytes, a power of two from 2 on."""
     if count == 2:
         after: Array = _table(16)[states & 0xFFFF] ^ states >> 16
     else:
@@ -85,7 +85,7 @@ def _after_zeros(states: Array, count: int) -> Array:
 
 @cache
 def _zeros(count: int) -> Array:
-    """For each byte of a register what it adds to the one after `count` zero bytes."""
+    """Return each register byte's contribution, by position and value, to the register after `count` zero bytes."""
     import numpy as np
 
     states = np.arange(256, dtype=np.uint32) << np.array([[0], [8], [16], [24]], np.uint32)

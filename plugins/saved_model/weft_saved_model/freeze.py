@@ -1,7 +1,7 @@
 """Freezing: variables that a graph only reads become constants.
 
-A variable that anything else has to do with, such as an assignment, stays one, and so do all that read it.
-What reads a constant needs not wait for anything, nor does anything need to wait for it.
+A variable with any other consumer, such as an assignment, stays a variable, and its reads stay reads. A read of a
+constant needs no control edges: the read waits for nothing, and nothing waits for the read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REFERENCES = frozenset({"VariableV2", "Variable"})
 
 
 def freeze(graph: Graph, values: Mapping[str, Array], ops: OpRegistry) -> Graph:
-    """The graph with constants for those variables, by the names of their nodes, that it only reads."""
+    """Replace variables that the graph only reads by constants. `values` has the variables' values by node name."""
     captures, taken = Captures(graph), {source for node in graph for source in node.inputs}
     users = _users(graph, values)
     frozen = {name: TensorValue(values[name]) for name, found in users.items()
@@ -46,7 +46,7 @@ def freeze(graph: Graph, values: Mapping[str, Array], ops: OpRegistry) -> Graph:
 
 
 def _users(graph: Graph, names: Collection[str]) -> dict[str, list[tuple[Node, int]]]:
-    """For those of these nodes that are in the graph, the inputs that are tensors of them."""
+    """Return the consumers of each named node of the graph: the consuming node and the index of its input."""
     users: dict[str, list[tuple[Node, int]]] = {name: [] for name in names if name in graph}
     for node in graph:
         for index, source in enumerate(node.inputs):

@@ -1,4 +1,4 @@
-"""Initializers: nodes that give variables and tables their saved values, which are fed when a step first needs them."""
+"""Initializers: nodes that assign variables and tables their saved values, fed when a step first needs them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _HELD = TABLES | REFERENCES | {"VarHandleOp"}  # ops whose nodes hold state
 def with_initializers(
     graph: Graph, saved: SavedModel, variables: SavedTensors, first: Sequence[str]
 ) -> tuple[Graph, tuple[Initializer, ...]]:
-    """The graph with the nodes of initializers: of these variables, of saved tables, and those called `first`."""
+    """Add the initializers' nodes to the graph, for these variables and for saved tables.
+
+    Return the graph and all initializers. The nodes named in `first` are initializers of the graph itself.
+    """
     taken = set(graph.nodes)
     made = [_assigning(graph[name], variables, taken) for name in variables
             if name in graph and graph[name].op == "VarHandleOp"]
@@ -29,7 +32,7 @@ def with_initializers(
 
 
 def _assigning(variable: Node, values: SavedTensors, taken: set[str]) -> tuple[list[Node], Initializer]:
-    """The nodes and the initializer that assign a variable its saved value."""
+    """Return the nodes and the initializer that assign a variable its saved value."""
     fed = _placeholder(f"{variable.name}/restored", values.dtype(variable.name), variable, taken)
     assign = Node(new_name(f"{fed.name}/assign", taken), "AssignVariableOp", (variable.name, fed.name),
                   device=variable.device, attrs={"dtype": fed.attrs["dtype"]})
@@ -38,7 +41,7 @@ def _assigning(variable: Node, values: SavedTensors, taken: set[str]) -> tuple[l
 
 
 def _importing(table: Node, saved: SavedTensors, taken: set[str]) -> tuple[list[Node], Initializer]:
-    """The nodes and the initializer that import the saved keys and values into a table."""
+    """Return the nodes and the initializer that import the saved keys and values into a table."""
     keys, values = (_placeholder(f"{table.name}/restored/{side}", saved.dtype(side), table, taken)
                     for side in ("keys", "values"))
     types = {"Tin": keys.attrs["dtype"], "Tout": values.attrs["dtype"]}

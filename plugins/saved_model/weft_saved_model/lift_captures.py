@@ -1,8 +1,8 @@
-"""Variables that functions of control flow are given, and only read, become values that they are given.
+"""Captured variables become values: functions of control flow that only read a variable's handle take its value.
 
-A branch or a loop's body takes a variable's handle as one more argument. Where all that it does with it is reading it,
-handing it on to such functions, and returning it as it came (a loop's body returns all that it takes), the argument
-may as well be the value: the function is copied under another name, with the reads gone.
+A branch or a loop's body takes a variable's handle as one more argument. The value may replace the handle when the
+function only reads it, hands it on to such functions, or returns it unchanged from a loop. (A loop's body returns all
+its arguments.) The function is copied under another name, without the reads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weft.graph import Func, Function
 
 
 class _Taker(NamedTuple):
-    """An op that hands its inputs, from the one numbered `first` on, to the functions in its attributes."""
+    """An op that hands its inputs, from index `first` on, to the functions in its attributes."""
 
     functions: tuple[str, ...]
     first: int
@@ -37,7 +37,7 @@ _DEEPEST = 50
 
 
 def _called(node: Node, taker: _Taker) -> list[Func] | None:
-    """The functions that a node names; None where an attribute is not what it should be."""
+    """Return the functions that a node names, or None for malformed attributes."""
     found = [item for name in taker.functions for item in _listed(node.attrs.get(name))]
     types = node.attrs.get(taker.types)
     well = isinstance(types, tuple) and len(types) == len(node.inputs) - taker.first
@@ -45,16 +45,16 @@ def _called(node: Node, taker: _Taker) -> list[Func] | None:
 
 
 class _Uses(NamedTuple):
-    """What becomes of the tensors in a graph or a function."""
+    """The uses of the tensors in a function: by its nodes and by its outputs."""
 
-    users: dict[str, list[tuple[Node, int]]]  # a node's or argument's name -> the inputs that are tensors of it
+    users: dict[str, list[tuple[Node, int]]]  # by the name of a node or argument, its consumers and their input indices
     taken: set[Input]
-    returned: dict[str, list[int]]  # -> the outputs that are
+    returned: dict[str, list[int]]  # by the same names, the indices of the function's outputs
 
 
 @dataclass
 class Captures:
-    """Decides which variables' handles may be values, and makes the functions for that."""
+    """Decides which variables' handles may become values, and makes the functions that take values."""
 
     graph: Graph
     made: dict[str, Function] = field(default_factory=dict)
@@ -62,8 +62,8 @@ class Captures:
     uses: dict[str, _Uses] = field(default_factory=dict)
 
     def only_reads(self, node: Node, index: int, taken: Collection[Input], depth: int = 0) -> bool:
-        """Whether all that a node does with its input is reading, in the functions it is handed to; `taken` are the
-        tensors that any node beside it takes."""
+        """Return True if the node's functions only read this input. `taken` are all tensors that nodes beside it
+        consume."""
         taker = _TAKERS.get(node.op)
         called = None if taker is None or index < taker.first or depth > _DEEPEST else _called(node, taker)
         if taker is None or called is None:
@@ -75,7 +75,7 @@ class Captures:
     def _function_reads(self, name: str, index: int, returns: bool, depth: int) -> bool:
         key = (name, index, returns)
         if key not in self.known:
-            self.known[key] = False  # while it is looked at: of a function that calls itself nothing is known
+            self.known[key] = False  # during the check: a function that calls itself counts as no reader
             function = self.graph.functions.get(name)
             self.known[key] = function is not None and self._argument_is_read(function, index, returns, depth)
         return self.known[key]
@@ -92,7 +92,7 @@ class Captures:
                    for node, i in uses.users.get(name, ()))
 
     def handed(self, node: Node, values: Mapping[int, DType]) -> Node:
-        """The node, with values of these types instead of handles as these inputs."""
+        """Return the node with values instead of handles at these input indices; `values` has their types."""
         taker = _TAKERS[node.op]
         given = {index - taker.first: dtype for index, dtype in values.items()}
         attrs: dict[str, Any] = {taker.types: _with(node.attrs[taker.types], given)}
@@ -106,7 +106,7 @@ class Captures:
         return node.replace(attrs=attrs, without_attrs=["_read_only_resource_inputs"])
 
     def _copy(self, name: str, values: Mapping[int, DType]) -> str:
-        """The function that takes these arguments as values; gives its name."""
+        """Copy the function so that it takes these arguments as values, and return the copy's name."""
         key = f"{name}__of_values_{'_'.join(f'{index}.{dtype.name}' for index, dtype in sorted(values.items()))}"
         if key not in self.made:
             self.made[key] = self._with_values(self.graph.functions[name], key, values)

@@ -1,4 +1,4 @@
-"""The loader of SavedModels. Every load of a file imports this module: the code that reads is imported by `open`."""
+"""The loader of SavedModels. Every load of a file imports this module, so `open` imports the code that reads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SavedModelLoader:
         return not head and path.is_dir() and any((path / name).exists() for name in FILES)
 
     def open(self, path: Path, options: LoadOptions) -> SavedModelSource:
-        """Raises NotFound for a graph or a signature that is not there, and the errors of `saved_model.read`."""
+        """Raises NotFound for a missing graph or signature, and the errors of `saved_model.read`."""
         from .saved_model import SERVE, read
         from .source import SavedModelSource
 

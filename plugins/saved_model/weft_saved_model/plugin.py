@@ -1,4 +1,4 @@
-"""The plugin registers the loader of SavedModels. Every start of weft imports this module: it is light."""
+"""The plugin registers the loader of SavedModels. Every start of weft imports this module, so the module is light."""
 
 from typing import Any
 

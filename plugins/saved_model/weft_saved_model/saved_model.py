@@ -1,9 +1,9 @@
-"""SavedModels, read: which graph is in a folder, what its signatures are, where its variables have their values.
+"""A reader of SavedModels: the graph in a folder, its signatures, and the places of its variables' values.
 
-A SavedModel of TensorFlow 2 has a graph of objects. A function says which objects it is bound to, in the order of its
-last inputs; the checkpoint has a graph of objects too, which calls edges by the same names, and says under which key
-it has the value of which. (What the restore op assigns is not enough: Keras 3 saves each variable twice.) A SavedModel
-of TensorFlow 1 has no objects: there the restore op says which key is assigned to which variable.
+A SavedModel of TensorFlow 2 has a graph of objects. A function lists its bound objects in the order of its last inputs.
+The checkpoint has a graph of objects too: its edges have the same names, and its objects have the keys of their values.
+The restore op's assignments are not enough: Keras 3 saves each variable twice. A SavedModel of TensorFlow 1 has no
+objects: its restore op tells which key is assigned to which variable.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _META_INFO, _GRAPH = 1, 2  # fields of MetaGraphDef
 _TAG = 4  # field of MetaInfoDef
 _OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"  # the key of the checkpoint's graph of objects
 _VALUE = "VARIABLE_VALUE"
-_TABLE = "table"  # what a table's attribute is called there; its keys and values are two tensors
-_INIT = "__saved_model_init_op"  # the signature of TensorFlow 2 that fills tables
-_INIT_COLLECTIONS = ("saved_model_main_op", "legacy_init_op")  # those of TensorFlow 1
-_ASSETS = "saved_model_assets"  # its collection of assets
+_TABLE = "table"  # a table's attribute in that graph; its keys and values are two tensors
+_INIT = "__saved_model_init_op"  # TensorFlow 2: the signature of the node that fills tables
+_INIT_COLLECTIONS = ("saved_model_main_op", "legacy_init_op")  # TensorFlow 1: collections of such nodes
+_ASSETS = "saved_model_assets"  # TensorFlow 1: the collection of assets
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _ASSIGNS = frozenset({"Assign", "AssignVariableOp"})
 
@@ -45,11 +45,11 @@ _ASSIGNS = frozenset({"Assign", "AssignVariableOp"})
 class SavedModel:
     """One graph of a SavedModel: `graph`, verified, and `signatures` by name.
 
-    Nothing is opened that is outside the folder. Variables are read from the checkpoint when they are asked for.
+    Files outside the folder are never opened. Variables are read from the checkpoint on demand.
     """
 
     def __init__(self, folder: Path, graph: Graph, about: Any, mmap: bool = True) -> None:
-        """`about` is the MetaGraphDef without its graph; `mmap`: whether large files of variables are mapped."""
+        """`about` is the MetaGraphDef without its graph. `mmap=True` maps large files of variables."""
         self.folder = folder
         self._mmap = mmap
         self.graph = graph
@@ -58,23 +58,23 @@ class SavedModel:
                            if not name.startswith("__saved_model_")}
 
     def signature(self, name: str) -> SignatureDef:
-        """Raises NotFound with the signatures that there are."""
+        """Raises NotFound with the names of all signatures."""
         if name not in self.signatures:
             raise NotFound(f"the SavedModel has no signature '{name}'",
                            hint=f"it has {', '.join(self.signatures) or 'none'}")
         return self.signatures[name]
 
     def variables(self, nodes: Collection[str]) -> SavedTensors:
-        """The values of those of these nodes that are variables with a value in the checkpoint.
+        """Return the values of the variables among these nodes that have a value in the checkpoint.
 
-        Raises NotFound, DataLoss for a checkpoint that cannot be read.
+        Raises NotFound, DataLoss for an unreadable checkpoint.
         """
         return SavedTensors(self, {node: key for node, key in self._keys.items() if node in nodes})
 
     def tables(self, nodes: Collection[str]) -> dict[str, SavedTensors]:
-        """The "keys" and "values" of those of these nodes that are tables with content in the checkpoint.
+        """Return the "keys" and "values" of the tables among these nodes that have content in the checkpoint.
 
-        Raises NotFound, DataLoss for a checkpoint that cannot be read.
+        Raises NotFound, DataLoss for an unreadable checkpoint.
         """
         bound = [(node, number) for node, number in self._bound("resource") if node in nodes]
         keys = self._keys_of(_TABLE) if bound else {}
@@ -90,7 +90,10 @@ class SavedModel:
         return parse_input(named[0]).node if named else None
 
     def assets(self) -> dict[str, str]:
-        """The paths of asset files by the nodes that stand for them. Raises InvalidArgument for those outside."""
+        """Return the paths of asset files by the nodes that stand for them.
+
+        Raises InvalidArgument for files outside the folder, DataLoss for an asset index without a file.
+        """
         files = self._about.asset_file_def or self._assets_of_tensorflow_1()
         named = {file.tensor_info.name.partition(":")[0]: file.filename for file in files}
         for node, number in self._bound("asset"):
@@ -107,14 +110,14 @@ class SavedModel:
 
     @cached_property
     def checkpoint(self) -> Checkpoint:
-        """Raises NotFound where the folder has none, DataLoss."""
+        """The folder's checkpoint. Raises NotFound without one, DataLoss for a damaged one."""
         index = self._contents("variables.index")
         with graphdef.reading(self._variables.with_suffix(".index")):
             return Checkpoint(index, self._shard, str(self._variables))
 
     @property
     def _variables(self) -> Path:
-        """What the paths of the checkpoint's files begin with."""
+        """The common prefix of the paths of the checkpoint's files."""
         return self.folder / "variables" / "variables"
 
     def _shard(self, number: int, count: int) -> Buffer:
@@ -130,7 +133,7 @@ class SavedModel:
 
     @cached_property
     def _keys(self) -> dict[str, tuple[str, str]]:
-        """Variables' nodes, their keys in the checkpoint, and which slice of the tensor there they are."""
+        """The variables by node: the key of a tensor in the checkpoint, and the variable's slice of that tensor."""
         if not self._about.object_graph_def.nodes:
             return restored(self.graph, self._about.saver_def.restore_op_name)
         bound = list(self._bound("variable"))
@@ -138,7 +141,7 @@ class SavedModel:
         return {node: (keys[number], "") for node, number in bound if number in keys}
 
     def _keys_of(self, attribute: str) -> dict[int, str]:
-        """The checkpoint's keys of the objects with this attribute."""
+        """Return the checkpoint's keys of the objects with this attribute."""
         saved = self.checkpoint.read(_OBJECTS).reshape(-1)
         if saved.dtype != object:  # bytes(n) of a number would be n zeros
             raise DataLoss(f"tensor '{_OBJECTS}' of the checkpoint is {saved.dtype}, expected string")
@@ -146,7 +149,7 @@ class SavedModel:
         return _keys_of_objects(self._about.object_graph_def.nodes, written.nodes, attribute)
 
     def _bound(self, kind: str) -> Iterator[tuple[str, int]]:
-        """Nodes that calls of functions take, and the numbers of the objects of this kind that they stand for."""
+        """Yield the nodes that function calls capture, each with the number of its object, for objects of this kind."""
         objects = self._about.object_graph_def
         for node in self.graph:
             function = node.attrs.get("f") if node.op in _CALLS else None
@@ -161,10 +164,10 @@ class SavedModel:
 
 
 class SavedTensors(Mapping[str, "Array"]):
-    """Tensors of a checkpoint under other names, read when they are looked up. Raises the errors of `Checkpoint`."""
+    """Tensors of a checkpoint under other names, read on lookup. Raises the errors of `Checkpoint`."""
 
     def __init__(self, saved: SavedModel, keys: Mapping[str, tuple[str, str]]) -> None:
-        """`keys`: by name, the tensor in the checkpoint, and the slice of it."""
+        """`keys` has, by name, the tensor in the checkpoint and the slice of that tensor."""
         self._saved, self._keys = saved, keys
 
     def __getitem__(self, name: str) -> Array:
@@ -177,15 +180,15 @@ class SavedTensors(Mapping[str, "Array"]):
         return len(self._keys)
 
     def dtype(self, name: str) -> DType:
-        """The type of a tensor, of which nothing is read."""
+        """Return a tensor's type from the index; the tensor itself is not read."""
         return self._saved.checkpoint.entry(self._keys[name][0]).dtype
 
 
 def read(folder: Path, tags: Collection[str] = SERVE, *, mmap: bool = True) -> SavedModel:
-    """The graph with exactly these tags in a SavedModel. `mmap=False` reads all files instead of mapping large ones.
+    """Read a SavedModel's graph with exactly these tags. `mmap=False` reads all files instead of mapping large ones.
 
-    Raises NotFound where there is none, DataLoss for what is no SavedModel, InvalidArgument for graphs that are not
-    well formed and for files that lead out of the folder.
+    Raises NotFound for a missing file or graph, DataLoss for a damaged file, InvalidArgument for malformed graphs and
+    for files outside the folder.
     """
     file = next((found for name in FILES if (found := folder / name).exists()), None)
     if file is None:
@@ -201,7 +204,7 @@ def read(folder: Path, tags: Collection[str] = SERVE, *, mmap: bool = True) -> S
 
 
 def contained(folder: Path, *parts: str) -> Path:
-    """A path in the folder. Raises InvalidArgument for one that leads out of it, by its name or by a link."""
+    """Return a path in the folder. Raises InvalidArgument for a name or a link that leads out of the folder."""
     file = folder.joinpath(*parts)
     try:
         inside = file.resolve().is_relative_to(folder.resolve())
@@ -234,7 +237,7 @@ def _meta_graph(view: memoryview, tags: frozenset[str]) -> tuple[Graph, Any]:
 
 
 def _tags(view: memoryview, start: int, stop: int) -> frozenset[str]:
-    """The tags of a MetaGraphDef, without the definitions of ops that stand beside them."""
+    """Read the tags of a MetaGraphDef, and skip the op definitions beside them."""
     infos = [(at, end) for number, kind, at, end in wire.fields(view, start, stop)
              if number == _META_INFO and kind == wire.BYTES]
     return frozenset(wire.text(view, at, end) for info in infos for number, kind, at, end in wire.fields(view, *info)
@@ -248,7 +251,7 @@ def _signature(definition: Any) -> SignatureDef:
 
 
 def _places(name: str, info: Any) -> Iterator[tuple[str, TensorInfo]]:
-    """The tensors of a TensorInfo: one, those of a sparse tensor, or the components of another kind."""
+    """Yield the tensors of a TensorInfo: one dense tensor, three of a sparse tensor, or a composite's components."""
     encoding = info.WhichOneof("encoding")
     if encoding == "coo_sparse":
         sparse, known = info.coo_sparse, dtypes.numbered(info.dtype)
@@ -265,7 +268,7 @@ def _places(name: str, info: Any) -> Iterator[tuple[str, TensorInfo]]:
 
 
 def _keys_of_objects(saved: Any, written: Any, attribute: str) -> dict[int, str]:
-    """The checkpoint's keys of an attribute of the saved objects, found by walking both graphs side by side."""
+    """Return the checkpoint's keys of an attribute of the saved objects, by a walk of both graphs side by side."""
     keys: dict[int, str] = {}
     seen = {0}
     stack = [(0, 0)] if len(saved) and len(written) else []
@@ -285,7 +288,7 @@ def _keys_of_objects(saved: Any, written: Any, attribute: str) -> dict[int, str]
 
 
 def restored(graph: Graph, restore: str) -> dict[str, tuple[str, str]]:
-    """The variables that a restore op assigns, with their keys in the checkpoint and the slices that they are."""
+    """Return the variables that a restore op assigns, with their keys in the checkpoint and their slices."""
     found = {}
     for name in ancestors(graph.nodes, [restore]):
         node = graph[name]
@@ -311,7 +314,7 @@ def _restored_key(graph: Graph, assign: Node) -> tuple[str, str] | None:
 
 
 def _string(node: Node, index: int) -> str | None:
-    """An element of a constant vector of strings."""
+    """Return an element of a constant vector of strings, or None for any other node."""
     value = node.attrs.get("value")
     if not isinstance(value, TensorValue) or value.dtype is not dtypes.string or len(value.shape) != 1:
         return None

@@ -1,4 +1,4 @@
-"""Signatures of a SavedModel as one graph that can be run, without the nodes that serve saving alone."""
+"""Signatures of a SavedModel as one runnable graph, without the nodes that serve saving alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .saved_model import SavedModel
 
 
 class SignatureGraph(NamedTuple):
-    """A graph of several signatures, the signatures in terms of it, and the state that it begins with."""
+    """A graph of several signatures, the signatures in terms of that graph, and its initial state."""
 
     graph: Graph
     signatures: dict[str, SignatureDef]
@@ -28,11 +28,11 @@ class SignatureGraph(NamedTuple):
 def signature_graph(
     saved: SavedModel, names: Sequence[str], ops: OpRegistry, outputs: Sequence[str] = ()
 ) -> SignatureGraph:
-    """The graph of these signatures, functions inlined. A variable that all of them only read is a constant; the others
-    have initializers, which read the checkpoint when they run.
+    """Build the graph of these signatures, functions inlined. A variable that all signatures only read is a constant.
+    The other variables have initializers, which read the checkpoint when they run.
 
-    `outputs` may name further tensors of the SavedModel's graph that are to stay. A node without a kernel is no error
-    here. Raises NotFound for a variable without a value, DataLoss for a checkpoint that cannot be read.
+    `outputs` may name further tensors of the SavedModel's graph to keep. A node without a kernel is no error here.
+    Raises NotFound for a variable without a value, DataLoss for an unreadable checkpoint.
     """
     declared = {name: saved.signature(name) for name in names}
     further = [parse_input(output).node for output in outputs]
@@ -58,7 +58,7 @@ def signature_graph(
 
 
 def check_runnable(saved: SavedModel, name: str) -> None:
-    """Raises NotFound for a signature or a tensor of it that is not there, Unimplemented for one without outputs."""
+    """Raises NotFound for a missing signature or a missing tensor of it, Unimplemented for one without outputs."""
     signature = saved.signature(name)
     if not signature.outputs:
         raise Unimplemented(f"signature '{name}' has no outputs: it is for its effects, and those are not run yet")
@@ -73,7 +73,7 @@ def _nodes(signature: SignatureDef) -> list[str]:
 
 
 def _assets(saved: SavedModel, needed: Iterable[str]) -> Iterator[Node]:
-    """The constants that stand for asset files, with the paths that the files have here."""
+    """Yield the constants that stand for asset files, with the files' paths on this machine."""
     import numpy as np
 
     paths = saved.assets()
@@ -85,10 +85,10 @@ def _assets(saved: SavedModel, needed: Iterable[str]) -> Iterator[Node]:
 def _located(
     graph: Graph, signature: SignatureDef, given: Mapping[Input, Input], calls: Iterable[str]
 ) -> tuple[Graph, SignatureDef]:
-    """A signature in terms of the inlined graph; its outputs come after the effects of the functions that were called.
+    """Express a signature in terms of the inlined graph. Its outputs wait for the effects of the called functions.
 
-    `given` maps the outputs of calls to the tensors of the inlined functions. `calls` are the nodes of the signature
-    before inlining.
+    `given` maps the outputs of calls to the tensors of the inlined functions. `calls` are the signature's nodes before
+    inlining.
     """
     inputs, outputs = ({name: info._replace(tensor=_text(given.get(parse_input(info.tensor), parse_input(info.tensor))))
                         for name, info in side.items()} for side in (signature.inputs, signature.outputs))
@@ -105,7 +105,7 @@ def _text(tensor: Input) -> str:
 def _after(
     graph: Graph, effects: Sequence[str], outputs: Mapping[str, TensorInfo]
 ) -> tuple[Graph, dict[str, TensorInfo]]:
-    """Outputs that come after what the called functions do besides."""
+    """Make the outputs wait for the effects of the called functions."""
     nodes, infos, taken = [], {}, set(graph.nodes)
     for index, (name, info) in enumerate(outputs.items()):
         node = Node(new_name(f"outputs/{index}", taken), "Identity", [parse_input(info.tensor)], controls=effects,
@@ -116,7 +116,7 @@ def _after(
 
 
 def _without_functions(graph: Graph) -> Graph:
-    """The graph without the functions that nothing calls any more."""
+    """Remove the functions that no node calls any more."""
     called: dict[str, Function] = {}
     waiting = [name for node in graph for name in _called(node)]
     while waiting:

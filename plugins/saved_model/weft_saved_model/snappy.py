@@ -1,4 +1,4 @@
-"""Snappy's block format, decompressed: literals, and copies of what came before."""
+"""Decompression of Snappy's block format: literals, and copies of earlier output."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from weft.api import wire
 from weft.errors import DataLoss
 from weft.protobuf import Buffer
 
-_EXPANSION = 32  # no element of a few bytes stands for more than 64, in two or more
+_EXPANSION = 32  # a copy element takes two bytes or more and stands for 64 at most
 
 
 def decompress(data: Buffer) -> bytes:
-    """The bytes that a block stands for. Raises DataLoss; asks for no more memory than the block can fill."""
+    """Decompress a block. Raises DataLoss; requests no more memory than the block can fill."""
     size, at = wire.varint(data, 0, len(data))
     if size > _EXPANSION * len(data):
         raise DataLoss(f"a snappy block of {len(data)} bytes cannot stand for {size}")

@@ -1,4 +1,4 @@
-"""SavedModelSource: one graph of a SavedModel as core loads it, with all signatures that can be run together."""
+"""SavedModelSource: one graph of a SavedModel as core loads it, with all signatures that can run together."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from weft.errors import FailedPrecondition, WeftError
 from .saved_model import SavedModel
 from .signature_graph import SignatureGraph, check_runnable, signature_graph
 
-SERVING = "serving_default"  # the signature that is meant where none is named
+SERVING = "serving_default"  # the default signature
 
 
 class SavedModelSource:
-    """`signatures` share one graph. The graph is made, and its frozen variables are read, when either is asked for."""
+    """`signatures` share one graph. The first use of either builds the graph and reads its frozen variables."""
 
     def __init__(self, saved: SavedModel, options: LoadOptions) -> None:
-        """Raises NotFound for a signature that is not there."""
+        """Raises NotFound for a missing signature."""
         self._saved, self._options = saved, options
         self._chosen = SERVING if options.signature is None else options.signature
         saved.signature(self._chosen)
@@ -41,7 +41,10 @@ class SavedModelSource:
 
     @cached_property
     def _made(self) -> tuple[SignatureGraph, dict[str, WeftError]]:
-        """The graph of all signatures, and an error by each name that it lacks. Raises the error of the chosen one."""
+        """The graph of all signatures, and the error of each signature that the graph lacks, by name.
+
+        Raises the error of the chosen signature.
+        """
         check_runnable(self._saved, self._chosen)
         errors = {name: error for name in self._saved.signatures
                   if (error := _error(self._saved, name)) is not None}
@@ -49,7 +52,7 @@ class SavedModelSource:
         try:
             return self._graph(names), errors
         except WeftError as error:
-            alone = self._graph([self._chosen])  # an error of another signature does not end this one
+            alone = self._graph([self._chosen])  # errors of other signatures leave the chosen one usable
             errors |= {name: _apart(name, self._chosen, error) for name in names if name != self._chosen}
             return alone, errors
 

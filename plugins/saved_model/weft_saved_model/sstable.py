@@ -1,7 +1,7 @@
-"""leveldb's table format, read: sorted keys and values in blocks, found by an index block at the end of the file.
+"""A reader of leveldb's table format: sorted keys and values in blocks, found by an index block at the end of the file.
 
-A block is entries and where some of them start, which reading in order needs not know. An entry's key is the first
-bytes of the key before it and some of its own. Behind each block stand how it is compressed and its checksum.
+A block consists of entries and restart offsets, which reading in order does not need. An entry's key shares a prefix
+with the key before it and adds bytes of its own. Each block is followed by its kind of compression and its checksum.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from .snappy import decompress
 _MAGIC = bytes.fromhex("57fb808b247547db")
 _FOOTER, _TRAILER = 48, 5  # bytes
 _PLAIN, _SNAPPY = 0, 1
-_SHARING = 128  # bytes of entries for each byte of the file: a few bytes could stand for ever more of them
-_ENTRY = 256  # bytes that Python takes for an entry beside those of its key and value
+_SHARING = 128  # most bytes of entries for each byte of the file: shared prefixes expand without a bound
+_ENTRY = 256  # bytes of Python's overhead for an entry, beside its key and value
 
 
 def entries(file: Buffer) -> Iterator[tuple[bytes, bytes]]:
-    """The keys and values of a table, in order. Raises DataLoss, Unimplemented for compression other than snappy."""
+    """Yield the keys and values of a table in order. Raises DataLoss, Unimplemented for compression but snappy."""
     if len(file) < _FOOTER or file[-8:] != _MAGIC:
         raise DataLoss("this is no table of leveldb's: its last bytes are wrong")
     at = len(file) - _FOOTER
@@ -46,7 +46,7 @@ def entries(file: Buffer) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _handle(buf: Buffer, at: int, end: int) -> tuple[int, int, int]:
-    """Where a block is and how long, and the offset behind the handle."""
+    """Return a block's offset and size, and the offset behind the handle."""
     offset, at = wire.varint(buf, at, end)
     size, at = wire.varint(buf, at, end)
     return offset, size, at

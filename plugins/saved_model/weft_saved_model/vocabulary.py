@@ -1,7 +1,7 @@
-"""Vocabularies: text files that lookup tables are filled from, a line for each key.
+"""Vocabularies: text files that fill lookup tables, a line for each key.
 
-A key or value is the number of its line, the whole line, or one of the fields that a delimiter separates. What is an
-error, and how numbers are read, is as in TensorFlow's lookup_util.cc (but numbers are decimal here).
+A key or value is the number of its line, the whole line, or one of the fields that a delimiter separates. Errors and
+the syntax of numbers follow TensorFlow's lookup_util.cc (but numbers are decimal here).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _INTEGER = re.compile(rb"\s*[+-]?[0-9]+\s*")
 
 
 def read(text: bytes, attrs: Mapping[str, Any], key: DType, value: DType) -> tuple[Array, Array]:
-    """Keys and values, a vector each, of a file's text; `attrs` are those of InitializeTableFromTextFileV2.
+    """Read keys and values, a vector each, from a file's text; `attrs` are InitializeTableFromTextFileV2's.
 
-    Raises InvalidArgument for a text that does not have them, or for types that cannot be read from one.
+    Raises InvalidArgument for a text without them, and for types that text cannot hold.
     """
     lines = text.split(b"\n")
     if not lines[-1]:
@@ -47,7 +47,7 @@ def read(text: bytes, attrs: Mapping[str, Any], key: DType, value: DType) -> tup
 
 
 def _fields(lines: Sequence[bytes], delimiter: str, last: int) -> list[list[bytes]]:
-    """The fields of each line, where a field `last` is wanted."""
+    """Split each line into fields; a negative `last` needs no fields. Each line must have a field of index `last`."""
     if last < 0:
         return []
     if len(delimiter.encode()) != 1:
@@ -77,7 +77,7 @@ def _column(
         raise InvalidArgument(f"a vocabulary's {'lines' if index == WHOLE_LINE else 'fields'} are not read as "
                               f"{dtype.name}")
     numbers = [_number(text, number, dtype) for number, text in enumerate(texts)]
-    with np.errstate(over="ignore"):  # too large is infinite
+    with np.errstate(over="ignore"):  # numbers too large become infinite
         return np.array(numbers, dtype.numpy)
 
 

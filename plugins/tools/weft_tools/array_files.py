@@ -1,9 +1,9 @@
-"""NumPy's files, .npy and .npz, from sources that are not trusted: every damaged byte is a typed error.
+"""NumPy's files, .npy and .npz, from untrusted sources: every damaged byte is a typed error.
 
-A header is read by a grammar of its own, since NumPy evaluates it as Python. It is compared with the size of the file
-before any memory is asked for. An .npz is a zip archive with an .npy file for each array. Its members are stored or
-deflated, as NumPy writes them, and all of them together are no larger than the archive, so that deflate's most ratio
-bounds what an archive can become.
+A grammar of this module reads the header, since NumPy evaluates the header as Python. The header is compared with the
+size of the file before any memory is requested. An .npz is a zip archive with an .npy file for each array. Its members
+are stored or deflated, as NumPy writes them. All members together are no larger than the archive, so that deflate's
+highest ratio bounds the memory of an archive's arrays.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Source = str | os.PathLike[str] | bytes
 Ask = Callable[[int, str], object]
 
 MAGIC = b"\x93NUMPY"
-SUFFIX = ".npy"  # of the members of an .npz
+SUFFIX = ".npy"  # suffix of the members of an .npz
 _SIZE_FIELDS = {1: 2, 2: 4, 3: 4}  # bytes of the header's length, by major version
 _MOST_HEADER = 10_000  # bytes, as in NumPy
-_MOST_RATIO = 1032  # bytes that deflate makes of one
+_MOST_RATIO = 1032  # most bytes that deflate makes of one
 _CHUNK = 1 << 20  # bytes
 _MOST_SIZE = (1 << 63) - 1
 _MOST_DIMS = 64
@@ -41,11 +41,11 @@ _ITEM = re.compile(
 _DTYPE = re.compile(r"(?:[<>|=]?(?:b1|[iu][1248]|f(?:2|4|8|16)|c(?:8|16|32)|[SU][1-9]\d{0,9})|\?)")
 _DIM = re.compile(r"\s*(\d{1,19})L?\s*", re.ASCII)
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
-_ENCRYPTED = 0x1  # a flag of a member
+_ENCRYPTED = 0x1  # a member's flag
 
 
 def ask_budget(nbytes: int, what: str) -> None:
-    """Raise ResourceExhausted where the memory budget of this process has no room for so many bytes."""
+    """Raise ResourceExhausted when the memory budget of this process has no room for `nbytes`."""
     weft.default_host().memory.ask(nbytes, what)
 
 
@@ -57,11 +57,11 @@ class _Header(NamedTuple):
 
 
 class ArrayArchive:
-    """The arrays of an .npz by name: `names` in the archive's order. Arrays are read when they are asked for.
+    """The arrays of an .npz by name: `names` in the archive's order. Arrays are read on demand.
 
-    `ask(nbytes, what)` raises ResourceExhausted where there is no memory for an array; without one the budget of the
-    process is asked.
-    Raises DataLoss for an archive that is damaged. It is a context manager, which closes the file.
+    `ask(nbytes, what)` raises ResourceExhausted when there is no memory for an array. The default asks the budget of
+    the process.
+    Raises DataLoss for a damaged archive. The archive is a context manager, which closes the file.
     """
 
     def __init__(self, source: Source, ask: Ask = ask_budget) -> None:
@@ -80,7 +80,7 @@ class ArrayArchive:
         return list(self._members)
 
     def __getitem__(self, name: str) -> Array:
-        """The array called `name`. Raises KeyError when there is none, DataLoss, InvalidArgument, Unimplemented."""
+        """Read the array called `name`. Raises KeyError without one, DataLoss, InvalidArgument, Unimplemented."""
         member = self._members[name]
         with _reading(f"{self._place}:{name}"):
             if member.flag_bits & _ENCRYPTED or member.compress_type not in _METHODS:
@@ -113,10 +113,10 @@ class ArrayArchive:
 
 
 def read_npy(source: Source, ask: Ask = ask_budget) -> Array:
-    """The array of an .npy file. `source` is a path, or the file's bytes; `ask` as of ArrayArchive.
+    """Read the array of an .npy file. `source` is a path or the file's bytes; `ask` is the same as ArrayArchive's.
 
-    Raises NotFound, PermissionDenied, Unknown where the file cannot be read, DataLoss where it is damaged,
-    InvalidArgument and Unimplemented for arrays that no tensor can be, ResourceExhausted.
+    Raises NotFound, PermissionDenied, Unknown for an unreadable file, DataLoss for a damaged one, InvalidArgument and
+    Unimplemented for arrays that no tensor can be, ResourceExhausted.
     """
     with _reading(_place(source)), _opened(source) as file:
         if file.read(4) == b"PK\x03\x04":
@@ -133,14 +133,14 @@ def _opened(source: Source) -> BinaryIO:
     if isinstance(source, bytes):
         return io.BytesIO(source)
     path = Path(source)
-    if path.exists() and not path.is_file():  # opening a pipe would wait for ever
+    if path.exists() and not path.is_file():  # the opening of a pipe would block forever
         raise InvalidArgument("this is not a regular file")
     return path.open("rb")
 
 
 @contextmanager
 def _reading(place: str) -> Iterator[None]:
-    """Errors inside are typed and name the place."""
+    """Turn errors inside into typed errors that name the place."""
     try:
         yield
     except WeftError as error:
@@ -151,7 +151,7 @@ def _reading(place: str) -> Iterator[None]:
     except MemoryError as error:
         raise ResourceExhausted(f"{place}: no memory for this array") from error
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError, OverflowError,
-            IndexError) as error:  # as zipfile and NumPy say it
+            IndexError) as error:  # the classes that zipfile and NumPy raise
         raise DataLoss(f"{place} cannot be read: {told(error)}") from error
 
 
@@ -163,12 +163,12 @@ def _size(file: BinaryIO) -> int:
 
 
 def _read_array(file: Any, size: int, ask: Ask) -> Array:
-    """The array of an .npy file of `size` bytes, which is at its start."""
+    """Read the array of an .npy file of `size` bytes; the file is at its start."""
     header = _read_header(file)
     there = size - file.tell()
     if header.nbytes != there:
         raise DataLoss(f"its array takes {header.nbytes} bytes, and {there} are there")
-    if header.nbytes > _CHUNK:  # a member of an archive becomes a thousand times as large
+    if header.nbytes > _CHUNK:  # an archive's member expands up to a thousand times
         ask(header.nbytes, f"an array of shape {header.shape}")
     data = np.empty(header.nbytes, np.uint8)
     view = data.data
@@ -178,14 +178,14 @@ def _read_array(file: Any, size: int, ask: Ask) -> Array:
         if not count:
             raise DataLoss(f"truncated: its array takes {header.nbytes} bytes, and {at} are there")
         at += count
-    file.read(1)  # the end, where an archive compares checksums
+    file.read(1)  # the end of the file: an archive compares checksums there
     array: Array = np.ndarray(header.shape, header.dtype, data, order="F" if header.is_fortran else "C")
     _check_elements(array, data)
     return array
 
 
 def _check_elements(array: Array, data: Array) -> None:
-    """Raise DataLoss for bytes that are no elements of the type: NumPy takes them on trust."""
+    """Raise DataLoss for bytes that are no elements of the type: NumPy does not check them."""
     if array.dtype.kind == "b" and array.size and data.max() > 1:
         raise DataLoss("an element that is neither true nor false")
     if array.dtype.kind == "U" and array.size and data.view(array.dtype.byteorder + "u4").max() > _UNICODE:
@@ -210,7 +210,7 @@ def _read_header(file: Any) -> _Header:
 
 
 def _parsed(text: str) -> _Header:
-    """The header `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }`, keys in any order."""
+    """Parse the header `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }`, keys in any order."""
     text = text.strip()
     given, at = {}, 1
     while (item := _ITEM.match(text, at)) is not None and item[2] not in given:
@@ -238,7 +238,7 @@ def _dtype(text: str) -> np.dtype[Any]:
     try:
         if _DTYPE.fullmatch(text):
             return np.dtype(text)
-    except TypeError:  # text longer than NumPy has it, numbers wider than this platform has them
+    except TypeError:  # text beyond NumPy's limit, numbers wider than this platform's
         pass
     kind = "Python objects, which are not loaded," if "O" in text else f"elements of type '{text}'"
     raise InvalidArgument(f"it has {kind}: tensors have numbers, truth values or text",
@@ -246,7 +246,7 @@ def _dtype(text: str) -> np.dtype[Any]:
 
 
 def _shape(text: str) -> tuple[int, ...] | None:
-    """The dimensions in a tuple's text; None for any other text."""
+    """Return the dimensions in a tuple's text, or None for any other text."""
     if text[:1] != "(":
         return None
     parts: Sequence[str] = text[1:-1].split(",")

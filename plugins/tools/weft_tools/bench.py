@@ -1,4 +1,4 @@
-"""weft bench: how fast a model is, what bounds it, and how it compares with other runtimes."""
+"""weft bench: a model's speed, its bounds, and a comparison with other runtimes."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def bench(args: Namespace) -> int:
 
 
 def _set_threads(count: int | None) -> None:
-    """Libraries read these variables when they are loaded: discovery has loaded none of them."""
+    """Set the variables that numeric libraries read when they load. Discovery has loaded none of these libraries."""
     import os
 
     if count is not None:
@@ -104,7 +104,7 @@ def _load(args: Namespace) -> Model:
 
 
 def _feeds(args: Namespace, model: Model) -> dict[str, Any]:
-    """An array for each input of the model."""
+    """Return an array for each input of the model."""
     from weft.session import convert
 
     from .inputs import made_up, named, parse, read
@@ -120,7 +120,7 @@ def _feeds(args: Namespace, model: Model) -> dict[str, Any]:
 
 
 def _peak() -> int:
-    """The most bytes of memory that this process has had at once."""
+    """Return the peak memory of this process in bytes, 0 on Windows."""
     import sys
 
     try:
@@ -134,8 +134,11 @@ def _peak() -> int:
 def _compared(
     turns: Sequence[Sequence[Turn]], results: Sequence[Any], others: Sequence[Peer], batch: int
 ) -> dict[str, Any]:
-    """Under `runtimes` a row each: milliseconds of a run, and what they are to weft; and how far the others' outputs
-    are from each other's, in standard deviations."""
+    """Compare the runtimes.
+
+    `runtimes` has a row for each: milliseconds of a run, and the ratio of weft's time to the other's.
+    `others_difference` is the largest difference between the others' outputs, in standard deviations.
+    """
     from itertools import combinations
 
     from .peers import difference

@@ -1,6 +1,6 @@
-"""Where two devices part: one graph run on both, compared tensor by tensor in the order of the graph.
+"""The comparison of two devices: one graph run on both, compared tensor by tensor in the order of the graph.
 
-What differs is what has come together up to there: the first tensor beyond the tolerance is where to look.
+Differences accumulate along the graph: the first tensor beyond the tolerance is the place to look.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ from weft.api import Graph, Initializer, Resolved, topological_order
 from weft.compiler import HELD
 from weft.errors import InvalidArgument
 
-TOLERANCE = 1e-3  # of the standard deviation of what the reference gives
-ABREAST = 64  # tensors that are fetched in one run: each is kept until it is compared
+TOLERANCE = 1e-3  # in standard deviations of the reference's tensor
+ABREAST = 64  # tensors fetched by one run, each kept until its comparison
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One tensor on both devices. `assigned`: where its node ran. `largest`: the largest absolute difference of two
-    elements, None for strings; `relative`: the same over the reference's standard deviation (1 where that is 0)."""
+    """One tensor on both devices.
+
+    `assigned` is the device of its node. `largest` is the largest absolute difference of two elements, None for
+    strings. `relative` is `largest` over the reference's standard deviation, or over 1 for a deviation of 0.
+    """
 
     tensor: str
     op: str
@@ -39,13 +42,13 @@ def differences(
     graph: Graph, feeds: Mapping[str, Any], device: str, reference: str, fetches: Sequence[str], *,
     tolerance: float = TOLERANCE, initial_state: Sequence[Initializer] = (),
 ) -> Iterator[Difference]:
-    """Every tensor that `fetches` need, in an order in which they are computed, on `device` against `reference`.
+    """Compare every tensor that `fetches` need on `device` and on `reference`, in topological order.
 
     Both sessions begin with the `initial_state`. Requests for devices in the graph are dropped.
 
-    Floats differ when they are further apart than `tolerance` times the
-    standard deviation, or one is NaN or infinite where the other is not; anything else when it is not equal. Raises
-    what running the graph raises.
+    Floats differ when they are further apart than `tolerance` times the standard deviation, or when only one of them is
+    NaN or infinite. Other types differ when they are not equal. Raises InvalidArgument for a negative tolerance, and
+    the errors of running the graph.
     """
     if tolerance < 0:
         raise InvalidArgument(f"the tolerance must not be negative, as {tolerance} is")
@@ -67,7 +70,7 @@ def differences(
 
 
 def _compared(session: Session, feeds: Mapping[str, Any], fetches: Sequence[str]) -> list[tuple[Resolved, str]]:
-    """The tensors that the fetches need, in an order in which they are computed: the node of each, and its name."""
+    """Return the tensors that the fetches need, in topological order: the node of each, and the tensor's name."""
     _, needed = next(session.optimized(list(fetches), tuple(feeds)))
     fed = {name.partition(":")[0] for name in feeds}
     found = []
@@ -80,8 +83,8 @@ def _compared(session: Session, feeds: Mapping[str, Any], fetches: Sequence[str]
 
 
 def compare(mine: Any, other: Any, tolerance: float) -> tuple[float | None, float, bool]:
-    """The largest absolute difference, the same relative to the standard deviation of `other`, and whether that is
-    beyond the tolerance."""
+    """Return the largest absolute difference, the same in standard deviations of `other`, and True when the tensors
+    differ beyond the tolerance."""
     if mine.shape != other.shape:
         return float("inf"), float("inf"), True
     if mine.dtype == object:

@@ -1,4 +1,4 @@
-"""weft diff: where two devices part, node by node."""
+"""weft diff: two devices compared node by node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .compare import Difference
 
 DIFFERENT = 1
-FEW = 10  # rows that are shown without --all
+FEW = 10  # rows shown without --all
 COLUMNS = ("tensor", "op", "assigned", "kernel", "type", "largest", "relative", "beyond")
 EPILOG = """\
 Inputs that are not given get numbers between 0 and 1, the same ones every time; dimensions that are not known are 1.

@@ -1,4 +1,4 @@
-"""Image files as tensors, through Pillow where it is installed."""
+"""Image files as tensors, read by Pillow, an optional dependency."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 from weft.api import TensorMetadata
 from weft.errors import DataLoss, ResourceExhausted, Unimplemented, told
 
-FORMATS = ("PNG", "JPEG")  # Pillow would try all that it knows, and run programs for some
-MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # by the tensor's number of channels, as Pillow calls them
+FORMATS = ("PNG", "JPEG")  # by default Pillow tries all its formats, and runs programs for some
+MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's modes by the tensor's number of channels
 
 
 def read_image(path: Path, meta: TensorMetadata) -> Any:
-    """The pixels, uint8, with as many channels as the tensor's last dimension says, and a batch dimension where the
-    tensor has one more: [1, height, width, channels].
+    """Read an image's pixels as uint8. The tensor's last dimension gives the number of channels.
 
-    A tensor of rank 2, or whose last dimension cannot be channels, gets gray pixels without that dimension.
-    Raises Unimplemented without Pillow, DataLoss for a file that is no image, ResourceExhausted for one of more pixels
-    than Pillow takes.
+    A tensor of one more dimension gets a batch dimension: [1, height, width, channels]. A tensor of rank 2, or with a
+    last dimension that cannot be channels, gets gray pixels without that dimension.
+    Raises Unimplemented without Pillow, DataLoss for a file that is no image, ResourceExhausted for more pixels than
+    Pillow takes.
     """
     import numpy as np
 
@@ -28,7 +28,7 @@ def read_image(path: Path, meta: TensorMetadata) -> Any:
     except ImportError:
         raise Unimplemented(f"reading '{path}' needs Pillow", hint="pip install 'weft-tools[images]'") from None
     last = meta.shape[-1] if meta.shape else None
-    flat = meta.rank == 2 or last not in (None, *MODES)  # no dimension for channels
+    flat = meta.rank == 2 or last not in (None, *MODES)  # the tensor has no dimension for channels
     try:
         with (warnings.catch_warnings(action="error", category=Image.DecompressionBombWarning),
               Image.open(path, formats=FORMATS) as image):

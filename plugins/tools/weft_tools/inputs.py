@@ -1,4 +1,4 @@
-"""What `--input` gives: NAME=VALUE, NAME=FILE, or either without a name, and how a file becomes an array."""
+"""The values of `--input`: NAME=VALUE, NAME=FILE, or either without a name; and the readers of input files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FILE = re.compile(r"(?P<path>.*(?P<suffix>\.(npy|npz|txt|json|png|jpe?g)))(:(?P
 
 
 class Given(NamedTuple):
-    """One --input: the tensor it names, if it does, and the text after `=`."""
+    """One --input: the tensor's name, or None, and the text after `=`."""
 
     name: str | None
     text: str
@@ -28,7 +28,7 @@ class Given(NamedTuple):
 
 class _File(NamedTuple):
     path: Path
-    key: str | None  # of an array in an .npz
+    key: str | None  # the name of an array in an .npz
 
 
 def parse(argument: str) -> Given:
@@ -37,7 +37,7 @@ def parse(argument: str) -> Given:
 
 
 def named(given: Sequence[Given], inputs: Sequence[str]) -> dict[str, str]:
-    """Texts by tensor name; one without a name is for the model's only input. Raises InvalidArgument."""
+    """Return the texts by tensor name. A text without a name is for the model's only input. Raises InvalidArgument."""
     found: dict[str, str] = {}
     for name, text in given:
         if name is None and len(inputs) != 1:
@@ -51,7 +51,8 @@ def named(given: Sequence[Given], inputs: Sequence[str]) -> dict[str, str]:
 
 
 def read(text: str, meta: TensorMetadata, name: str) -> Any:
-    """The value that `text` is or names, for the tensor `name`; the session converts it to the tensor's type.
+    """Read the value of `text`, a literal or a file, for the tensor `name`. The session converts it to the tensor's
+    type.
 
     Raises NotFound, DataLoss and InvalidArgument, Unimplemented for an image without Pillow.
     """
@@ -71,9 +72,9 @@ def read(text: str, meta: TensorMetadata, name: str) -> Any:
 
 
 def made_up(meta: TensorMetadata, name: str, batch: int = 1) -> Any:
-    """Something to feed to an input that nobody gave: lengths that are not known are 1, the first dimension `batch`.
+    """Make up a value for an input without one: unknown lengths are 1, an unknown first dimension is `batch`.
 
-    Raises InvalidArgument where that would be a guess.
+    Raises InvalidArgument for an unknown rank, and for types without a fixed size: any value would be a guess.
     """
     import numpy as np
 
@@ -95,7 +96,7 @@ def _check(file: _File, text: str, meta: TensorMetadata, name: str) -> None:
 
 
 def _literal(text: str, meta: TensorMetadata, name: str) -> Any:
-    """A JSON literal or list; for a string tensor any other text stands for itself."""
+    """Parse a number, a JSON literal or a JSON list. For a string tensor any other text stands for itself."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -139,8 +140,10 @@ def _npz(file: _File, _: TensorMetadata, name: str) -> Any:
 
 
 def _txt(file: _File, meta: TensorMetadata, name: str) -> Any:
-    """Numbers between white space, in the tensor's shape where only one dimension is open, else a row a line;
-    for a string tensor the lines."""
+    """Read numbers between white space, or the lines for a string tensor.
+
+    Numbers take the tensor's shape if at most one dimension is unknown. Otherwise each line is a row.
+    """
     lines = [line for line in file.path.read_text("utf-8").splitlines() if line.strip()]
     if meta.dtype is dtypes.string:
         return lines
@@ -163,7 +166,7 @@ def _word(word: str, path: Path) -> Any:
 
 
 def _nested(flat: list[Any], shape: Sequence[int]) -> Any:
-    """Lists within lists: Python numbers stay what they are, for the rule by which the session converts them."""
+    """Nest a flat list by shape. Python numbers stay Python numbers: the session has a conversion rule for them."""
     for size in reversed(shape):
         flat = [flat[i : i + size] for i in range(0, len(flat), size)]
     return flat[0]

@@ -1,4 +1,4 @@
-"""weft bench --nodes: how long each kernel call takes, and how near that is to what the machine can do."""
+"""weft bench --nodes: the time of each kernel call, and its rates beside the machine's ceilings."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ if TYPE_CHECKING:
     from weft.executor import Executable
 
 RUNS = 20
-SIDE = 1024  # of the matrices whose product tells what the machine computes
-MEGABYTES = 64  # that are copied to tell what it moves
+SIDE = 1024  # side of the matrices whose product measures the machine's arithmetic
+MEGABYTES = 64  # size of the array whose copy measures the machine's bandwidth
 
 
 def node_times(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
-    """Under `nodes` a row a call, the longest first: its kernel and in which way that works, milliseconds (medians of
-    traced runs), GFLOP/s, GB/s; and the `ceilings` of the machine in the same units."""
+    """Measure each kernel call in traced runs.
+
+    `nodes` has a row for each call, the longest first: the kernel and its way of working, median milliseconds, GFLOP/s,
+    GB/s. `ceilings` has the machine's rates in the same units.
+    """
     fed = {model.fed[name]: value for name, value in feeds.items()}
     fetches = list(model.fetched.values())
     taken: dict[str, list[float]] = defaultdict(list)
@@ -52,7 +55,7 @@ def node_times(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _op_costs(executable: Executable) -> dict[str, OpCost]:
-    """By node, as far as the op sets know it."""
+    """Return the cost of each node whose op set knows it."""
     metas, ops = executable.metas, default_host().registries.ops
     costs = {call.node: ops.cost(call.op, call.attrs, [metas[a] for a in call.args], [metas[r] for r in call.results])
              for call in executable.function.kernels if call.code not in OWN}
@@ -60,7 +63,7 @@ def _op_costs(executable: Executable) -> dict[str, OpCost]:
 
 
 def ceilings() -> dict[str, float]:
-    """What this machine does now: GFLOP/s of NumPy's product of two matrices, GB/s of its copy of an array."""
+    """Measure this machine now: GFLOP/s of NumPy's product of two matrices, GB/s of its copy of an array."""
     import numpy as np
 
     a = np.ones((SIDE, SIDE), np.float32)

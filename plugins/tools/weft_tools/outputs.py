@@ -1,4 +1,4 @@
-"""Outputs as files: written beside their place and renamed when all of them are complete."""
+"""Outputs as files, written under temporary names and renamed when all files are complete."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from weft.errors import InvalidArgument, Unimplemented
 
 
 def check_place(output: str) -> None:
-    """Raise InvalidArgument when `output` is neither an .npz file nor a folder, before anything is run."""
+    """Raise InvalidArgument when `output` is neither an .npz file nor a folder. Commands check before any run."""
     if Path(output).suffix == ".npz" or is_folder(output):
         return
     raise InvalidArgument(f"--output '{output}' is neither a folder nor an .npz file",
@@ -26,7 +26,10 @@ def is_folder(output: str) -> bool:
 
 
 def write(output: str, arrays: Mapping[str, Any]) -> dict[str, str]:
-    """Write all arrays; the file of each by name. Raises OSError, and Unimplemented for what .npy cannot hold."""
+    """Write all arrays and return each array's file by name.
+
+    Raises OSError, InvalidArgument for a path that is no regular file, Unimplemented for strings that .npy cannot hold.
+    """
     storable = {name: _storable(name, array) for name, array in arrays.items()}
     if is_folder(output):
         return _write_folder(Path(output), storable)
@@ -54,13 +57,13 @@ def _write_folder(folder: Path, arrays: Mapping[str, Any]) -> dict[str, str]:
 
 
 class _Aside:
-    """Files under names of their own, until all are renamed to their real ones or removed."""
+    """Files under temporary names, until all are renamed to their final names or removed."""
 
     def __init__(self) -> None:
         self._files: dict[Path, Path] = {}
 
     def path_for(self, path: Path) -> Path:
-        if path.exists() and not path.is_file():  # renaming a file to the name of a device would end the device
+        if path.exists() and not path.is_file():  # a rename to the name of a device would replace the device
             raise InvalidArgument(f"'{path}' is not a regular file")
         self._files[path] = path.parent / f".weft-{secrets.token_hex(6)}.tmp"
         return self._files[path]
@@ -84,7 +87,7 @@ def _write_array(file: Any, array: Any) -> None:
 
 
 def _storable(name: str, array: Any) -> Any:
-    """Strings as fixed-size bytes, types that NumPy itself lacks as float32. Both keep every value, or raise."""
+    """Convert strings to fixed-size bytes, and types that NumPy lacks to float32. Both keep every value, or raise."""
     import numpy as np
 
     if array.dtype.kind == "V":
@@ -98,7 +101,7 @@ def _storable(name: str, array: Any) -> Any:
 
 
 def _file_name(name: str, taken: Any, folder: Path) -> str:
-    """The name of a tensor with what is no part of a file's name replaced, distinct from those taken."""
+    """Return a file name for a tensor: unsafe characters are replaced, and the name differs from the taken ones."""
     safe = re.sub(r"[^\w.-]", "_", name, flags=re.ASCII).lstrip(".") or "output"
     number, found = 1, f"{safe}.npy"
     while str(folder / found) in taken:

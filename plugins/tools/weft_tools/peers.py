@@ -1,4 +1,4 @@
-"""Other runtimes with the same model, for weft bench --against. They are imported here and nowhere else."""
+"""Other runtimes with the same model, for weft bench --against. No other module imports these runtimes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from weft.errors import InvalidArgument, Unavailable
 if TYPE_CHECKING:
     from weft import Model
 
-Run = Callable[[], Sequence[Any]]  # gives the outputs, in the order of weft's
+Run = Callable[[], Sequence[Any]]  # returns the outputs, in the order of weft's
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A runtime that has loaded the model and run it once, which took `first_ms` with its import."""
+    """A runtime that has loaded the model and run it once. `first_ms` includes the runtime's import."""
 
     name: str
     run: Run
@@ -30,7 +30,7 @@ class Peer:
 
 
 def check(names: Sequence[str]) -> None:
-    """Raise InvalidArgument for a name that is no runtime's, Unavailable for one that is not installed."""
+    """Raise InvalidArgument for an unknown runtime, Unavailable for a runtime that is not installed."""
     for name in names:
         if name not in OPENERS:
             raise InvalidArgument(f"'{name}' is no runtime to compare with", hint=f"known: {', '.join(OPENERS)}")
@@ -39,7 +39,7 @@ def check(names: Sequence[str]) -> None:
 
 
 def peers(names: Sequence[str], args: Namespace, model: Model, feeds: Mapping[str, Any]) -> list[Peer]:
-    """These runtimes, ready to run. Raises Unavailable where the model is not in a form that one can read."""
+    """Open these runtimes, ready to run. Raises Unavailable when a runtime cannot read the model's format."""
     opened = []
     for name in names:
         started = perf_counter()
@@ -51,7 +51,7 @@ def peers(names: Sequence[str], args: Namespace, model: Model, feeds: Mapping[st
 
 
 def difference(ours: Sequence[Any], theirs: Sequence[Any]) -> float:
-    """The largest difference between outputs of two runtimes, in standard deviations of the second one's."""
+    """Return the largest difference between two runtimes' outputs, in standard deviations of the second's outputs."""
     import numpy as np
 
     return max(float(np.abs(np.asarray(b, np.float64) - a).max() / (np.std(b) or 1.0))
@@ -88,7 +88,7 @@ def _imported(tf: Any, path: str) -> Any:
 
 
 def _onnxruntime(args: Namespace, model: Model, feeds: Mapping[str, Any]) -> Run:
-    """Of MODEL.onnx beside the model, or converted by tf2onnx now."""
+    """Run MODEL.onnx beside the model, or tf2onnx's conversion of the model."""
     import onnxruntime
 
     file = Path(args.model).with_suffix(".onnx")

@@ -1,4 +1,4 @@
-"""The commands that this plugin brings. The module is imported whenever weft starts: it is light."""
+"""The commands of this plugin. Every start of weft imports this module, so the module is light."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from weft.api import hookimpl
 
 WEFT_API = (1, 1)
 
-COMMANDS = {  # by name, which is that of its module and function too: the help
+COMMANDS = {  # the help by the command's name, which its module and its function have too
     "run": "run a model and print or save its outputs",
     "bench": "time a model: latency, throughput, memory, and what bounds it",
     "diff": "run a model on two devices and show where they part",

@@ -74,7 +74,7 @@ def _load(args: Namespace) -> Model:
 
 
 def _prepared(args: Namespace, model: Model) -> tuple[Callable[..., Sequence[Any]], list[Any]]:
-    """The step, and what to call it with. Raises InvalidArgument that names every input that is missing."""
+    """Return the step and the arguments of its call. Raises InvalidArgument with every missing input."""
     from weft.session import find_inputs
 
     from .inputs import named, parse, read
@@ -91,7 +91,7 @@ def _prepared(args: Namespace, model: Model) -> tuple[Callable[..., Sequence[Any
 
 
 def _types(args: Namespace, model: Model, feeds: Sequence[str]) -> dict[str, TensorMetadata]:
-    """What is known of these tensors when they are fed. Raises what is wrong with them, and with what they lead to."""
+    """Return the metadata of these tensors as feeds. Raises the errors of preparing a step with these feeds."""
     tensors = [model.fed.get(name, name) for name in feeds]
     prepared = model.session.prepare(list(model.fetched.values()), tensors, args.target)
     return dict(zip(feeds, prepared.program.functions["main"].arg_metas, strict=True))
@@ -101,7 +101,7 @@ def _check_missing(needed: Mapping[str, TensorMetadata], fed: Iterable[str]) -> 
     given = {name.removesuffix(":0") for name in fed}
     missing = [name for name in needed if name not in given]
     if not missing or given - needed.keys():
-        return  # tensors in the middle are fed: the session knows what that spares
+        return  # the feeds include inner tensors: the session knows which inputs these spare
     from weft.errors import InvalidArgument
 
     named = ", ".join(f"{name} {needed[name]}" for name in missing)

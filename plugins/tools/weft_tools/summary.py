@@ -1,4 +1,4 @@
-"""An output in a few lines: what it is, and its values, or what stands out of many."""
+"""An output in a few lines: its type and shape, and its values, or statistics of many values."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 from weft.api import TensorMetadata, dtypes
 from weft.errors import printable
 
-SMALL = 32  # elements that are printed whole
-MOST_JSON = 1000  # elements that are listed in JSON
+SMALL = 32  # most elements printed in full
+MOST_JSON = 1000  # most elements listed in JSON
 TOP = 5
 
 
@@ -17,7 +17,7 @@ def head(name: str, array: Any) -> str:
 
 
 def lines(name: str, array: Any) -> list[str]:
-    """For people."""
+    """Describe an output for people."""
     plain = _plain(array)
     many = plain.size > SMALL and plain.dtype.kind in "fiub"
     body = _statistics_lines(plain) if many else _values_text(plain).splitlines()
@@ -25,7 +25,7 @@ def lines(name: str, array: Any) -> list[str]:
 
 
 def as_json(array: Any) -> dict[str, Any]:
-    """For programs: the values where they are not too many, and always the statistics."""
+    """Describe an output for programs: always the statistics, and up to `MOST_JSON` values."""
     found: dict[str, Any] = {"dtype": dtypes.of_numpy(array.dtype).name, "shape": list(array.shape)}
     plain = _plain(array)
     if array.size and plain.dtype.kind in "fiub":
@@ -36,7 +36,7 @@ def as_json(array: Any) -> dict[str, Any]:
 
 
 def _plain(array: Any) -> Any:
-    """Types that NumPy itself lacks as float32, which can hold their values."""
+    """Convert types that NumPy lacks to float32, which holds all their values."""
     return array.astype("float32") if array.dtype.kind == "V" else array
 
 
@@ -49,7 +49,7 @@ def _values_text(array: Any) -> str:
 
 
 def _statistics(array: Any) -> dict[str, Any]:
-    """min, mean, max over the finite elements; how many are not; the largest of a vector."""
+    """Return min, mean, max of the finite elements, the count of the others, and the largest elements of a vector."""
     import numpy as np
 
     finite = array[np.isfinite(array)]
@@ -74,7 +74,7 @@ def _statistics_lines(array: Any) -> list[str]:
 
 
 def _listed(values: Any) -> Any:
-    """Nested lists with what JSON lacks as text: bytes, complex numbers."""
+    """Convert bytes and complex numbers in nested lists to text: JSON lacks these types."""
     if isinstance(values, list):
         return [_listed(item) for item in values]
     if isinstance(values, bytes):

@@ -1,4 +1,4 @@
-"""Runtimes that run the same in turn, none of them timed in the wake of another."""
+"""Runtimes that run the same model in turn, none timed in the wake of another."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 from weft.api.cli import lasting
 
-PAUSE = 0.03  # seconds before a turn: threads of the runtime before, which spin for a while, sleep by then
-UNTIMED, WAKING = 2, 0.005  # runs and seconds, at least: caches are full of what others needed, own threads sleep
-TIMED, SHORTEST = 6, 0.01  # runs and seconds of a turn, at least
-LONGEST = 0.5  # seconds of a turn, about: where runs take long it has fewer
+PAUSE = 0.03  # seconds before a turn: the previous runtime's threads spin for a while, then sleep
+UNTIMED, WAKING = 2, 0.005  # least warm-up runs and seconds: caches hold others' data, own threads sleep
+TIMED, SHORTEST = 6, 0.01  # least runs and seconds of a turn
+LONGEST = 0.5  # approximate seconds of a turn: slow models get fewer runs
 LEAST = 5  # turns
 
 Run = Callable[[], Any]
@@ -20,9 +20,9 @@ Turn = list[float]  # seconds of each timed run
 
 
 def in_turn(runs: Sequence[Run], seconds: float, what: str) -> list[list[Turn]]:
-    """The turns of each, which take so long all together for each: those of one index follow each other.
+    """Return the turns of each runtime, about `seconds` of turns for each. Turns of one index follow each other.
 
-    One that is alone is not disturbed: all its runs are timed, without a pause.
+    A single runtime has no others to disturb it: all its runs are timed, without a pause.
     """
     alone = len(runs) == 1
     fit = max(1, int(LONGEST / max(_repeated(run, 1, 0.0)[0] for run in runs)))
@@ -37,12 +37,12 @@ def in_turn(runs: Sequence[Run], seconds: float, what: str) -> list[list[Turn]]:
 
 
 def ratio(ours: Sequence[Turn], theirs: Sequence[Turn]) -> float:
-    """The median over turns of our median time in it over theirs."""
+    """Return the median over turns of our median time in a turn over theirs."""
     return median(median(a) / median(b) for a, b in zip(ours, theirs, strict=True))
 
 
 def _repeated(run: Run, least: int, seconds: float) -> Turn:
-    """The seconds of each run, of so many at least and for so long at least."""
+    """Return the seconds of each run. Runs repeat `least` times or more, and for `seconds` or longer."""
     times: Turn = []
     end = perf_counter() + seconds
     while len(times) < least or perf_counter() < end:
