@@ -55,7 +55,10 @@ def __getattr__(name: str) -> "Any":
     if name in _MODULES:
         return import_module(f".{_MODULES[name]}", __name__)
     if name in _FORWARDED:
-        return _forwarded(name)
+        from .support.lazy_exports import of_distribution
+
+        module, distribution = _FORWARDED[name]
+        return of_distribution(module, distribution, f"weft.{name} is part of {distribution}, which is not installed")
     if name not in _WHERE:
         raise AttributeError(f"module 'weft' has no attribute '{name}'")
     from .support.gc_pause import gc_paused
@@ -64,22 +67,6 @@ def __getattr__(name: str) -> "Any":
         value = getattr(import_module(f".{_WHERE[name]}", __name__), name)
     globals()[name] = value
     return value
-
-
-def _forwarded(name: str) -> "Any":
-    """Import a module of another distribution. Raises Unavailable where the distribution is not installed."""
-    from importlib import import_module
-
-    module, distribution = _FORWARDED[name]
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != module.partition(".")[0]:
-            raise
-        from .errors import Unavailable
-
-        raise Unavailable(f"weft.{name} is part of {distribution}, which is not installed",
-                          hint=f"pip install {distribution}") from error
 
 
 def __dir__() -> list[str]:

@@ -174,7 +174,10 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and no other nam
         from importlib import import_module
 
         if name in _ELSEWHERE:
-            value = _elsewhere(*_ELSEWHERE[name])
+            from ..support.lazy_exports import of_distribution
+
+            module, distribution = _ELSEWHERE[name]
+            value = of_distribution(module, distribution, f"{module} is not installed")
         elif name in _MODULES:
             value = import_module(f"weft.{_MODULES[name]}")
         elif name in _WHERE:
@@ -186,17 +189,3 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and no other nam
 
     def __dir__():
         return __all__
-
-
-def _elsewhere(module: str, distribution: str) -> object:
-    """A module of another distribution. Raises Unavailable where that is not installed."""
-    from importlib import import_module
-
-    from ..errors import Unavailable
-
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != module.partition(".")[0]:
-            raise
-        raise Unavailable(f"{module} is not installed", hint=f"pip install {distribution}") from error

@@ -1,10 +1,12 @@
-"""Names that a package exports and imports when they are first used (PEP 562)."""
+"""Names that a package exports and imports when they are first used (PEP 562), also from other distributions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
+
+from ..errors import Unavailable
 
 
 def lazy_exports(package: str, exports: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
@@ -21,3 +23,13 @@ def lazy_exports(package: str, exports: Mapping[str, Sequence[str]]) -> Callable
         return getattr(import_module(modules[name], package), name)
 
     return get
+
+
+def of_distribution(module: str, distribution: str, missing: str) -> Any:
+    """Import a module of another distribution. Raises Unavailable with the text `missing` when it is not installed."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0]:
+            raise
+        raise Unavailable(missing, hint=f"pip install {distribution}") from error

@@ -45,9 +45,10 @@ class SavedModelSource:
 
         Raises the error of the chosen signature.
         """
-        check_runnable(self._saved, self._chosen)
         errors = {name: error for name in self._saved.signatures
                   if (error := _error(self._saved, name)) is not None}
+        if self._chosen in errors:
+            raise errors[self._chosen]
         names = [name for name in self._saved.signatures if name not in errors]
         try:
             return self._graph(names), errors
