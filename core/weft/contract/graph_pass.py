@@ -11,9 +11,12 @@ from typing import Any, NamedTuple
 
 from ..errors import PluginError
 from ..values.tensor import ValueInfo
+from .loader import Initializer
 
 FUSION = "fusion"  # the linker's own fusion, no plugin's pass; `[passes] disable` switches it off like one
-STAGES = ("graph",)  # "graph": after pruning, before shapes are inferred
+PRE_PLACEMENT, GRAPH = "pre_placement", "graph"
+# "pre_placement": once per session, over its whole graph. "graph": once per step, over the part that the step needs.
+STAGES = (PRE_PLACEMENT, GRAPH)
 
 
 class PassContext(NamedTuple):
@@ -26,11 +29,17 @@ class PassContext(NamedTuple):
         does not fit its op.
     `infer(graph)`: By node name, a ValueInfo for each output, as known before the run. Elements are known where they
         depend on constants alone and take little more memory than these. Nodes that do not fit their op are left out.
+    `initial_state`: In the stage "pre_placement", the initializers of the session's state. One whose target a pass
+        removes never runs.
+
+    In the stage "pre_placement" `kept` is empty, for any node may be fed, fetched or run later: a pass keeps the names
+    of the nodes that it replaces, and their outputs' values.
     """
 
     kept: frozenset[str]
     resolve: Callable[[Any], Any]
     infer: Callable[[Any], Mapping[str, tuple[ValueInfo, ...]]]
+    initial_state: tuple[Initializer, ...] = ()
 
 
 class GraphPass(NamedTuple):

@@ -10,11 +10,11 @@ from typing import Any
 
 from ..compiler.lower import lower
 from ..compiler.names import flatten, listed, mapped, target, tensor
-from ..compiler.pass_manager import is_of, placed_alike
+from ..compiler.pass_manager import NodeFacts, is_of, placed_alike, run_passes
 from ..compiler.place import Placement, Placer
 from ..compiler.prune import Tensor, prune
 from ..compiler.resolve import Resolved, check_versions, resolve
-from ..contract.graph_pass import FUSION, in_order
+from ..contract.graph_pass import FUSION, GRAPH, PRE_PLACEMENT, GraphPass, PassContext, in_order
 from ..contract.loader import Initializer
 from ..contract.structural import LEGACY_SCALARS, PLACEHOLDERS
 from ..errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, boundary, unexpected
@@ -30,6 +30,7 @@ from ..program.host_program import ProgramDef
 from ..support.fork_safety import inherited
 from ..support.gc_pause import gc_paused
 from ..values.tensor import TensorMetadata
+from .constant_folding import ConstantFolder
 from .prepared_step import Linked, PreparedStep
 from .runtime import Runtime, runtime
 from .step_graph import Nodes, PlannedGraph, StepGraph, StepSignature
@@ -71,8 +72,10 @@ class Session:
         host, settings = self._runtime.host, self._runtime.config
         self._step = lasting_step(host, Resources())
         self._closing = CancelToken()
-        self._passes = in_order([p for name, p in host.registries.passes.items()
-                                 if name not in settings.passes.disable], "graph")
+        passes = [p for name, p in host.registries.passes.items() if name not in settings.passes.disable]
+        self._passes = in_order(passes, GRAPH)
+        self._graph = graph = self._before_placement(graph, in_order(passes, PRE_PLACEMENT))
+        self._left = tuple(each for each in self._left if each.target in graph)
         self.nodes = resolve(graph, host.registries.ops)
         self._placer = Placer(host, host.registries.kernels, settings.placement, device)
         # Places the nodes of passes, which are used only in the right place: so refusals give no warning.
@@ -82,6 +85,7 @@ class Session:
 
     @property
     def graph(self) -> Graph:
+        """The graph after the passes of the stage "pre_placement"."""
         return self._graph
 
     @boundary
@@ -171,6 +175,16 @@ class Session:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    def _before_placement(self, graph: Graph, passes: Sequence[GraphPass]) -> Graph:
+        """Return the graph after the passes that run once per session."""
+        if not passes:
+            return graph
+        registries = self._runtime.host.registries
+        facts = NodeFacts(graph, {}, {}, registries.ops, ConstantFolder(self._runtime.host))
+        context = PassContext(frozenset(), facts.resolve, facts.infer, self._left)
+        *_, (_, graph) = run_passes(graph, passes, context)
+        return graph
 
     def _new_step(self, options: RunOptions) -> Step:
         """Return a step for one run. Raises InvalidArgument for options of the wrong type."""
