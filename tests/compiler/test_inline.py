@@ -26,7 +26,7 @@ def call(name, function, *inputs, outputs=1, op="StatefulPartitionedCall", contr
 
 
 def inlined(nodes, functions):
-    graph, given = inline(Graph(nodes, functions), OPS)
+    graph, given, _ = inline(Graph(nodes, functions), OPS)
     verify(graph)
     return graph, given
 

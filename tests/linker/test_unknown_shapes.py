@@ -71,11 +71,11 @@ def test_a_shape_that_is_fed_is_unknown_and_the_node_that_reads_it_goes_to_the_h
 
 @on_pairs
 def test_all_that_is_unknown_is_refused_in_one_round(first, second, monkeypatch):
-    from weft.session import session as module
+    from weft.session import step_compiler as module
 
     rounds = []
     lower = module.lower
-    monkeypatch.setattr(module, "lower", lambda *arguments: rounds.append(1) or lower(*arguments))
+    monkeypatch.setattr(module, "lower", lambda *arguments, **named: rounds.append(1) or lower(*arguments, **named))
     nodes = [placeholder("x", (3,)), node("n0", "Test>Positive", "x")]
     for i in range(1, 40):
         nodes.append(node(f"n{i}", "Neg", f"n{i - 1}", device=(first, second)[i % 2]))

@@ -110,14 +110,6 @@ def test_only_what_a_step_needs_must_be_fed_and_must_be_runnable():
     assert unknown.value.node == "u"
 
 
-def test_what_is_not_there_yet_is_an_unimplemented_error_that_names_the_node():
-    session = weft.Session(graph(const("c", 1), const("p", True, bool), node("s", "Switch", "c", "p"),
-                                 node("m", "Neg", "s")))
-    with pytest.raises(Unimplemented, match="Switch") as caught:
-        session.run("m")
-    assert caught.value.node == "s"
-
-
 def test_a_while_loop_of_the_first_tensorflow_is_an_unimplemented_error_and_no_circle():
     nodes = [const("c", 1), const("p", True, bool), node("enter", "Enter", "c", frame_name="f"),
              node("merge", "Merge", "enter", "next", N=2), node("switch", "Switch", "merge", "p"),

@@ -36,8 +36,13 @@ def infer_outputs(
 def infer_registers(
     function: ProgramFunction, arguments: Sequence[ValueInfo], constants: Sequence[Any], ops: OpRegistry,
     fold: Callable[[Call, list[ValueInfo], tuple[ValueInfo, ...]], tuple[ValueInfo, ...]] | None = None,
+    follow: Callable[[Call, list[ValueInfo]], Sequence[ValueInfo]] | None = None,
 ) -> list[ValueInfo]:
-    """Return metadata and known values of all registers. `fold(call, inputs, outputs)` may add values."""
+    """Return metadata and known values of all registers.
+
+    `fold(call, inputs, outputs)` may add values. `follow(call, inputs)` returns the facts about the first results of a
+    call of functions, as many as are known.
+    """
     known = [ValueInfo(meta_of(kind)) for kind in function.register_types]
     for i, argument in enumerate(arguments):
         known[i] = merge_info(argument, known[i])
@@ -49,6 +54,9 @@ def infer_registers(
         if call.code == COPY:
             known[call.results[0]] = inputs[0]
             continue
+        if call.is_host_kernel and call.functions and follow is not None:
+            for register, output in zip(call.results, follow(call, inputs), strict=False):
+                known[register] = output
         if call.is_host_kernel or call.code == EVENT:
             continue  # the program declares the types of its results
         op = ops.get(call.op)

@@ -7,9 +7,9 @@ inherit the call's control inputs. Recursive calls are left, and so are calls th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..contract.op import REQUIRED, OpRegistry
 from ..contract.structural import CALLS, CONST, NO_OP
@@ -20,9 +20,21 @@ from ..graph.graph import Graph, Input, Node
 from ..graph.rewriting import new_name
 
 # A small file may expand without bound: functions that each call two others, or long names in front of many.
-_MOST_NODES, _MOST_TEXT, _DEEPEST = 200_000, 1 << 28, 100
+_MOST_NODES, _MOST_TEXT, DEEPEST = 200_000, 1 << 28, 100
 _FEW_NODES, _TIMES = 20_000, 100  # calls may expand to this many nodes, or to this multiple of the file's nodes
 _COLOCATED = b"loc:@"
+
+
+class Inlined(NamedTuple):
+    """A graph without calls.
+
+    `given`: the outputs of calls to the tensors that replace them.
+    `inside`: the inlined nodes to the names of the functions around them, the outermost first.
+    """
+
+    graph: Graph
+    given: dict[Input, Input]
+    inside: dict[str, tuple[str, ...]]
 
 
 @dataclass
@@ -30,6 +42,7 @@ class _Inlining:
     functions: Mapping[str, Function]
     ops: OpRegistry
     nodes: dict[str, Node]
+    around: tuple[str, ...]  # the functions around the whole graph
     callers: dict[str, tuple[str, ...]] = field(default_factory=dict)  # inlined node -> the functions around it
     given: dict[Input, Input] = field(default_factory=dict)  # output of a call -> the tensor that replaces it
 
@@ -38,6 +51,7 @@ class _Inlining:
         written = len(self.nodes) + sum(len(function.nodes) for function in self.functions.values())
         self.most = min(_MOST_NODES, max(_FEW_NODES, _TIMES * written))
         self.text = 0  # characters that names of calls add to names of nodes
+        self.calls = 0  # calls that were replaced
 
     def expand(self, call: Node, function: Function, attrs: Mapping[str, Any]) -> list[Node]:
         """Add the nodes that replace a call, record its outputs, and return the nodes.
@@ -51,13 +65,14 @@ class _Inlining:
         if len(self.nodes) + len(function.nodes) > self.most or self.text > _MOST_TEXT:
             raise ResourceExhausted(f"the functions of this graph expand to more than {self.most:,} nodes, or their "
                                     f"names to more than {_MOST_TEXT:,} characters", node=call.name, op=call.op)
+        self.calls += 1
         body = _Body(self, call, function, attrs)
         for index, output in enumerate(body.outputs()):
             self.given[Input(call.name, None, index)] = output
         self.nodes[call.name] = Node(call.name, NO_OP, controls=body.effects(), device=call.device)
         made = [*body.before, *(body.node(node) for node in function.nodes.values())]
         self.nodes.update((node.name, node) for node in made)
-        inside = (*self.callers.get(call.name, ()), function.name)
+        inside = (*self.callers.get(call.name, self.around), function.name)
         self.callers.update((node.name, inside) for node in made)
         return made
 
@@ -67,8 +82,8 @@ class _Inlining:
         None for other nodes, for recursive calls, and for calls that are nested too deep.
         """
         target = node.attrs.get("f") if node.op in CALLS else Func(node.op, node.attrs)
-        inside = self.callers.get(node.name, ())
-        if not isinstance(target, Func) or target.name in inside or len(inside) >= _DEEPEST:
+        inside = self.callers.get(node.name, self.around)
+        if not isinstance(target, Func) or target.name in inside or len(inside) >= DEEPEST:
             return None
         function = self.functions.get(target.name)
         return None if function is None else (function, target.attrs)
@@ -184,21 +199,25 @@ def _count(arg: Any, attrs: Mapping[str, Any]) -> int:
     return number if isinstance(number, int) else 0
 
 
-def inline(graph: Graph, ops: OpRegistry) -> tuple[Graph, dict[Input, Input]]:
-    """Return the graph without calls, and a map from the outputs of calls to the tensors that replace them.
+def inline(graph: Graph, ops: OpRegistry, kept: Collection[str] = (), around: tuple[str, ...] = ()) -> Inlined:
+    """Replace the calls of a graph's functions, but for the nodes named in `kept`.
+
+    `around`: the functions that the whole graph belongs to; their calls are recursive.
 
     Raises InvalidArgument for calls that do not fit their functions, ResourceExhausted for too many nodes.
     """
-    state = _Inlining(graph.functions, ops, dict(graph.nodes))
-    waiting = list(graph)
+    state = _Inlining(graph.functions, ops, dict(graph.nodes), around)
+    waiting = [node for node in graph if node.name not in kept]
     while waiting:
         node = waiting.pop()
         called = state.called(node)
         if called is not None:
             waiting += state.expand(node, *called)
+    if not state.calls:
+        return Inlined(graph, {}, {})
     nodes = [_rewired(node, state) for node in state.nodes.values()]
-    kept = graph.replace(without=graph.nodes.keys() - state.nodes.keys(), nodes=nodes)
-    return kept, {tensor: state.source(tensor) for tensor in state.given}
+    replaced = graph.replace(without=graph.nodes.keys() - state.nodes.keys(), nodes=nodes)
+    return Inlined(replaced, {tensor: state.source(tensor) for tensor in state.given}, state.callers)
 
 
 def _rewired(node: Node, state: _Inlining) -> Node:

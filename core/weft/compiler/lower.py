@@ -1,4 +1,4 @@
-"""Lowering: turns the placed nodes of a step into a ProgramDef of one function.
+"""Lowering: turns placed nodes into a function of a program.
 
 A value that crosses between host memory and a device's memory is copied once per destination, however many consumers it
 has. A control edge makes a call wait for the values of its source. When the source is on a device that works
@@ -7,15 +7,16 @@ asynchronously, and the call is elsewhere, the call waits for an event of that d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..contract.host_type import CHAIN
 from ..contract.op import OpRegistry
-from ..contract.structural import CONST, NO_OP
+from ..contract.structural import CONST, DEAD_VALUES, NO_OP
 from ..errors import Unimplemented
-from ..program.host_program import CONSTANT, COPY, EVENT, HOST, Call, ProgramDef, ProgramFunction, RegisterType
+from ..program.host_program import CONSTANT, COPY, EVENT, HOST, Call, ProgramFunction, RegisterType
 from ..values.tensor import TensorMetadata, ValueInfo
+from .call_site import CallSite
 from .infer import infer_registers
 from .infer_node import elements
 from .place import Placement
@@ -23,21 +24,31 @@ from .prune import Tensor
 from .resolve import Resolved
 
 MAIN = "main"
+NEW_CHAIN = "tfrt.new.chain"
 
 
-class Builder:
-    """A function being written: its calls, and its registers with their types and the stream of their memory.
+class Pool:
+    """What the functions of a program share: constants, and devices in the order of their streams.
 
     `host_visible`: names of devices that work on host memory.
     """
 
-    def __init__(self, host_visible: frozenset[str]) -> None:
-        self.host_visible = host_visible
+    def __init__(self) -> None:
+        self.host_visible: frozenset[str] = frozenset()
+        self.constants: list[Any] = []
+        self.devices: list[str] = []
+
+
+class Builder:
+    """A function being written: its calls, and its registers with their types and the stream of their memory."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.host_visible = pool.host_visible
+        self.constants = pool.constants
+        self.devices = pool.devices
         self.types: list[RegisterType] = []
         self.streams: list[int] = []
         self.calls: list[Call] = []
-        self.constants: list[Any] = []
-        self.devices: list[str] = []
         self.copies: dict[tuple[int, int], int] = {}  # (register, stream) -> register
         self.made: dict[str, Call] = {}  # node -> its call
         self.held: dict[str, tuple[str, ...]] = {}  # node without a call -> the nodes that run before it
@@ -77,10 +88,14 @@ class Builder:
         `memory` is the stream whose memory the node works on. A source on the same stream only needs to be enqueued
         before.
         """
+        return self.done(self.sources(entry), memory)
+
+    def done(self, nodes: Iterable[str], memory: int) -> tuple[int, ...]:
+        """Return the registers that are filled when these nodes have run, for work on the memory of this stream."""
         registers: dict[int, None] = {}
-        for name in self.sources(entry):
+        for name in nodes:
             call = self.made[name]
-            stream = self.memory(self.devices[call.stream])
+            stream = HOST if call.stream == HOST else self.memory(self.devices[call.stream])
             if stream in (HOST, memory):
                 registers.update(dict.fromkeys(call.gives))
                 continue
@@ -99,27 +114,69 @@ class Builder:
 
 
 def lower(
-    order: Sequence[Resolved], placement: Placement, feeds: Sequence[tuple[Tensor, TensorMetadata]],
-    fetches: Sequence[Tensor], targets: Sequence[str], host_visible: frozenset[str], ops: OpRegistry,
-) -> ProgramDef:
-    """Return the program that computes `fetches`, and runs `targets`, from `feeds`.
+    name: str, order: Sequence[Resolved], placement: Placement, feeds: Sequence[tuple[Tensor, TensorMetadata]],
+    fetches: Sequence[Tensor], targets: Sequence[str], pool: Pool, ops: OpRegistry, sites: Mapping[str, CallSite],
+    *, gives_chain: bool = False,
+) -> ProgramFunction:
+    """Return the function that computes `fetches`, and runs `targets`, from `feeds`.
+
+    `sites`: the nodes that call functions. `gives_chain`: one more result is a chain, filled when the targets have run.
 
     Raises the placement error of a node, and Unimplemented for ops on references.
     """
-    builder = Builder(host_visible)
+    builder = Builder(pool)
     at: dict[Tensor, int] = {tensor: builder.register(meta, HOST) for tensor, meta in feeds}
     for entry in order:
-        _lower_node(builder, entry, placement, at)
+        if entry.node.name in sites:
+            _lower_site(builder, sites[entry.node.name], at)
+        elif entry.op.name in DEAD_VALUES:
+            _lower_dead_values(builder, entry, at)
+        else:
+            _lower_node(builder, entry, placement, at)
     results = tuple(builder.moved(at[tensor], HOST, tensor[0]) for tensor in fetches)
-    acting = [node for name in targets for node in builder.held.get(name, (name,)) if node in builder.made]
+    acting = [node for target in targets for node in builder.held.get(target, (target,)) if node in builder.made]
     effects = tuple(dict.fromkeys(register for node in acting for register in builder.made[node].gives))
+    if gives_chain:
+        chain, after = builder.register(CHAIN, HOST), builder.done(acting, HOST)
+        builder.calls.append(Call(NEW_CHAIN, (), (chain,), after=after))
+        results += (chain,)
     names = tuple(f"{node}:{index}" for (node, index), _ in feeds)
-    function = ProgramFunction(MAIN, names, tuple(builder.types), tuple(builder.calls), results, effects)
+    function = ProgramFunction(name, names, tuple(builder.types), tuple(builder.calls), results, effects)
     arguments = [ValueInfo(meta) for _, meta in feeds]
     known = infer_registers(function, arguments, builder.constants, ops)
     types = [kind if isinstance(kind, str) else info.meta for kind, info in zip(builder.types, known, strict=True)]
-    function = function._replace(register_types=tuple(types))
-    return ProgramDef({MAIN: function}, tuple(builder.constants), tuple(builder.devices))
+    return function._replace(register_types=tuple(types))
+
+
+def _lower_site(builder: Builder, site: CallSite, at: dict[Tensor, int]) -> None:
+    """Write the call of functions. Their arguments and results are in host memory."""
+    entry = site.entry
+    node = entry.node.name
+    args = tuple(builder.moved(at[entry.inputs[index]], HOST, node) for index in site.inputs)
+    results = []
+    for index, tensor in enumerate(entry.output_tensors):
+        passed = site.passed.get(index)
+        if passed is None:
+            results.append(builder.register(TensorMetadata(tensor.dtype, None), HOST))
+        at.setdefault((node, index), results[-1] if passed is None else at[entry.inputs[passed]])
+    if site.has_effects:
+        results.append(builder.register(CHAIN, HOST))
+    call = Call(site.code, args, tuple(results), site.attrs, HOST, node, site.functions,
+                after=builder.after(entry, HOST), chain=None if results else builder.register(CHAIN, HOST))
+    builder.made[node] = call
+    builder.calls.append(call)
+
+
+def _lower_dead_values(builder: Builder, entry: Resolved, at: dict[Tensor, int]) -> None:
+    """Write a Switch or a Merge, which give and take dead values, on host memory."""
+    node = entry.node.name
+    args = tuple(builder.moved(at[source], HOST, node) for source in entry.inputs)
+    results = tuple(builder.register(TensorMetadata(tensor.dtype, None), HOST) for tensor in entry.output_tensors)
+    for index, register in enumerate(results):
+        at.setdefault((node, index), register)
+    call = Call(DEAD_VALUES[entry.op.name], args, results, {}, HOST, node, after=builder.after(entry, HOST))
+    builder.made[node] = call
+    builder.calls.append(call)
 
 
 def _lower_node(builder: Builder, entry: Resolved, placement: Placement, at: dict[Tensor, int]) -> None:

@@ -71,8 +71,6 @@ def check_versions(graph: Graph) -> None:
 def resolve_node(node: Node, graph: Graph, ops: OpRegistry) -> Resolved:
     """Match one node with its op, apart from its edges. Raises NotFound, InvalidArgument, Unimplemented."""
     producer = graph.versions.producer
-    if node.op in graph.functions:
-        raise Unimplemented(f"a call of the graph's function '{node.op}': functions are not run yet")
     op = ops.get(node.op)
     if op.deprecated is not None and producer >= op.deprecated:
         raise Unimplemented(f"op {op.name} is deprecated since GraphDef version {op.deprecated}, and this graph is "

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import PluginError
 from ..values.tensor import ValueInfo
-from .loader import Initializer
+
+if TYPE_CHECKING:
+    from .loader import Initializer
 
 FUSION = "fusion"  # the linker's own fusion, no plugin's pass; `[passes] disable` switches it off like one
 PRE_PLACEMENT, GRAPH = "pre_placement", "graph"

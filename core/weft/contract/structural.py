@@ -5,7 +5,8 @@ Core names no other op: plugins declare the rest. A plugin's op set may declare 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ..errors import InvalidArgument
 from ..values.tensor import ValueInfo, info, merge_shapes
@@ -15,15 +16,68 @@ from .op_spec import OpSpec
 CONST = "Const"
 NO_OP = "NoOp"
 PLACEHOLDER = "Placeholder"
+IDENTITY = "Identity"
 MUST_FEED = frozenset({PLACEHOLDER, "PlaceholderV2"})  # placeholders that have no value of their own
 PLACEHOLDERS = MUST_FEED | {"PlaceholderWithDefault"}
-NO_KERNEL = frozenset({CONST, PLACEHOLDER, NO_OP})  # the runtime serves them
 VALUELESS = frozenset({CONST, NO_OP, *MUST_FEED})  # their outputs are no results of a model
-CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+CALL, STATEFUL_CALL = "PartitionedCall", "StatefulPartitionedCall"
+CALLS = frozenset({CALL, STATEFUL_CALL})
+
+
+class ControlFlow(NamedTuple):
+    """An op that calls functions of the graph.
+
+    `code`: the host kernel that does it.
+    `functions`: the attributes that name functions.
+    `leading`: the number of inputs in front of the functions' arguments.
+    `extra`: the number of arguments that the kernel itself adds in front of these.
+    `is_loop`: True when the functions are called again with their own results.
+    """
+
+    code: str
+    functions: tuple[str, ...]
+    leading: int = 0
+    extra: int = 0
+    is_loop: bool = False
+
+
+_CALL_FLOW = ControlFlow("weft.call", ("f",))
+_IF_FLOW = ControlFlow("weft.if", ("then_branch", "else_branch"), leading=1)
+_CASE_FLOW = ControlFlow("weft.case", ("branches",), leading=1)
+_WHILE_FLOW = ControlFlow("weft.while", ("cond", "body"), is_loop=True)
+CONTROL_FLOW: Mapping[str, ControlFlow] = {
+    CALL: _CALL_FLOW, STATEFUL_CALL: _CALL_FLOW, "If": _IF_FLOW, "StatelessIf": _IF_FLOW, "Case": _CASE_FLOW,
+    "StatelessCase": _CASE_FLOW, "While": _WHILE_FLOW, "StatelessWhile": _WHILE_FLOW,
+    "For": ControlFlow("weft.for", ("body",), leading=3, extra=1, is_loop=True),
+}
+SWITCHES, MERGES = frozenset({"Switch", "RefSwitch"}), frozenset({"Merge", "RefMerge"})
+DEAD_VALUES: Mapping[str, str] = {  # ops with and for dead values, by op: their host kernels
+    **dict.fromkeys(SWITCHES, "weft.switch"), **dict.fromkeys(MERGES, "weft.merge")}
+
 NEXT_ITERATIONS = frozenset({"NextIteration", "RefNextIteration"})  # their outputs are for the next iteration
+FRAME_OPS = frozenset({"Enter", "RefEnter", "Exit", "RefExit", "LoopCond", *NEXT_ITERATIONS})
+# the runtime itself serves these
+NO_KERNEL = frozenset({CONST, PLACEHOLDER, NO_OP, *CONTROL_FLOW, *DEAD_VALUES, *FRAME_OPS})
 
 LEGACY_SCALARS = 21  # up to this GraphDef version a placeholder of shape [] may be of any shape
 DEPRECATED = {"PlaceholderV2": 23}  # the GraphDef versions from which on ops are refused
+
+_FALSE_TEXTS = (b"", "")
+
+
+def is_true(condition: Any) -> bool:
+    """True for a condition by TensorFlow's rule: a number that is not 0, a text that is not empty, an array with
+    elements."""
+    if condition.shape != ():
+        return bool(condition.size)
+    value = condition.item()
+    return value not in _FALSE_TEXTS if isinstance(value, bytes | str) else bool(value)
+
+
+def branch(branches: Sequence[Any], index: Any) -> Any:
+    """Return the branch with this index, the last one for an index out of range."""
+    number = int(index)
+    return branches[number if 0 <= number < len(branches) else -1]
 
 
 def _identity(_: Attrs, x: ValueInfo) -> ValueInfo:
@@ -38,7 +92,7 @@ def _placeholder_with_default(attrs: Attrs, x: ValueInfo) -> ValueInfo:
         raise InvalidArgument(f"the default does not fit the placeholder: {error}") from None
 
 
-METADATA = {"Identity": _identity, "PlaceholderWithDefault": _placeholder_with_default}
+METADATA = {IDENTITY: _identity, "PlaceholderWithDefault": _placeholder_with_default}
 
 _TRANSFER = ("tensor_name: string", "send_device: string", "send_device_incarnation: int", "recv_device: string",
              "client_terminated: bool = false")
@@ -57,7 +111,7 @@ _SPECS = {spec.name: spec for spec in (
     OpSpec("PlaceholderV2", (), ["output: dtype"], ["dtype: type", "shape: shape"]),
     OpSpec("PlaceholderWithDefault", ["input: dtype"], ["output: dtype"], ["dtype: type", "shape: shape"]),
     OpSpec(NO_OP),
-    OpSpec("Identity", ["input: T"], ["output: T"], ["T: type"]),
+    OpSpec(IDENTITY, ["input: T"], ["output: T"], ["T: type"]),
 
     OpSpec("_Arg", (), ["output: T"], _INDEXED, stateful=True),
     OpSpec("_DeviceArg", (), ["output: T"], _INDEXED, stateful=True),

@@ -8,8 +8,11 @@ from typing import Any, NamedTuple
 
 from ..contract.device import Device
 from ..contract.kernel import Bound, KernelDef
+from ..contract.structural import DEAD_VALUES
 from ..program.host_program import Call
 from ..support.plugin_guard import plugin_guard
+
+_PASSING = frozenset(DEAD_VALUES.values())
 
 
 class BoundCall(NamedTuple):
@@ -32,6 +35,7 @@ class BoundCall(NamedTuple):
     retained: frozenset[int] = frozenset()
     stateful: bool = False
     wraps: bool = False  # a copy of a feed to a device that may instead read the feed in host memory
+    settled: bool = False  # a call of functions that never returns results that come later
     awaited: bool = False  # a copy to the host with consumers in the same step, so it is awaited by itself
 
     @property
@@ -82,12 +86,17 @@ class BoundCall(NamedTuple):
     @property
     def may_pend(self) -> bool:
         """True when the call may return results that come later, declared or not."""
-        return self.pends or self.device is None
+        return self.pends or (self.device is None and not self.settled)
 
     @property
     def lends(self) -> bool:
         """True when its arguments may be read after it has returned, outside the order of the device's stream."""
-        return self.may_pend and not self.awaited
+        return (self.may_pend or self.device is None) and not self.awaited
+
+    @property
+    def passes_on(self) -> bool:
+        """True when its results may be its arguments, or constants of functions that it calls."""
+        return self.device is None and (bool(self.call.functions) or self.call.code in _PASSING)
 
     @property
     def sees_host(self) -> bool:

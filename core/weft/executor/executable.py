@@ -9,18 +9,19 @@ Results belong to the user: an array that this run did not make itself is copied
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from ..contract.device import STREAM, Device
-from ..errors import Cancelled, DeadlineExceeded, WeftError
+from ..errors import Cancelled, DeadlineExceeded, InvalidArgument, WeftError
 from ..host.bound_call_cache import bytes_of_call
+from ..host.kernel_context import KernelContext
 from ..program.host_program import ProgramFunction
 from ..support.kernel_errors import as_weft_error, is_interrupt
-from ..values.async_value import AsyncValue, available, failed, unwrapped
+from ..values.async_value import DEAD, AsyncValue, available, failed, unwrapped
 from ..values.tensor import TensorMetadata
 from .autotune import Autotuner
 from .bound_call import BoundCall
@@ -42,6 +43,7 @@ class Executable:
     """A function linked for given argument metadata. Several threads may run it at once.
 
     `declined`: node to the (pack, reason) pairs of preferred kernels that declined it.
+    `callees`: the functions that are linked for its calls.
     `layout`: the properties of its frames.
     `autotuner`: holds the schedule of the next run.
     """
@@ -49,9 +51,10 @@ class Executable:
     def __init__(
         self, function: ProgramFunction, metas: Sequence[TensorMetadata], calls: Sequence[BoundCall],
         presets: Mapping[int, Any], devices: Mapping[str, Device], host: Host,
-        declined: Mapping[str, Sequence[tuple[str, str]]],
+        declined: Mapping[str, Sequence[tuple[str, str]]], callees: Sequence[Executable] = (),
     ) -> None:
         self.function = function
+        self._callees = callees
         self.metas = tuple(metas)
         self.declined = declined
         self.layout = FrameLayout(function, metas, calls, presets, host)
@@ -68,7 +71,8 @@ class Executable:
         self._pick = _picker(function.results)
         run_flat = _run_one if len(self.layout.attached) == 1 else _run_flat
         self._flat = flat = Schedule(self.layout.make_frame, run_flat, _run_flat_each)
-        self.nbytes = sum(bytes_of_call(bound.bound) for bound in calls)  # approximate
+        # approximate
+        self.nbytes: int = sum(bytes_of_call(bound.bound) for bound in calls) + sum(each.nbytes for each in callees)
         self._frame_bytes = self.layout.plan.nbytes
         self._most_free = max(1, min(FREE_FRAMES, FREE_BYTES // max(self._frame_bytes, 1)))
         host.memory.may_drop(flat.frames)
@@ -78,8 +82,17 @@ class Executable:
 
     @property
     def frame_bytes(self) -> int:
-        """Bytes of the memory plans in idle frames."""
-        return len(self.autotuner.schedule.frames) * self._frame_bytes
+        """Bytes of the memory plans in idle frames, with those of its callees."""
+        own = len(self.autotuner.schedule.frames) * self._frame_bytes
+        return own + sum(callee.frame_bytes for callee in self._callees)
+
+    def all(self) -> Iterator[Executable]:
+        """Yield the function and all functions that are linked for it."""
+        left = [self]
+        while left:
+            each = left.pop()
+            yield each
+            left += each._callees
 
     def ways(self) -> dict[str, str]:
         """Return the kernel's description of its algorithm by node, for kernels that have one."""
@@ -121,7 +134,9 @@ class Executable:
                 self._abort(error, frame, step, schedule)
                 raise
             raise self._abort(error, frame, step, schedule) from error
-        values = self._finish(frame, step, left) if self.is_asynchronous else registers
+        values = registers
+        if self.is_asynchronous and (left or self._pends or step.has_loop):
+            values = self._finish(frame, step, left)
         if self._asynchronous:
             frame.context.run(self._synchronize, frame)
             self._host.device_memory.drain(frame.lent)
@@ -163,13 +178,36 @@ class Executable:
             rest.values.clear()  # the values hold the error, whose traceback holds this frame
             frame.registers.clear()
             raise step.error
+        for register in self._results:
+            if rest.values[register] is DEAD:
+                raise self._dead(register)
         return rest.values
 
+    def _dead(self, register: int) -> InvalidArgument:
+        """Return the error for a dead result, as TensorFlow's session raises it."""
+        call = next(bound.call for bound in self.layout.calls if register in bound.call.results)
+        tensor = f"{call.node}:{call.results.index(register)}"
+        return InvalidArgument(f"the fetched tensor '{tensor}' is dead: control flow did not take its branch",
+                               node=call.node, hint="fetch what a Merge makes of it")
+
     def start(self, arguments: Sequence[Any], step: Step) -> list[AsyncValue]:
-        """Start a run and return its results, payloads or AsyncValues, which may come later.
+        """Start a run and return its results, which may come later and belong to the caller.
 
         `step.loop` runs the remaining calls. A failed call fails its dependents, and no other call. Raises Unavailable
         when a device was lost before.
+        """
+        results = KernelContext().run(self.invoke, [unwrapped(a) for a in arguments], step)
+        values = [value if isinstance(value, AsyncValue) else available(value) for value in results]
+        for i in self._copied:
+            values[i] = self._own(values[i])
+        return values
+
+    def invoke(self, arguments: Sequence[Any], step: Step) -> list[Any]:
+        """Run for a kernel of the same step, in its context. Return payloads where they are available, else
+        AsyncValues.
+
+        Results may be the arguments or constants of the program, which nobody writes. In a step that ends at errors
+        the first error is raised.
         """
         if self._asynchronous:
             self._host.check(self._asynchronous)
@@ -178,48 +216,55 @@ class Executable:
         except IndexError:
             frame = self._flat.make_frame()
         registers = frame.registers
-        registers[: self._count] = [unwrapped(a) for a in arguments]
+        registers[: self._count] = arguments
         registers[-1] = step
         left: Sequence[int] = self._late
-        if any(isinstance(a, AsyncValue) for a in registers[: self._count]):
-            left = range(len(self.layout.calls))
+        for argument in arguments:
+            if argument.__class__ is AsyncValue:
+                registers[: self._count] = [unwrapped(a) for a in arguments]
+                left = range(len(self.layout.calls))
+                break
         else:
             for i, copy in frame.copies:
                 copy[...] = registers[i]
             try:
                 if step.is_plain:
-                    frame.context.run(self._flat.run, frame, step)
+                    self._flat.run(frame, step)
                 else:
-                    frame.context.run(_run_flat_each, self._call_each, frame, step)
+                    _run_flat_each(self._call_each, frame, step)
             except HandOver:
                 left = self.layout.after(frame.position(), without=True)
             except BaseException as error:  # a kernel may raise any exception, which becomes its results
                 if is_interrupt(error):
                     raise
+                if step.ends_at_error:
+                    raise self._raised(error, frame, step)  # noqa: B904 - the cause is set there
                 left = () if step.error is not None else self._fail(error, frame)
             else:
-                if not left and not self._pends:
-                    return self._give_back(frame)
+                if not left and not self._pends and not self._asynchronous:
+                    results = self._pick(registers)
+                    for register in self._open:
+                        registers[register] = None
+                    if len(self._flat.frames) < self._most_free:
+                        self._flat.frames.append(frame)
+                    return results
         has_ended = step.error is not None  # then the position may mean nothing, and no result is known to exist
-        rest = self._dataflow(registers, () if has_ended else left, step, stop=False)
+        rest = self._dataflow(registers, () if has_ended else left, step, stop=step.ends_at_error)
         if self._asynchronous:
             self._keep(frame)
         registers.clear()  # an error that is a result lives on, and its traceback may hold this frame
         if has_ended:
             return [failed(step.end()) for _ in self._results]
-        results = [rest.value(register) for register in self._results]
-        for i in self._copied:
-            results[i] = self._own(results[i])
-        return results
+        return [rest.value(register) for register in self._results]
 
-    def _give_back(self, frame: Frame) -> list[AsyncValue]:
-        """Return the results in a frame, and free the frame."""
-        registers = frame.registers
-        results = self._pick(registers)
-        for i in self._copied:
-            results[i] = self._copy(results[i])
-        self._free(frame, self._flat)
-        return [available(result) for result in results]
+    def _raised(self, error: BaseException, frame: Frame, step: Step) -> WeftError:
+        """Return the typed error of the call that raised. The frame is free unless devices may still use it."""
+        typed = step.end() if frame.cursor.is_stopped else self._typed_at(error, frame)
+        if not self.is_asynchronous and not self._asynchronous:
+            self._free(frame, self._flat)
+        if typed is not error:
+            typed.__cause__ = error
+        return typed
 
     def _free(self, frame: Frame, schedule: Schedule) -> None:
         """Drop the values of a run and make the frame idle. (`run` repeats these lines: a call would cost more.)"""

@@ -146,7 +146,8 @@ class FrameLayout:
         self.producer = {r: bound for bound in calls for r in bound.given}
         self._memory = [self.producer[r].memory if r in self.producer else HOST for r in range(len(metas))]
         self.late = self._find_late()  # indices of calls that depend on asynchronous results
-        self.is_asynchronous = any(call.may_pend or (call.kernel is not None and call.kernel.step) for call in calls)
+        self.is_asynchronous = any(call.may_pend or (call.kernel is not None and call.kernel.step and not call.settled)
+                                   for call in calls)
         # Host kernels may hand over to a Dataflow, and poisoning follows the order of the list.
         self._checks = host.debug.poison
         self.is_in_order = host.debug.poison or any(call.device is None for call in calls)
@@ -163,7 +164,8 @@ class FrameLayout:
         self.attached = tuple(n for n, bound in enumerate(calls) if n not in self.late
                               and not (bound.is_view and self.fixed.issuperset(bound.call.results)))
         self._dying = self._find_dying({*function.results, *arguments})
-        self.copied_results = self._find_copied(function.results, given.union(arguments, self._retained()))
+        passed = {r for bound in calls if bound.passes_on for r in bound.call.results}
+        self.copied_results = self._find_copied(function.results, given.union(arguments, self._retained(), passed))
 
     def plan_of(self, partition: TaskPartition) -> MemoryPlan:
         """Return the memory plan under a task partition. The planned registers are those of `plan`."""

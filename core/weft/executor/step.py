@@ -19,7 +19,7 @@ from ..host.cancellation import CancelToken
 from ..host.parallel import Job
 from ..host.resources import Resources
 from ..support.kernel_errors import as_weft_error, is_interrupt
-from ..values.async_value import AsyncValue, failed
+from ..values.async_value import AsyncValue, available, failed
 from .step_loop import StepLoop
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..host.host import Host
     from .trace import Trace
 
+DEEPEST = 32  # nested function calls on one stack; a deeper call goes through the loop's mail
 SLICE = 0.005  # seconds between two checks for cancellation while a step waits for a lock
 
 
@@ -62,13 +63,17 @@ class Step:
     `parents`: tokens; cancelling one of them cancels the step.
     `trace`: records the times of the step's kernels.
     `resources`: shared by the kernels of several steps; the host's by default.
+    `ends_at_error`: True when the first error ends the step (a session's run). Otherwise independent calls go on (a
+        host program's run).
     """
 
     def __init__(
         self, host: Host, timeout: float | None = None, parents: tuple[CancelToken, ...] = (),
-        trace: Trace | None = None, resources: Resources | None = None,
+        trace: Trace | None = None, resources: Resources | None = None, *, ends_at_error: bool = False,
     ) -> None:
         self.host = host
+        self.ends_at_error = ends_at_error
+        self.depth = 0  # nested function calls on the stack of the driving thread
         self.trace = trace
         self.resources = host.resources if resources is None else resources
         self._thread = get_ident()
@@ -90,16 +95,38 @@ class Step:
             return loop
         return self._loops.setdefault(None, StepLoop(self, self._thread))
 
+    @property
+    def has_loop(self) -> bool:
+        """True when some call could not run in order."""
+        return bool(self._loops)
+
     def call(self, function: Callee, arguments: Sequence[Any]) -> list[AsyncValue]:
         """Run a function of the program in this step and return its results, which may come later.
 
-        Arguments may be AsyncValues. Kernels have no other way to call functions. The method never waits, and any
-        thread may call it.
+        Arguments may be AsyncValues. The method never waits, and any thread may call it.
+        """
+        return [value if isinstance(value, AsyncValue) else available(value)
+                for value in self.invoke(function, arguments)]
+
+    def invoke(self, function: Callee, arguments: Sequence[Any]) -> list[Any]:
+        """Like `call`; results that are available are payloads.
+
+        A function that is called on the thread that drives the step runs at once. A call from another thread, or
+        nested too deep, goes through the step's loop. In a session's run an error of the function is raised.
         """
         executable = function.executable
+        if not executable.is_asynchronous:  # it needs no loop: several threads may run it in one step
+            return executable.invoke(arguments, self)  # type: ignore[no-any-return]
         if self._is_over:
             return [failed(Cancelled("the run has ended"))] * len(executable.function.results)
-        return self.loop.call(executable, arguments)
+        thread = self._thread if not self._loops else self.loop.thread
+        if self.depth >= DEEPEST or get_ident() != thread:
+            return self.loop.call(executable, arguments)
+        self.depth += 1
+        try:
+            return executable.invoke(arguments, self)  # type: ignore[no-any-return]
+        finally:
+            self.depth -= 1
 
     def own(self, free: Callable[[Any], None], buffer: Any) -> None:
         """Free a device buffer when the step is over. Work enqueued by then may still use it."""
@@ -227,7 +254,7 @@ def lasting_step(host: Host, resources: Resources) -> Step:
 
     Cancelling the host cancels it; `restart` revives it.
     """
-    step = Step(host, resources=resources)
+    step = Step(host, resources=resources, ends_at_error=True)
     host.lasting[id(step)] = step
     if host.cancellation.is_cancelled:
         step.cancel(Cancelled("the host was cancelled"))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import Cancelled, WeftError
 from ..host.kernel_context import KernelContext
 from ..support.kernel_errors import as_weft_error
-from ..values.async_value import AsyncValue, failed
+from ..values.async_value import AsyncValue, available, failed
 
 if TYPE_CHECKING:
     from .dataflow import Dataflow
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from .step import Step
 
 DEAF = 0.5  # seconds that a cancelled step waits for kernels that have started
-DEEPEST = 32  # nested function calls on one stack; a deeper call goes through the mail
 
 
 class StepLoop:
@@ -44,7 +43,6 @@ class StepLoop:
         self._numbers = count()
         self._expected: dict[int, Callable[[], None]] = {}  # callbacks of values that are pending, or in the mail
         self._promising: set[Dataflow] = set()
-        self._depth = 0
         self._lock = threading.Lock()
         self._mail: deque[Callable[[], None]] = deque()
         self._bell: AsyncValue | None = None  # wakes the waiting thread
@@ -77,33 +75,31 @@ class StepLoop:
         self._step.on_cancel(self._ring)
         self._work()
 
-    def call(self, function: Executable, arguments: Sequence[Any]) -> list[AsyncValue]:
-        """Run a function in this step and return its results.
+    @property
+    def thread(self) -> int:
+        """The id of the driving thread; 0 without one."""
+        return self._thread
 
-        The function runs at once. A call from another thread, or nested too deep, goes through the mail and returns
-        promises.
-        """
-        if threading.get_ident() == self._thread and self._depth < DEEPEST:
-            self._depth += 1
-            try:
-                return function.start(arguments, self._step)
-            finally:
-                self._depth -= 1
+    def call(self, function: Executable, arguments: Sequence[Any]) -> list[AsyncValue]:
+        """Promise the results of a function, which the driving thread runs when it comes to its mail."""
         promises = [AsyncValue() for _ in function.function.results]
 
         def begin() -> None:
-            for promise, value in zip(promises, self._started(function, arguments), strict=True):
-                promise.forward_to(value)
+            for promise, value in zip(promises, self._results(function, arguments), strict=True):
+                promise.forward_to(value if isinstance(value, AsyncValue) else available(value))
 
         return promises if self.post(begin) else [self._ended() for _ in promises]
 
-    def _started(self, function: Executable, arguments: Sequence[Any]) -> list[AsyncValue]:
-        """Return the results of `start`. Errors become results, since no caller could catch them."""
+    def _results(self, function: Executable, arguments: Sequence[Any]) -> list[Any]:
+        """Return the results of a function. Errors become results, since no caller could catch them."""
         try:
             if self._step.error is None:
-                return function.start(arguments, self._step)
+                return function.invoke(arguments, self._step)
         except Exception as error:  # noqa: BLE001 - memory for a frame may be short
-            return [failed(as_weft_error(error, "calling a function"))] * len(function.function.results)
+            typed = as_weft_error(error, "calling a function")
+            if self._step.ends_at_error:
+                self._step.cancel(typed)
+            return [failed(typed)] * len(function.function.results)
         return [self._ended() for _ in function.function.results]
 
     def _ended(self) -> AsyncValue:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ..contract.host_kernel import Callee, HostKernel
+from ..contract.host_kernel import OWN, Callee, HostKernel
 from ..contract.host_type import NAMED, TENSOR, HostType
 from ..errors import Internal, InvalidArgument
 from ..executor.host_array import given
@@ -63,6 +63,8 @@ def bind_host_kernel(
     else:
         keywords |= dict(zip(kernel.callees, functions, strict=True))
     run = partial(kernel.function, **keywords) if keywords else kernel.function
+    if kernel.plugin == OWN and call.functions and kernel.results is None and not check_types:
+        return run  # the results are those of linked functions, which have been checked
     tensors = [(i, kind) for i, kind in enumerate(types) if isinstance(kind, TensorMetadata)]
     if len(types) == 1 and kernel.results is not None and not tensors and not check_types:
         return lambda *arguments: [unwrapped(run(*arguments))]

@@ -27,11 +27,13 @@ from ..support.mapped_file import check_unchanged
 from ..values.tensor import MadeInfo, TensorMetadata, ValueInfo, constant_info
 from .binder import Binder, LazyKernel, bind
 from .folding import folded, is_worth_folding, laid_out
+from .follow import DEEPEST_LINK, FOLLOWED
 from .fusion import FusionGroup, fused_call, fused_ops, groups
 from .host_binding import bind_host_kernel
 from .patterns import found
 
 if TYPE_CHECKING:
+    from ..contract.host_kernel import Callee
     from ..executor.step import Step
     from ..host.host import Host
 
@@ -70,6 +72,14 @@ class Shared:
         self.buffers: list[Owned] = []
         self.functions = functions
         self.resources = resources
+        self._callees: dict[str, Shared] = {}
+
+    def of(self, function: str) -> Shared:
+        """Return what the links of a function of the same program share, where each is linked for its callers."""
+        if function not in self._callees:
+            own = self._callees[function] = Shared(self.functions, self.resources)
+            own.prepared, own.buffers, own._callees = self.prepared, self.buffers, self._callees
+        return self._callees[function]
 
     def renumbered(self) -> Shared:
         """Return what programs share without the functions that are linked by register number, for a program that was
@@ -77,6 +87,14 @@ class Shared:
         anew = Shared({}, self.resources)
         anew.prepared, anew.buffers = self.prepared, self.buffers
         return anew
+
+
+class LinkedBody:
+    """A function that is linked for the one call that it serves."""
+
+    def __init__(self, name: str, executable: Executable) -> None:
+        self.name = name
+        self.executable: Any = executable
 
 
 class LinkedFunction:
@@ -120,19 +138,24 @@ def link(
     check_unchanged(program.constants)
     chosen = program.functions[function]
     infos = [ValueInfo(meta) for meta in arguments or chosen.arg_metas]
-    linker = Linker(program, chosen, host, Shared({}, Resources()) if shared is None else shared, waits, fuses,
+    linker = Linker(program, chosen, host, Shared({}, Resources()) if shared is None else shared, infos, waits, fuses,
                     check)
-    linked: Executable = KernelContext().run(linker.link, infos)  # packs may start their threads
+    linked: Executable = KernelContext().run(linker.link)  # packs may start their threads
     return linked
 
 
 class Linker:
-    """The state of one link."""
+    """The state of one link of a function, for arguments of which `arguments` is known.
+
+    `around`: the functions whose links this link is part of.
+    """
 
     def __init__(
-        self, program: ProgramDef, function: ProgramFunction, host: Host, shared: Shared, waits: bool, fuses: bool,
-        check: Callable[[], object],
+        self, program: ProgramDef, function: ProgramFunction, host: Host, shared: Shared,
+        arguments: Sequence[ValueInfo], waits: bool, fuses: bool, check: Callable[[], object],
+        around: tuple[str, ...] = (),
     ) -> None:
+        self.arguments = tuple(arguments)
         self._check = check
         self._waits = waits
         self._fuses = fuses
@@ -140,19 +163,38 @@ class Linker:
         self._function = function
         self._host = host
         self._shared = shared
+        self._around = (*around, function.name)
         self._devices = [host.open(name) for name in program.requires]  # by stream
         self._binders: dict[int, Binder] = {}
         self._declined: dict[str, list[tuple[str, str]]] = {}
         self._frozen: set[int] = set()  # registers with the same value in every link of this program
         self._calls: list[Call] = list(function.kernels)
         self._taken: set[int] = set()  # registers with consumers
+        self._bodies: dict[int, list[Linker]] = {}  # id of a call -> the links of its functions
+        self._executables: list[Executable] = []  # of these
+        self._known: list[ValueInfo] | None = None
 
-    def link(self, arguments: Sequence[ValueInfo]) -> Executable:
+    @property
+    def known(self) -> list[ValueInfo]:
+        """The facts about all registers, inferred at the first use."""
+        if self._known is None:
+            self._known = self._infer()
+        return self._known
+
+    def _infer(self) -> list[ValueInfo]:
         function = self._function
         for call in function.kernels:
             if call.code == CONSTANT or (call.args and not call.is_host_kernel and self._frozen.issuperset(call.args)):
                 self._frozen.update(call.results)
-        known = infer_registers(function, arguments, self._program.constants, self._host.registries.ops, self._fold)
+        return infer_registers(function, self.arguments, self._program.constants, self._host.registries.ops,
+                               self._fold, self._follow)
+
+    @property
+    def results(self) -> list[ValueInfo]:
+        return [self.known[register] for register in self._function.results]
+
+    def link(self) -> Executable:
+        function, known = self._function, self.known
         open_registers = set(range(len(function.arg_names))) | self._after_others()
         values = {r: info for r, info in enumerate(known) if info.is_known and r not in open_registers}
         self._calls = self._without_other_names(known)
@@ -179,7 +221,26 @@ class Linker:
         unread = {r for bound in bound_calls for r in bound.call.args} & values.keys() - presets.keys()
         presets |= {r: stand_in(metas[r]) for r in unread}
         devices = dict(zip(self._program.requires, self._devices, strict=True))
-        return Executable(function, metas, bound_calls, presets, devices, self._host, self._declined)
+        return Executable(function, metas, bound_calls, presets, devices, self._host, self._declined,
+                          self._executables)
+
+    def _follow(self, call: Call, inputs: list[ValueInfo]) -> Sequence[ValueInfo]:
+        """Return the facts about the results of a call of functions, and keep the links of these.
+
+        Functions that call themselves, or are nested too deep, are linked when they are first called.
+        """
+        follow = FOLLOWED.get(call.code)
+        if follow is None or len(self._around) > DEEPEST_LINK or not set(self._around).isdisjoint(call.functions):
+            return ()
+        bodies, results = follow(partial(self._body, call), inputs, len(call.functions))
+        self._bodies[id(call)] = bodies
+        return results
+
+    def _body(self, call: Call, index: int, arguments: Sequence[ValueInfo]) -> Linker:
+        """Return the link of a call's function for these arguments."""
+        name = call.functions[index]
+        return Linker(self._program, self._program.functions[name], self._host, self._shared.of(name), arguments,
+                      False, self._fuses, self._check, self._around)
 
     def _fuse(self, calls: list[Call], known: Sequence[ValueInfo]) -> Iterator[Call | BoundCall]:
         """Yield the calls from last to first, in reverse of an order in which they may run; a fused call comes bound.
@@ -445,15 +506,24 @@ class Linker:
 
     def _bind_host(self, call: Call) -> BoundCall:
         kernel = self._host.registries.host_kernels.get(call.code)
+        types = [self._function.register_types[r] for r in call.results]
+        callees = self._callees(call)
+        run = bind_host_kernel(kernel, call, types, callees, self._host.debug.check_types)
+        settled = id(call) in self._bodies and not any(callee.executable.is_asynchronous for callee in callees)
+        flags = KernelDef(call.code, "", kernel.plugin, bind_host_kernel, asynchronous=kernel.asynchronous,
+                          nonstrict=kernel.nonstrict or call.nonstrict, step=kernel.step)
+        return BoundCall(call, None, HOST, flags, run, settled=settled)
+
+    def _callees(self, call: Call) -> list[Callee]:
+        """Return the functions of a call, linked for it or, on first use, for all calls."""
+        if id(call) in self._bodies:
+            linked = [body.link() for body in self._bodies[id(call)]]
+            self._executables += linked
+            return [LinkedBody(name, executable) for name, executable in zip(call.functions, linked, strict=True)]
         functions, resources = self._shared.functions, self._shared.resources
         for name in call.functions:
             functions.setdefault(name, LinkedFunction(self._program, name, self._host, functions, resources))
-        types = [self._function.register_types[r] for r in call.results]
-        callees = [functions[name] for name in call.functions]
-        run = bind_host_kernel(kernel, call, types, callees, self._host.debug.check_types)
-        flags = KernelDef(call.code, "", kernel.plugin, bind_host_kernel, asynchronous=kernel.asynchronous,
-                          nonstrict=kernel.nonstrict or call.nonstrict, step=kernel.step)
-        return BoundCall(call, None, HOST, flags, run)
+        return [functions[name] for name in call.functions]
 
     def _transfer(self, call: Call, known: Sequence[ValueInfo]) -> BoundCall | None:
         if not _has_size(known[call.args[0]].meta):

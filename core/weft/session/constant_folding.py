@@ -30,6 +30,10 @@ class ConstantFolder:
         self._host = host
         self._bound: dict[Likeness, tuple[Attrs, Compute | None]] = {}  # holds the attributes: their ids stay unique
 
+    def forget(self) -> None:
+        """Drop the bound kernels, which hold attributes of nodes."""
+        self._bound.clear()
+
     @cached_property
     def _device(self) -> tuple[str, Device] | None:
         name = self._host.host_device()

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from numpy import ndarray
 
@@ -24,45 +24,32 @@ from ..support.fork_safety import inherited
 from ..support.gc_pause import gc_paused
 from ..values.tensor import TensorMetadata, fits
 from .feeds import convert
+from .step_compiler import StepCompiler
 
 MOST_VARIANTS = 8
 PREPARED_BYTES = 64 << 10  # estimate for the graph, the program and the graphs of passes
 SHAPE = attrgetter("shape")
 
 
-class Linked(NamedTuple):
-    """The result of a link.
-
-    `program`: the program that was linked in the end.
-    `left_out`: the passes that it does without, and why; empty without any.
-    `executable`: the linked program.
-    `shared`: values for further links of the program.
-    """
-
-    program: ProgramDef
-    left_out: str
-    executable: Executable
-    shared: Shared
-
-
-Linking = Callable[[ProgramDef, Sequence[TensorMetadata], Shared, Step], Linked]
 NewStep = Callable[[RunOptions], Step]
+Note = Callable[[Executable, StepCompiler], None]
 
 
 class PreparedStep:
     """Runs one step for arrays in the order of its feeds. Several threads may call it at once.
 
-    `linking(program, metas, shared, step)`: links the program, or lowers it anew when kernels decline it.
-    `left_out`: passes that the program does without, since their graphs cannot run, and why; empty without any.
+    `compiler`: makes and links the program.
     `session`: the step of all runs that need no step of their own.
+    `making`: the step in which the program is made.
     `new_step`: makes a step for one run.
+    `note`: receives each linked program.
     """
 
     def __init__(
-        self, names: Sequence[str], metas: Sequence[TensorMetadata], program: ProgramDef, left_out: str,
-        linking: Linking, host: Host, session: Step, new_step: NewStep,
+        self, names: Sequence[str], metas: Sequence[TensorMetadata], compiler: StepCompiler, host: Host, session: Step,
+        making: Step, new_step: NewStep, note: Note,
     ) -> None:
-        self.left_out = left_out
+        self._compiler, self._note = compiler, note
         self._host = host
         self._step = session
         self._new_step = new_step
@@ -71,7 +58,7 @@ class PreparedStep:
         self._count = len(names)
         # Feeds of these types need no conversion. Strings always do, since an object array may hold any objects.
         self._dtypes = [(i, meta.dtype.numpy if meta.dtype.itemsize else None) for i, meta in enumerate(metas)]
-        self._linking = linking
+        program = compiler.program(making)
         shared = Shared({}, session.resources)
         weakref.finalize(self, host.device_memory.dropped.extend, shared.buffers)
         self._latest = program, shared  # one tuple, replaced as a whole: `shared` is indexed by the program's registers
@@ -88,6 +75,11 @@ class PreparedStep:
         prepared = list(self._latest[1].prepared.values())
         arrays = sum(getattr(each, "nbytes", 0) for each in prepared) + sum(each.frame_bytes for each in linked)
         return PREPARED_BYTES + sum(each.nbytes for each in linked), arrays
+
+    @property
+    def left_out(self) -> str:
+        """The passes that the program does without, since their graphs cannot run, and why; empty without any."""
+        return self._compiler.left_out
 
     @property
     def program(self) -> ProgramDef:
@@ -137,9 +129,11 @@ class PreparedStep:
         if shapes is not None:
             metas = [TensorMetadata(m.dtype, s) for m, s in zip(metas, shapes, strict=True)]
         program, shared = self._latest
-        linked = self._linking(program, metas, shared, self._step if step is None else step)
-        self._latest, self.left_out = (linked.program, linked.shared), linked.left_out
-        return linked.executable
+        step = self._step if step is None else step
+        program, shared, executable = self._compiler.link(program, metas, shared, step)
+        self._latest = program, shared
+        self._note(executable, self._compiler)
+        return executable
 
     def forked(self) -> None:
         self._lock = threading.Lock()  # an unfinished link is not among the variants

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any
 
-from ..compiler.lower import lower
+from ..compiler.function_body import with_partitioned_calls
 from ..compiler.names import flatten, listed, mapped, target, tensor
-from ..compiler.pass_manager import NodeFacts, is_of, placed_alike, run_passes
-from ..compiler.place import Placement, Placer
+from ..compiler.pass_manager import NodeFacts, run_passes
+from ..compiler.place import Assignment, Placement
 from ..compiler.prune import Tensor, prune
-from ..compiler.resolve import Resolved, check_versions, resolve
+from ..compiler.resolve import Resolved, check_versions
 from ..contract.graph_pass import FUSION, GRAPH, PRE_PLACEMENT, GraphPass, PassContext, in_order
 from ..contract.loader import Initializer
 from ..contract.structural import LEGACY_SCALARS, PLACEHOLDERS
@@ -25,15 +25,15 @@ from ..graph.graph import Graph, verify
 from ..graph.traversal import ancestors
 from ..host.cancellation import CancelToken
 from ..host.resources import Resources
-from ..linker.link import NodesDeclined, Shared, link
-from ..program.host_program import ProgramDef
 from ..support.fork_safety import inherited
 from ..support.gc_pause import gc_paused
 from ..values.tensor import TensorMetadata
 from .constant_folding import ConstantFolder
-from .prepared_step import Linked, PreparedStep
+from .function_graph import Environment, StepSignature
+from .placed_graph import Nodes, PlacedGraph, Placers, with_rows
+from .prepared_step import PreparedStep
 from .runtime import Runtime, runtime
-from .step_graph import Nodes, PlannedGraph, StepGraph, StepSignature
+from .step_compiler import StepCompiler
 
 MOST_PREPARED_BYTES = 32 << 20  # bytes of prepared steps that are kept, without their arrays
 ARRAY_SHARE = 8  # the arrays of prepared steps may take this fraction, 1/8, of the memory limit
@@ -65,7 +65,6 @@ class Session:
         self._closed = False
         self._left = tuple(initial_state)  # initializers that have not run
         self._waiting: dict[Any, tuple[Initializer, ...]] = {}  # by prepared step, those that run before its first run
-        self._graph = graph
         verify(graph)  # only graphs from files have been verified
         check_versions(graph)
         self._runtime: Runtime = runtime(config)
@@ -73,20 +72,25 @@ class Session:
         self._step = lasting_step(host, Resources())
         self._closing = CancelToken()
         passes = [p for name, p in host.registries.passes.items() if name not in settings.passes.disable]
-        self._passes = in_order(passes, GRAPH)
-        self._graph = graph = self._before_placement(graph, in_order(passes, PRE_PLACEMENT))
+        graph = self._before_placement(with_partitioned_calls(graph), in_order(passes, PRE_PLACEMENT))
         self._left = tuple(each for each in self._left if each.target in graph)
-        self.nodes = resolve(graph, host.registries.ops)
-        self._placer = Placer(host, host.registries.kernels, settings.placement, device)
-        # Places the nodes of passes, which are used only in the right place: so refusals give no warning.
-        self._trial = Placer(host, host.registries.kernels, replace(settings.placement, fallback="allow"), device)
-        self._placement = self._place(graph, self.nodes, self._placer)
+        placers = Placers(host, settings.placement, device)
+        self._placed = PlacedGraph(graph, placers, host)
+        self._served: dict[str, Assignment] = {}  # rows that links have changed, by node
+        self._served_after = 0  # the number of declined kernels that these rows go by
+        self._environment = Environment(host, placers, in_order(passes, GRAPH),
+                                        FUSION not in settings.passes.disable, ConstantFolder(host))
         inherited.add(self)
 
     @property
     def graph(self) -> Graph:
         """The graph after the passes of the stage "pre_placement"."""
-        return self._graph
+        return self._placed.graph
+
+    @property
+    def nodes(self) -> Nodes:
+        """The resolved nodes of the graph; for a node that cannot be resolved the error."""
+        return self._placed.nodes
 
     @boundary
     def run(
@@ -143,8 +147,11 @@ class Session:
         return step
 
     def placement(self) -> Placement:
-        """Return the device of each node, the reason, and the refused candidates."""
-        return self._placement
+        """Return the device of each node, the reason, and the refused candidates.
+
+        Nodes of functions, loops and branches are among them once a step that needs them was prepared.
+        """
+        return with_rows(self._placed.placement, self._served)
 
     @boundary
     def prepare(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> PreparedStep:
@@ -157,7 +164,7 @@ class Session:
     ) -> Iterator[tuple[str, Graph]]:
         """Yield the graph that a step needs under "", and then the graph after each pass under the pass's name."""
         signature = self._signature(flatten(fetches)[0], listed(feeds, "feed"), listed(targets, "target"))
-        return self._step_graph(signature).stages(self._step.check)
+        return StepCompiler(self._placed, signature, self._environment).stages(self._step.check)
 
     def close(self) -> None:
         """End the session: runs are cancelled, and later runs raise FailedPrecondition. Closing twice is no error."""
@@ -194,7 +201,8 @@ class Session:
         host = self._runtime.host
         given = () if options.cancel is None else (options.cancel,)
         trace = Trace() if options.trace else None
-        return Step(host, options.timeout, (self._closing, host.cancellation, *given), trace, self._step.resources)
+        return Step(host, options.timeout, (self._closing, host.cancellation, *given), trace, self._step.resources,
+                    ends_at_error=True)
 
     def _ready(
         self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...], step: Step
@@ -262,38 +270,17 @@ class Session:
         needed = {entry.node.name for entry in prune(self.nodes, *signature)}
         while more := {each.target for each in self._left if not each.resources.isdisjoint(needed)} - found:
             found |= more
-            needed = ancestors(self._graph.nodes, more)
+            needed = ancestors(self.graph.nodes, more)
         return tuple(each for each in self._left if each.target in found)
 
     @gc_paused()
     def _make(
         self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...], step: Step
     ) -> PreparedStep:
-        host = self._runtime.host
         signature = self._signature(fetches, feeds, targets)
-        step_graph = self._step_graph(signature)
-
-        def lowered(step: Step) -> ProgramDef:
-            placement = step_graph.placed(self._place_anew, step.check)
-            visible = frozenset(r.name for r in host.opened() if r.attributes.get("host_visible"))
-            return lower(step_graph.made.order, placement, [*signature.fed.items()], signature.wanted,
-                         signature.acting, visible, host.registries.ops)
-
-        def linked(program: ProgramDef, given: Sequence[TensorMetadata], shared: Shared, step: Step) -> Linked:
-            while True:
-                try:
-                    executable = link(program, host, given, shared=shared, waits=True, check=step.check,
-                                      fuses=FUSION not in self._runtime.config.passes.disable)
-                except NodesDeclined as declined:
-                    self._decline(declined.refusals, step_graph.made.graph)
-                    program, shared = lowered(step), shared.renumbered()
-                    continue
-                self._note(executable)
-                return Linked(program, step_graph.left_out_text, executable, shared)
-
-        program = lowered(step)
-        return PreparedStep(feeds, [*signature.fed.values()], program, step_graph.left_out_text, linked, host,
-                            self._step, self._new_step)
+        compiler = StepCompiler(self._placed, signature, self._environment)
+        return PreparedStep(feeds, [*signature.fed.values()], compiler, self._runtime.host, self._step, step,
+                            self._new_step, self._note)
 
     def _signature(self, fetches: Sequence[str], feeds: Sequence[str], targets: Sequence[str]) -> StepSignature:
         fed: dict[Tensor, TensorMetadata] = {}
@@ -313,49 +300,31 @@ class Session:
         if entry.op.name not in PLACEHOLDERS:
             return TensorMetadata(dtype, None)
         shape = entry.attrs.get("shape")
-        legacy = shape == () and self._graph.versions.producer <= LEGACY_SCALARS
+        legacy = shape == () and self.graph.versions.producer <= LEGACY_SCALARS
         return TensorMetadata(dtype, None if shape is None or legacy else tuple(shape))
 
-    def _step_graph(self, signature: StepSignature) -> StepGraph:
-        return StepGraph(self._graph, self.nodes, signature, self._passes, self._runtime.host)
-
-    def _place_anew(self, planned: PlannedGraph) -> Placement | str:
-        """Return a placement of the graph after passes, or the reason why a node of theirs cannot run in the right
-        place."""
-        if all(is_of(self._graph, entry.node) for entry in planned.order):
-            return self._placement
-        anew = self._place(planned.graph, planned.nodes, self._trial)
-        return placed_alike(self._graph, self._placement, planned.order, anew)
-
-    def _decline(self, refusals: Iterable[tuple[str, str, str, str]], after_passes: Graph) -> None:
-        """Place the graph anew without the refused kernels.
-
-        The refused nodes belong to the graph `after_passes`, whose later placements do without these kernels, too.
-        """
-        for refusal in refusals:
-            self._trial.decline(*refusal)
-            node = after_passes.nodes.get(refusal[0])
-            if node is None or is_of(self._graph, node):
-                self._placer.decline(*refusal)
-        self._placement = self._place(self._graph, self.nodes, self._placer)
-
-    def _place(self, graph: Graph, nodes: Nodes, placer: Placer) -> Placement:
-        return placer.place(nodes, {name: (node.op, node.device) for name, node in graph.nodes.items()})
-
-    def _note(self, executable: Executable) -> None:
-        """Record in the placement the kernels that declined, the kernels that serve instead, and fused kernels."""
-        for bound in executable.layout.calls:
-            fused = bound.call.fused
-            for member in filter(None, map(self._placement.get, fused)):  # a pass's own node has no row
-                member.fused = bound.call.code, bound.call.node
-            row = self._placement.get(bound.call.node)
-            if row is None or row.op != bound.call.op or bound.kernel is None or fused:
-                continue  # a pass may have replaced the node by another op
-            row.fused = None
-            if row.kernel is not bound.kernel:
-                row.refused += [(f"{row.device} {pack}.{row.op}", why)
-                                for pack, why in executable.declined.get(row.node, ())]
-                row.kernel = bound.kernel
+    def _note(self, executable: Executable, compiler: StepCompiler) -> None:
+        """Record the kernels that declined, the kernels that serve instead, and fused kernels."""
+        declined = self._environment.placers.declined
+        if self._served_after != declined:
+            self._served, self._served_after = {}, declined
+        rows = compiler.rows()
+        placement = with_rows(self._placed.placement, rows)
+        for each in executable.all():
+            for bound in each.layout.calls:
+                fused = bound.call.fused
+                for name in fused:
+                    if name in placement:  # a pass's own node has no row
+                        rows[name] = replace(placement[name], fused=(bound.call.code, bound.call.node))
+                row = placement.get(bound.call.node)
+                if row is None or row.op != bound.call.op or fused or bound.kernel is None:
+                    continue  # a pass may have replaced the node by another op
+                if bound.kernel is not row.kernel:
+                    refused = [(f"{row.device} {pack}.{row.op}", why) for pack, why in each.declined.get(row.node, ())]
+                    rows[row.node] = replace(row, kernel=bound.kernel, refused=[*row.refused, *refused])
+                elif row.node in self._served:
+                    rows[row.node] = row  # an earlier link fused it
+        self._served = {**self._served, **rows}
 
 
 def _closed() -> FailedPrecondition:

@@ -40,7 +40,7 @@ def signature_graph(
     first = [] if saved.initializer is None else [saved.initializer]
     needed = ancestors(saved.graph.nodes, (*first, *further)).union(*parts.values())
     graph = saved.graph.replace(without=saved.graph.nodes.keys() - needed, nodes=_assets(saved, needed))
-    graph, given = inline.inline(graph, ops)
+    graph, given, _ = inline.inline(graph, ops)
     values = saved.variables(needed)
     graph = freeze(graph, values, ops)
     signatures = {}

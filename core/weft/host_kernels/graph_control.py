@@ -1,0 +1,221 @@
+"""Control flow of op graphs: kernels that call the functions of If, While, For, Case and calls, and kernels of dead
+values.
+
+The functions may return a chain behind their results: it is filled when what they do besides is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from ..contract.host_kernel import Callee, HostKernels
+from ..contract.host_type import I1, I64
+from ..contract.structural import branch, is_true
+from ..errors import Cancelled, InvalidArgument, WeftError
+from ..executor.step import Step
+from ..support.kernel_errors import as_weft_error
+from ..values.async_value import DEAD, AsyncValue, available, unwrapped
+
+
+def register(kernels: HostKernels) -> None:
+    kernels.kernel("weft.call", step=True)(call)
+    kernels.kernel("weft.if", step=True)(choose)
+    kernels.kernel("weft.case", step=True)(case)
+    kernels.kernel("weft.while", step=True)(while_loop)
+    kernels.kernel("weft.for", step=True)(for_loop)
+    kernels.kernel("weft.frame", step=True)(frame)
+    kernels.kernel("weft.switch")(switch)
+    kernels.kernel("weft.merge", nonstrict=True)(merge)
+
+
+def call(step: Step, *arguments: Any, f: Callee) -> list[Any]:
+    """Return the function's results."""
+    return step.invoke(f, arguments)
+
+
+def choose(step: Step, condition: Any, *arguments: Any, then_branch: Callee, else_branch: Callee) -> list[Any]:
+    """Return the results of one of two functions."""
+    return step.invoke(then_branch if is_true(condition) else else_branch, arguments)
+
+
+def case(step: Step, index: Any, *arguments: Any, branches: tuple[Callee, ...]) -> list[Any]:
+    """Return the results of the function with this index, the last one for an index out of range."""
+    return step.invoke(branch(branches, index), arguments)
+
+
+def while_loop(step: Step, *variables: Any, cond: Callee, body: Callee, chain: I1 = False) -> list[Any]:
+    """Return the loop variables after the loop: the body's results replace them while the condition is true."""
+    return _finished(step, _while(step, variables, cond, body, chain), len(variables) + chain)
+
+
+def for_loop(
+    step: Step, start: Any, limit: Any, delta: Any, *variables: Any, body: Callee, chain: I1 = False
+) -> list[Any]:
+    """Return the loop variables after calls of the body with start, start + delta, ... up to the limit, excluded.
+
+    Raises InvalidArgument for a delta of 0.
+    """
+    if not int(delta):
+        raise InvalidArgument("the delta of a For loop is 0")
+    numbers = range(int(start), int(limit), int(delta))
+    return _finished(step, _for(step, numbers, variables, body, chain), len(variables) + chain)
+
+
+def frame(step: Step, *values: Any, body: Callee, variables: I64, exits: I64, chain: I1 = False) -> list[Any]:
+    """Return the last live values of the exits of a loop whose iterations give dead values.
+
+    The first `variables` arguments are the values of the first iteration, the others constants. The body returns the
+    values of the next iteration, then those of the exits. The loop ends when all values of the next iteration are dead.
+    """
+    return _finished(step, _frame(step, values, body, variables, exits, chain), exits + chain)
+
+
+def switch(data: Any, pred: Any) -> tuple[Any, Any]:
+    """Return (data, dead) for a false predicate, (dead, data) for a true one."""
+    return (DEAD, data) if pred else (data, DEAD)
+
+
+def merge(*inputs: Any) -> tuple[Any, Any]:
+    """Return the first input that is alive, and its index; dead values when all inputs are dead."""
+    found = _first_alive(inputs)
+    if found is not None:
+        return found
+    value, index = AsyncValue(), AsyncValue()
+
+    def arrived() -> None:
+        late = _first_alive(inputs)
+        if late is not None and not value.is_available():
+            value.forward_to(_async(late[0]))
+            index.forward_to(_async(late[1]))
+
+    for each in inputs:
+        each.and_then(arrived)
+    return value, index
+
+
+def _first_alive(inputs: Sequence[AsyncValue]) -> tuple[Any, Any] | None:
+    """The results of a Merge, or None while they depend on inputs that are to come."""
+    import numpy as np
+
+    for number, each in enumerate(inputs):
+        if each.is_available() and not each.is_dead():
+            return (each, each) if each.is_error() else (each, np.array(number, np.int32))
+    return (DEAD, DEAD) if all(each.is_dead() for each in inputs) else None
+
+
+Turns = Generator[list[AsyncValue], None, list[Any]]  # a loop: yields the values that it waits for, returns its results
+
+
+def _while(step: Step, variables: Sequence[Any], cond: Callee, body: Callee, chain: bool) -> Turns:
+    values, count, done = list(variables), len(variables), [None] * chain
+    while True:
+        step.check()
+        condition, *after = step.invoke(cond, values)
+        if condition.__class__ is AsyncValue or after:
+            condition, *_ = yield from _settled([condition, *after])
+        if condition is DEAD:
+            return [DEAD] * (count + chain)
+        if not is_true(condition):
+            return values + done
+        values = step.invoke(body, values)
+        if chain:
+            yield from _settled(values[count:])
+            del values[count:]
+
+
+def _for(step: Step, numbers: range, variables: Sequence[Any], body: Callee, chain: bool) -> Turns:
+    import numpy as np  # listing kernels needs no NumPy
+
+    values, count = list(variables), len(variables)
+    for number in numbers:
+        step.check()
+        values = step.invoke(body, [np.array(number, np.int32), *values])
+        if chain:
+            yield from _settled(values[count:])
+            del values[count:]
+    return values + [None] * chain
+
+
+def _frame(
+    step: Step, values: Sequence[Any], body: Callee, variables: int, exits: int, chain: bool
+) -> Turns:
+    current, constants = list(values[:variables]), list(values[variables:])
+    last = [DEAD] * exits
+    while True:
+        step.check()
+        results = yield from _settled(step.invoke(body, [*current, *constants]))
+        current = results[:variables]
+        last = [before if after is DEAD else after
+                for before, after in zip(last, results[variables : variables + exits], strict=True)]
+        if all(each is DEAD for each in current):
+            return last + [None] * chain
+
+
+def _settled(values: list[Any]) -> Generator[list[AsyncValue], None, list[Any]]:
+    """Wait for values; return payloads, and DEAD for the dead. Raises the first error."""
+    pending = [value for value in values if isinstance(value, AsyncValue) and not value.is_available()]
+    if pending:
+        yield pending
+    settled = []
+    for value in values:
+        payload = unwrapped(value)
+        if isinstance(payload, AsyncValue):
+            if payload.error is not None:
+                raise payload.error
+            payload = DEAD
+        settled.append(payload)
+    return settled
+
+
+def _finished(step: Step, turns: Turns, count: int) -> list[Any]:
+    """Run a loop in place while nothing is pending, and return its results. Else promise them."""
+    try:
+        pending = next(turns)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    promises = [AsyncValue() for _ in range(count)]
+    _Waiting(step, turns, promises).wait(pending)
+    return promises
+
+
+class _Waiting:
+    """A loop that waits for values, and goes on when they have come, on the thread that drives its step."""
+
+    def __init__(self, step: Step, turns: Turns, promises: list[AsyncValue]) -> None:
+        self._step = step
+        self._turns = turns
+        self._promises = promises
+        self._missing = 0
+
+    def wait(self, values: Sequence[AsyncValue]) -> None:
+        self._missing = len(values)
+        for value in values:
+            value.and_then(self._post)
+
+    def _post(self) -> None:
+        if not self._step.post(self._arrived):
+            self._fail(self._step.error or Cancelled("the run has ended"))
+
+    def _arrived(self) -> None:
+        self._missing -= 1
+        if self._missing:
+            return
+        try:
+            pending = next(self._turns)
+        except StopIteration as end:
+            for promise, value in zip(self._promises, end.value, strict=True):
+                promise.forward_to(_async(value))
+        except Exception as error:  # noqa: BLE001 - the error is the loop's result
+            self._fail(as_weft_error(error, "a loop"))
+        else:
+            self.wait(pending)
+
+    def _fail(self, error: WeftError) -> None:
+        for promise in self._promises:
+            if not promise.is_available():
+                promise.set_error(error)
+
+
+def _async(value: Any) -> AsyncValue:
+    return value if isinstance(value, AsyncValue) else available(value)

@@ -1,0 +1,68 @@
+"""Functions and nodes of TensorFlow 2's control flow, over float32 unless told otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from builders.graphs import FLOAT
+from weft.contract.op import ArgDef
+from weft.graph.attr_value import Func
+from weft.graph.graph import Function, Graph, Node
+from weft.values import dtypes
+from weft.values.dtypes import DType
+
+Args = str | Mapping[str, DType]
+
+
+def typed(arguments: Args) -> dict[str, DType]:
+    """ "x i:int32" as a dict of types."""
+    if not isinstance(arguments, str):
+        return dict(arguments)
+    pairs = (word.partition(":") for word in arguments.split())
+    return {name: getattr(dtypes, kind) if kind else FLOAT for name, _, kind in pairs}
+
+
+def function(
+    name: str, arguments: Args, nodes: Iterable[Node], ret: Mapping[str, str], results: Args = "",
+    effects: Iterable[str] = (), **attrs: Any,
+) -> Function:
+    """A function; `ret` has the tensor of each result, whose types are float32 unless `results` has them."""
+    types = dict.fromkeys(ret, FLOAT) | typed(results)
+    effects = tuple(effects)
+    return Function(name, [ArgDef(arg, dtype) for arg, dtype in typed(arguments).items()],
+                    [ArgDef(result, types[result]) for result in ret], nodes, ret,
+                    control_ret={effect: effect for effect in effects}, stateful=bool(effects), **attrs)
+
+
+def call(name: str, callee: str, *inputs: str, given: Args = "", gives: Args = "y", **more: Any) -> Node:
+    types = {"Tin": types_of(inputs, given), "Tout": tuple(typed(gives).values())}
+    return Node(name, "StatefulPartitionedCall", inputs, attrs={"f": Func(callee), **types}, **more)
+
+
+def branch(
+    name: str, condition: str, then: str, otherwise: str, *inputs: str, given: Args = "", gives: Args = "y",
+    of: DType = dtypes.bool_, **more: Any,
+) -> Node:
+    types = {"Tin": types_of(inputs, given), "Tout": tuple(typed(gives).values()), "Tcond": of}
+    return Node(name, "If", [condition, *inputs],
+                attrs={"then_branch": Func(then), "else_branch": Func(otherwise), **types}, **more)
+
+
+def case(name: str, index: str, branches: Iterable[str], *inputs: str, given: Args = "", gives: Args = "y") -> Node:
+    types = {"Tin": types_of(inputs, given), "Tout": tuple(typed(gives).values())}
+    return Node(name, "Case", [index, *inputs], attrs={"branches": tuple(map(Func, branches)), **types})
+
+
+def loop(name: str, condition: str, body: str, *inputs: str, given: Args = "", **more: Any) -> Node:
+    return Node(name, "While", inputs, attrs={"cond": Func(condition), "body": Func(body),
+                                              "T": types_of(inputs, given)}, **more)
+
+
+def types_of(inputs: Iterable[str], given: Args) -> tuple[DType, ...]:
+    types = list(typed(given).values())
+    return tuple(types) or tuple(FLOAT for name in inputs if not name.startswith("^"))
+
+
+def program(nodes: Iterable[Node], *functions: Function) -> Graph:
+    return Graph(nodes, functions)
