@@ -1,1 +1,1 @@
-"""OpenCL devices for weft, on pyopencl: GPUs and accelerators of whatever vendor, and CPUs through PoCL."""
+"""OpenCL devices for weft, on pyopencl: GPUs and accelerators of all vendors, and CPUs through PoCL."""

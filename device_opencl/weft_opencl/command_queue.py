@@ -1,10 +1,10 @@
-"""The queue of a device: commands run in order, and host memory is let go of once they are done with it.
+"""The queue of a device: commands run in order, and host memory is released once they are done with it.
 
-Whoever waits for a command waits for the newest one, on its own thread, without the GIL. The events of copies are kept
-until they are done: to drop one earlier would block, and to drop its array would let the driver write into memory of
-others. What is done is dropped by whoever waits or copies next. Drivers call back into no Python code.
+A thread that waits for a command waits for the newest one, without the GIL. The events of copies are kept until the
+copies are done: to drop one earlier would block, and to drop its array would let the driver write into memory of
+others. The next wait or copy drops the finished ones. Drivers call back into no Python code.
 
-A fault is for good: what comes later in the queue depends on what failed.
+A fault is permanent: later commands in the queue depend on the failed one.
 """
 
 from __future__ import annotations
@@ -20,34 +20,37 @@ from typing import Any
 import pyopencl as cl
 from weft.api import Unavailable
 
-MOST_COPIES = 256  # that may be unfinished: whoever enqueues more waits for the oldest
+MOST_COPIES = 256  # that may be unfinished: the thread that enqueues one more waits for the oldest
 DONE = cl.command_execution_status.COMPLETE
 
 
 class CommandQueue:
-    """`handle` is OpenCL's; what is enqueued there goes through `enqueue`."""
+    """The in-order queue of a device. `handle` is pyopencl's queue; commands reach it through `enqueue` alone."""
 
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
         self.handle = cl.CommandQueue(context, device)
         self._lock = threading.Lock()
         self._newest: cl.Event | None = None
-        self._copies: deque[Any] = deque()  # events of those that may be unfinished; each holds its array
+        self._copies: deque[Any] = deque()  # events of the copies that may be unfinished; each holds its array
         self._fault = ""
         _queues.add(self)
 
     @property
     def is_idle(self) -> bool:
-        """Whether all that was enqueued is known to be done. Takes no lock."""
+        """True if all enqueued commands are known to be done. Takes no lock."""
         newest = self._newest
         return not self._fault and (newest is None or newest.command_execution_status == DONE)
 
     def check(self) -> None:
         """Raise Unavailable when the device was lost."""
         if self._fault:
-            raise Unavailable(self._fault, hint="start a new process; 'weft devices --check' tells what still works")
+            raise Unavailable(self._fault, hint="start a new process; 'weft devices --check' lists working devices")
 
     def enqueue(self, command: Callable[..., cl.Event], *arguments: Any) -> None:
-        """Call `command(handle, *arguments)`, which enqueues something and gives its event."""
+        """Call `command(handle, *arguments)`, which enqueues a command and returns its event.
+
+        Raises MemoryError when the driver has no memory, and Unavailable when the device was lost.
+        """
         self.check()
         with self._lock:
             try:
@@ -66,7 +69,7 @@ class CommandQueue:
             self.enqueue(self._copy, host, buffer)
 
     def record(self) -> cl.Event | None:
-        """The newest command's event, None where there is none."""
+        """The newest command's event, or None before the first command. Raises Unavailable."""
         self.check()
         with self._lock:
             try:
@@ -86,13 +89,13 @@ class CommandQueue:
                 self._let_go()
 
     def lose(self, error: Exception) -> Unavailable:
-        """The device does not work any more: what to raise now, and from then on."""
+        """Mark the device as lost. Returns the error to raise; every later call raises the same error."""
         self._fault = self._fault or f"the device was lost: {error}"
         self._abandon()
         return Unavailable(self._fault)
 
     def close(self) -> None:
-        """Wait for what is enqueued, unless the device was lost."""
+        """Wait for the enqueued commands, unless the device was lost."""
         if not self._fault:
             try:
                 self.handle.finish()
@@ -110,19 +113,22 @@ class CommandQueue:
             self._let_go()
         event = cl.enqueue_copy(handle, target, source, is_blocking=False)
         self._copies.append(event)
-        return cl.Event.from_int_ptr(event.int_ptr)  # the same, but it holds no array, and may be dropped at any time
+        return cl.Event.from_int_ptr(event.int_ptr)  # the same event, without the array: it may be dropped at any time
 
     def _let_go(self) -> None:
-        """Drop the copies that are done; `_lock` is held."""
+        """Drop the finished copies. The caller holds `_lock`."""
         while self._copies and self._copies[0].command_execution_status == DONE:
             self._copies.popleft()
 
     def _abandon(self) -> None:
-        """Nobody can tell whether the copies that are left will end: their events live for ever."""
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._copies))  # the end of the interpreter drops all else
+        """Keep the events of the remaining copies for ever: the copies may never end."""
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._copies))  # the end of the interpreter drops other references
 
     def forked(self) -> None:
-        """In a child: the driver's threads are not here, so nothing of it may be used, nor let go."""
+        """Make the queue unusable in a forked child: the driver's threads do not exist there.
+
+        The child may neither use nor release the driver's objects.
+        """
         self._fault = "the device belongs to the process that forked this one"
         self._lock = threading.Lock()
         self._copies.extend((self.handle, self._newest))

@@ -1,4 +1,4 @@
-"""The devices: those that the drivers of this machine list, and what the runtime asks of one."""
+"""The OpenCL devices that this machine's drivers list, and the methods that the runtime calls on each."""
 
 from __future__ import annotations
 
@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     from .plugin import Config
 
 NO_DRIVER = "install the vendor's OpenCL driver, or to try it on a CPU: apt install pocl-opencl-icd"
-BUS = ("pci_bus_info_khr", "pci_bus_id_nv", "topology_amd")  # where a device sits, by extension
+BUS = ("pci_bus_info_khr", "pci_bus_id_nv", "topology_amd")  # attributes with a device's bus address, by extension
 
 
 def scan(config: Config) -> list[OpenCL]:
-    """Accelerators come first, CPUs then, simulators, which say that they are everything, last."""
+    """The devices that config selects: accelerators first, then CPUs. Simulators, which report every type, come last.
+
+    Raises Unavailable, with the reason, when no device is left.
+    """
     every = sorted(_listed(), key=_rank)
     if not every:
         raise Unavailable("there is no OpenCL driver, or none lists a device", hint=NO_DRIVER)
@@ -96,9 +99,9 @@ class OpenCL:
 
 
 def _listed() -> Iterator[cl.Device]:
-    with suppress(cl.LogicError):  # how a loader says that it has no driver
+    with suppress(cl.LogicError):  # a loader without drivers raises this
         for platform in cl.get_platforms():
-            with suppress(cl.Error):  # a driver for hardware that is not there
+            with suppress(cl.Error):  # a driver without its hardware raises this
                 yield from platform.get_devices()
 
 

@@ -1,5 +1,5 @@
-"""The kernels: texts that weft_kernel_text makes for a node, launched on this device. Imported when somebody first asks
-for a device of type OPENCL.
+"""The kernels: texts that weft_kernel_text makes for a node, launched on this device. Imported at the first use of a
+device of type OPENCL.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The launches of a node, bound: those that pack its constants are done, the others wait for their buffers."""
+"""The launches of a node, bound: launches that pack its constants are done, the others wait for their buffers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from weft_kernel_text import INPUT, OUTPUT, SCRATCH, SIZE, Argument, KernelText,
 
 from .native import Launch
 
-OPTIONS = "-cl-std=CL1.2"  # and none that lets the compiler change what numbers come out
+OPTIONS = "-cl-std=CL1.2"  # and no option that lets the compiler change numerical results
 Run = Callable[..., None]
-Place = tuple[int | None, Any]  # an argument: which of a call's buffers it is; or None, and what it always is
+Place = tuple[int | None, Any]  # an argument: its index among a call's buffers, or None and a constant value
 
 
 class Launches:
@@ -38,7 +38,7 @@ def _arguments(places: Sequence[Place], buffers: Sequence[Any]) -> list[Any]:
 
 
 def launches(plan: Plan, b: Bind) -> Launches | Run:
-    """What reads constants only, which packs them, is launched now, the rest in each run."""
+    """Bind a plan. Launches that read constants only, to pack them, run now; the others run in each run."""
     once = [text for text in plan.launches if _reads_constants_only(text, b)]
     made = _made(once, plan, b) if once else {}
     left = [number for number in range(len(plan.scratch)) if number not in made]
@@ -58,7 +58,8 @@ def launches(plan: Plan, b: Bind) -> Launches | Run:
 
 
 def _with_scratch(run: Run, sizes: Sequence[int], b: Bind) -> Run:
-    """Scratch is had for each run: what is freed serves what is enqueued already."""
+    """`run` with scratch buffers of its own in each run. They are freed at once: the queue is in order, so enqueued
+    commands are done before the next user of a buffer begins."""
 
     def call(*buffers: Any) -> None:
         scratch: list[Any] = []
@@ -80,13 +81,13 @@ def _reads_constants_only(text: KernelText, b: Bind) -> bool:
 def _made(texts: Sequence[KernelText], plan: Plan, b: Bind) -> Mapping[int, Any]:
     """Scratch by number, filled by these launches; once for all links of a program that know the same constants.
 
-    Nobody frees it: a buffer of the pool goes back when the last who has it is gone, a link or the program.
+    No call frees this scratch: a pool buffer goes back when its last owner is gone, a link or the program.
     """
     numbers = sorted({a.value for text in texts for a in text.arguments if a.kind == INPUT})
     constants = [b.inputs[number].value for number in numbers]
     launched = [(text.name, *(a.value for a in text.arguments)) for text in texts]
     latest: list[Any] = b.prepared(f"opencl-1 {launched}", list)
-    if not latest or any(x is not y for x, y in zip(latest[0], constants, strict=True)):  # of another shape
+    if not latest or any(x is not y for x, y in zip(latest[0], constants, strict=True)):  # constants of another shape
         latest[:] = constants, _make(texts, plan, b, dict(zip(numbers, constants, strict=True)))
     return latest[1]  # type: ignore[no-any-return]
 

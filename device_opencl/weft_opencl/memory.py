@@ -1,4 +1,4 @@
-"""Memory of a device: a pool of buffers, within what config allows, and on a CPU also that of the host's arrays."""
+"""Memory of a device: a pool of buffers within config's limit, and on a CPU also the memory of host arrays."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from weft.api import errors
 
 from .command_queue import CommandQueue
 
-ALIGNMENT = 16  # of host memory that is used as it is: NumPy's, and that of the widest type that kernels load at once
+ALIGNMENT = 16  # bytes, of wrapped host memory: NumPy's alignment, and the size of the widest type that kernels load
 READ_HOST = cl.mem_flags.READ_ONLY | cl.mem_flags.USE_HOST_PTR
 
 
 class Memory:
-    """Buffers for one queue. What is freed serves the next who asks: the queue is in order, so whatever used it before
-    is done by then."""
+    """Buffers for one queue. A freed buffer serves the next request at once: the queue is in order, so earlier commands
+    are done with the buffer by then."""
 
     def __init__(self, queue: CommandQueue, limit: int) -> None:
         self._queue = queue
         self._limit = limit
         self._largest = queue.handle.device.max_mem_alloc_size
         self._pool = MemoryPool(ImmediateAllocator(queue.handle))
-        self._wrapped: list[cl.Buffer] = []  # freed, and perhaps still read
+        self._wrapped: list[cl.Buffer] = []  # freed buffers over host arrays, which commands may still read
         self._lock = Lock()
 
     @property
     def used(self) -> int:
-        """Bytes that are lent."""
+        """Bytes in buffers that are allocated and not yet freed."""
         return int(self._pool.active_bytes)
 
     def allocate(self, nbytes: int) -> PooledBuffer | None:
@@ -50,8 +50,8 @@ class Memory:
                 raise self._queue.lose(error) from error
 
     def wrap(self, host: Any) -> cl.Buffer | None:
-        """A buffer over a host array, which it holds; it takes nothing of what config allows. None on all devices but
-        CPUs: the others' drivers would copy."""
+        """A buffer over a host array. The buffer holds the array, and does not count towards config's limit. None on
+        all devices but CPUs, for other drivers would copy, and for arrays that are empty or not aligned."""
         self._queue.check()
         if self._wrapped:
             with self._lock:

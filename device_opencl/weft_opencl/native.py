@@ -1,11 +1,11 @@
-"""Native: what kernels drive an OpenCL device with, weft's own and those of other people's packs.
+"""Native: the handle by which kernels drive an OpenCL device, weft's own kernels and other packs' alike.
 
     def bind(b):
         scale = b.device.native.kernel(SOURCE, "scale")
         count, factor = np.uint64(b.outputs[0].size), np.float32(2)
         return lambda x, out: scale((b.outputs[0].size,), None, x, out, count, factor)
 
-What returns an object with `attach` may use `Launch.attached` there.
+A bind function that returns an object with `attach` may use `Launch.attached` there.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Size = tuple[int, ...]
 
 
 class Native:
-    """`context` and `device` are pyopencl's own. `commands` is the queue: what is enqueued beside `kernel`'s launches
-    goes through its `enqueue`. `on_cpu`: the device's cores are the host's; `programs` has the caches."""
+    """`context` and `device` are pyopencl's own. `commands` is the queue: commands other than `kernel`'s launches go
+    through its `enqueue`. `on_cpu`: the device's cores are the host's. `programs` has the caches."""
 
     def __init__(self, context: cl.Context, device: cl.Device, commands: CommandQueue, programs: Programs) -> None:
         self.context = context
@@ -41,7 +41,7 @@ class Native:
         return self.commands.handle
 
     def kernel(self, source: str, name: str, options: str = "") -> Launch:
-        """The kernel of this name in a program text, built when it is first asked for, in this process or in another.
+        """The kernel of this name in a program text. The first request builds it, in this process or an earlier one.
 
         Raises Internal, with the compiler's first three errors, and Unavailable when the device was lost.
         """
@@ -59,7 +59,8 @@ class Native:
 
 class Launch:
     """Enqueues a kernel: `launch(global_size, local_size, *arguments)`, with buffers and NumPy scalars, of the same
-    types in every call. It never waits. `local_size` may be None; use few others: some drivers compile for each."""
+    types in every call. A launch never waits. `local_size` may be None. Use few other values: some drivers compile for
+    each."""
 
     def __init__(self, commands: CommandQueue, kernel: cl.Kernel) -> None:
         self._commands = commands
@@ -71,7 +72,7 @@ class Launch:
             self._commands.enqueue(self._enqueue, global_size, local_size, arguments)
 
     def attached(self, global_size: Size, local_size: Size | None, *arguments: Any) -> Callable[[], None]:
-        """The same launch as a call without arguments. It has a kernel object of its own: what is set stays set."""
+        """The same launch as a call without arguments. It has a kernel object of its own, which keeps its arguments."""
         if 0 in global_size:
             return lambda: None
         kernel = cl.Kernel(self._kernel.program, self._kernel.function_name)
@@ -82,7 +83,7 @@ class Launch:
     def _enqueue(
         self, queue: cl.CommandQueue, global_size: Size, local_size: Size | None, arguments: tuple[Any, ...]
     ) -> cl.Event:
-        if not self._is_typed:  # so that scalars are set twenty times faster
+        if not self._is_typed:  # with known types, scalars are set twenty times faster
             self._kernel.set_arg_types([type(a) if isinstance(a, np.generic) else None for a in arguments])
             self._is_typed = True
         self._kernel.set_args(*arguments)

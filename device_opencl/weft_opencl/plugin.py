@@ -9,8 +9,11 @@ WEFT_API = (1, 0)
 
 @dataclass(frozen=True)
 class Config:
-    """[plugin.opencl]. `platforms` and `devices`: parts of the names of those to offer; empty: all. `memory`: what weft
-    may take of each device's, in bytes or as a share of it."""
+    """The section [plugin.opencl] of config.
+
+    `platforms` and `devices`: substrings of the names of platforms and devices to offer; empty: all.
+    `memory`: the most memory that weft takes of each device, in bytes or as a share of the device's memory.
+    """
 
     platforms: tuple[str, ...] = field(default=(), metadata={"found": True})
     devices: tuple[str, ...] = field(default=(), metadata={"found": True})

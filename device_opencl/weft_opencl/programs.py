@@ -10,12 +10,12 @@ import pyopencl as cl
 from pyopencl._cl import _Program
 from weft.api import DiskCache, errors
 
-OPTIONS = ["-w"]  # warnings about kernels are nobody's at run time
-SHOWN = 3
+OPTIONS = ["-w"]  # no warnings: at run time they concern no user of a model
+SHOWN = 3  # errors of the compiler that a message quotes
 
 
 class Programs:
-    """`built` counts those that were compiled from source."""
+    """The programs of one device, cached in memory and on disk. `built` counts compilations from source."""
 
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
         self._context = context
@@ -41,7 +41,7 @@ class Programs:
         if binary is not None:
             try:
                 return self._build(cl.Program(self._context, [self._device], [binary]), options)
-            except cl.Error:  # damaged, or of a driver that does not tell its versions apart
+            except cl.Error:  # a damaged binary, or a driver whose versions have one name
                 pass
         try:
             program = self._build(cl.Program(_Program(self._context, source)), options)
@@ -53,9 +53,9 @@ class Programs:
         return program
 
     def _build(self, program: cl.Program, options: str) -> cl.Program:
-        """Build a program that exists already for the driver: for others pyopencl has a cache of its own, which leaves
-        the text of what does not compile behind."""
-        with warnings.catch_warnings():  # some drivers always have something to say
+        """Build a program that exists already for the driver. For others pyopencl has a cache of its own, which leaves
+        behind the text of programs that do not compile."""
+        with warnings.catch_warnings():  # some drivers warn at every build
             warnings.simplefilter("ignore", cl.CompilerWarning)
             program.build([*OPTIONS, *options.split()])
         return program
