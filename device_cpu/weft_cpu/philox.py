@@ -1,7 +1,7 @@
 """Philox 4x32-10: random words as a function of key and counter, so any part of a sequence can be computed directly.
 
 Salmon, Moraes, Dror and Shaw, Parallel Random Numbers: As Easy as 1, 2, 3, SC 2011. A key is a number of 64 bits, a
-counter one of 128; each counter gives a block of four words of 32 bits.
+counter one of 128. Each counter makes a block of four words of 32 bits.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def blocks(key: int, counter: int, steps: Array) -> Array:
 
 
 def from_seed(seed: Array) -> tuple[int, int]:
-    """The key, and the counter to begin at, of a stateless op's seed of two integers."""
+    """The key and the first counter for a stateless op's seed of two integers."""
     first, second = (int(part) & MASK64 for part in seed)
     mixed = blocks(SCRAMBLER, second << 64 | first, np.zeros(1, np.uint64))
     key, high = (int(part) for part in mixed.astype("<u4").view("<u8")[0])
@@ -57,7 +57,7 @@ def words(key: int, counter: int) -> Iterator[int]:
 
 def below(limit: int, numbers: Iterator[int], bits: int) -> int:
     """A uniform integer in [0, limit) from `numbers` in [0, 2**bits). Numbers that would bias the result are skipped. A
-    limit of 0 takes one number and gives 0."""
+    limit of 0 takes one number and returns 0."""
     number = next(numbers)
     if limit & limit - 1:
         while number < 2**bits % limit:

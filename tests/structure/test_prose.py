@@ -109,7 +109,7 @@ def test_the_command_prints_shares_and_fails_above_the_largest_that_passes(tmp_p
     assert exit_of.value.code == 2
 
 
-@pytest.mark.parametrize("name", [*NAMES, "core"])
+@pytest.mark.parametrize("name", [*NAMES, "core", "device_cpu", "device_opencl"])
 def test_few_sentences_of_a_text_hide_their_noun(name):
     found = prose.report(ROOT / name)
     shown = "\n".join(f"{f.path.relative_to(ROOT)}: {f.sentence} ({f.rule})" for f in found.findings)

@@ -1,7 +1,7 @@
 """NumPy kernels with TensorFlow's semantics, a family a module: the reference that other devices are compared with.
 
-A family is imported when one of its ops is first asked for: a network needs few. families.tsv has their ops, a family a
-line, and is made by `python -m weft_cpu.kernels`.
+A family is imported at the first request for one of its ops: a network needs few families. families.tsv lists the ops,
+a family a line; `python -m weft_cpu.kernels` writes it.
 """
 
 from functools import partial

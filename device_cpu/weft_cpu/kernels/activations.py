@@ -1,4 +1,5 @@
-"""Activation functions of more than one step, and what fused ops end with. Their gradients are in gradients.py."""
+"""Activation functions of more than one step, and the activations that end fused ops. gradients.py has their
+gradients."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ Function = Callable[..., object]  # of x and out, which may be x
 
 
 def elu(x: Array, out: Array) -> None:
-    negative = np.expm1(np.minimum(x, 0))  # not in place: of a scalar NumPy gives no array
+    negative = np.expm1(np.minimum(x, 0))  # not in place: for 0-d arrays NumPy returns scalars
     np.maximum(x, 0, out=out)
     np.add(out, negative, out)
 
@@ -62,7 +63,7 @@ def leaky(slope: Array | float) -> Function:
     return lambda x, out: np.copyto(out, np.where(x > 0, x, x * slope))
 
 
-FUSED: dict[str, Callable[[Attrs], Function]] = {  # made of a node's attributes; of numbers of four or eight bytes
+FUSED: dict[str, Callable[[Attrs], Function]] = {  # from a node's attributes; for elements of four or eight bytes
     "Elu": lambda _: elu,
     "GeluApproximate": lambda _: gelu,
     "LeakyRelu": lambda attrs: leaky(attrs["leakyrelu_alpha"]),

@@ -25,7 +25,7 @@ def register_kernels(kernels: Kernels) -> None:
 
 
 def unless_empty(run: Run) -> Callable[[Bind], Run]:
-    """A divisor that nothing is divided by may be 0."""
+    """The bind function of `run`, which is skipped for an empty output: its divisor may be 0."""
     return lambda b: nothing if b.outputs[0].size == 0 else run
 
 
@@ -45,7 +45,7 @@ def integer_power(x: Array, y: Array, out: Array) -> None:
 
 
 def zeroed(function: Run, position: int) -> Callable[[Bind], Run]:
-    """`function`, and 0 where the input at `position` is 0, whatever the other one is."""
+    """`function`, but 0 where the input at `position` is 0, for every value of the other input."""
 
     def run(x: Array, y: Array, out: Array) -> None:
         zero = (x, y)[position] == 0
@@ -56,7 +56,7 @@ def zeroed(function: Run, position: int) -> Callable[[Bind], Run]:
 
 
 def floor_divide(x: Array, y: Array, out: Array) -> None:
-    """Of the rounded quotient: np.floor_divide knows better, 1 // 0.1 is 9 there."""
+    """The floor of the rounded quotient, as in TensorFlow. np.floor_divide is exact: 1 // 0.1 is 9 there."""
     np.divide(x, y, out)
     np.floor(out, out)
 
@@ -67,7 +67,7 @@ def truncate_divide(x: Array, y: Array, out: Array) -> None:
 
 
 def floor_mod(x: Array, y: Array, out: Array) -> None:
-    """As np.mod, but 0 keeps the sign of `x`, which `out` may be."""
+    """As np.mod, but a result of 0 keeps the sign of `x`. `out` may be `x`."""
     negative = np.broadcast_to(np.signbit(x), out.shape)
     np.mod(x, y, out)
     zero = out == 0

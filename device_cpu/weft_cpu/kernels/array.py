@@ -1,4 +1,4 @@
-"""Kernels that pass a tensor on, show it under another shape, tell of its shape, or fill one."""
+"""Kernels that pass a tensor on, view it in another shape, return its shape or size, or fill a tensor."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ VIEWS = {
     "Reshape": "T", "Squeeze": "T", "ExpandDims": "T",
 }
 Run = Callable[..., None]
-PIECE = 1 << 16  # integers of a range that the next ones are made of, while they are in the cache
-MOST_BYTES = 1 << 46  # more than a process may address; NumPy would not call it a lack of memory
+PIECE = 1 << 16  # integers of a range; the next ones are computed from them while they are in the cache
+MOST_BYTES = 1 << 46  # more than a process may address; NumPy raises no MemoryError there
 
 
 def view(_: Bind) -> None:

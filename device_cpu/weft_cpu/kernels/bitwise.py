@@ -14,19 +14,19 @@ Run = Callable[..., object]
 SAME_TYPE: dict[str, Run] = {
     "BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor, "Invert": np.invert,
 }
-PIECE = 1 << 17  # elements that are looked at and shifted while they are in the cache
+PIECE = 1 << 17  # elements that are checked, then shifted, while they are in the cache
 SHIFTS: dict[str, Run] = {"LeftShift": np.left_shift, "RightShift": np.right_shift}
 
 
 def shift(function: Run) -> Callable[[Bind], Run]:
-    """Shifts by 0 to the number of bits less one; what is asked for beyond that is C's undefined behaviour."""
+    """The bind function of a shift. Counts are clipped to [0, bits - 1]: beyond, C leaves shifts undefined."""
 
     def bind(b: Bind) -> Run:
         unsigned: Any = np.dtype(f"u{b.outputs[0].dtype.itemsize}")
         most = 8 * unsigned.itemsize - 1
 
         def whole(x: Array, y: Array, out: Array) -> None:
-            beyond = y.view(unsigned).max(initial=0) > most  # what is negative is, too
+            beyond = y.view(unsigned).max(initial=0) > most  # negative counts are large unsigned ones
             function(x, y.clip(0, most) if beyond else y, out)
 
         def run(x: Array, y: Array, out: Array) -> None:
@@ -45,7 +45,7 @@ def shift(function: Run) -> Callable[[Bind], Run]:
 def population_count(b: Bind) -> Run:
     unsigned: Any = np.dtype(f"u{b.inputs[0].dtype.itemsize}")
 
-    def run(x: Array, out: Array) -> None:  # np.bitwise_count takes the absolute value of what is signed
+    def run(x: Array, out: Array) -> None:  # np.bitwise_count counts the bits of a signed element's absolute value
         np.bitwise_count(x.view(unsigned), out)
 
     return run

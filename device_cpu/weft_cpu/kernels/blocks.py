@@ -35,7 +35,8 @@ def _block_shape(b: Bind) -> list[int]:
 
 
 def _interleaved(batched: Any, blocks: Sequence[int], batch: int) -> Any:
-    """A tensor of blocks in its batch dimension, with the place in a block behind each spatial dimension: a view."""
+    """A view of a tensor with blocks in its batch dimension. An axis for the index in the block follows each spatial
+    dimension."""
     count = len(blocks)
     space, rest = batched.shape[1 : count + 1], batched.shape[count + 1 :]
     apart = batched.reshape(*blocks, batch, *space, *rest)
@@ -44,7 +45,7 @@ def _interleaved(batched: Any, blocks: Sequence[int], batch: int) -> Any:
 
 
 def _inner(margins: Sequence[tuple[int, int]], shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """Where a tensor of this shape lies in one that has margins around its spatial dimensions."""
+    """The index of a tensor of this shape within a tensor with margins around the spatial dimensions."""
     spans = (slice(before, before + n) for (before, _), n in zip(margins, shape[1:], strict=False))
     return (slice(None), *spans, ...)
 
@@ -78,7 +79,7 @@ def batch_to_space(b: Bind) -> Run:
 
 
 def extract_image_patches(b: Bind) -> Run:
-    """The windows of the padded image, a view, copied."""
+    """Copies a strided view of the padded image's windows."""
     n, h, w, c = b.inputs[0].meta.dims
     taps, strides, rates = (b.attrs[name][1:3] for name in ("ksizes", "strides", "rates"))
     rows, columns = (geometry.patch_window(length, taps[i], strides[i], rates[i], b.attrs["padding"])

@@ -1,4 +1,4 @@
-"""Kernels that broadcast a tensor, or tell how shapes broadcast against each other."""
+"""Kernels that broadcast a tensor, or compute how shapes broadcast against each other."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Candidate sampling: kernels that draw classes for sampled losses, with the expected count of each class.
 
-Equal seeds give the same classes as TensorFlow.
+Equal seeds draw the same classes as in TensorFlow.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Casts between element types; what C leaves open is what TensorFlow gives on x86, one element at a time."""
+"""Casts between element types. Casts that C leaves undefined return TensorFlow's scalar results on x86."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def cast(b: Bind) -> Callable[[Array, Array], None]:
     def run(x: Array, out: Array) -> None:
         for step in steps:
             x = step(x)
-        np.copyto(out, x, casting="unsafe")  # assignment would check the range of a scalar, which x may be
+        np.copyto(out, x, casting="unsafe")  # x may be a scalar, and assignment would check its range
 
     return run
 
@@ -48,7 +48,7 @@ def _assign(x: Array, out: Array) -> None:
 
 
 def _steps(source: DType, target: DType, *, truncate: bool) -> Iterator[Step]:
-    """What comes before NumPy's own cast."""
+    """The steps before NumPy's own cast, in order."""
     if source.kind == "c" and target.kind != "c":
         yield np.real
         source = PART[source.name]
@@ -71,7 +71,7 @@ def _mantissa_bits(dtype: DType) -> int:
 
 
 def _truncation(source: DType, bits: int) -> Step:
-    """Sets the lowest bits of the mantissa to 0, except in NaN, which might become infinity."""
+    """A step that sets the lowest bits of the mantissa to 0. NaN stays as it is: it might become infinity."""
     unsigned = np.dtype(f"u{source.itemsize}")
     mask = np.array((1 << 8 * source.itemsize) - (1 << bits), unsigned)
 
@@ -82,6 +82,7 @@ def _truncation(source: DType, bits: int) -> Step:
 
 
 def _as_uint64(x: Array) -> Array:
-    """By the processor's conversion to int64, which gives the lowest integer for what is out of range."""
+    """Floats as uint64 bits, by the processor's conversion to int64: it returns the lowest integer for a float out of
+    range."""
     low = x.astype(np.int64)
     return low | low >> 63 & (x - 2.0**63).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Kernels that look at a tensor before they pass it on, and those that only stand between control edges."""
+"""Kernels that check a tensor and pass it on, and kernels that only join control edges."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _text(message: bytes | str) -> str:
 
 
 def abort(b: Bind) -> Callable[[], None]:
-    """TensorFlow ends the process; here it is the run that ends."""
+    """Raises Aborted, which ends the run. TensorFlow ends the process."""
     message = b.attrs["error_msg"] or f"Abort intentionally called by op '{b.node}'."
 
     def run() -> None:

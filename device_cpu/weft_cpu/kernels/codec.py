@@ -1,7 +1,7 @@
-"""Kernels between strings and what they encode: numbers, and images, most of them by Pillow, an extra of weft-cpu.
+"""Kernels that decode strings to numbers or images, and encode images. Most images need Pillow, an extra of weft-cpu.
 
-JPEGs decode as libjpeg-turbo does it by default: TensorFlow's build of it may differ in the last bit, and encodes to
-other bytes. What a header says of an image's size is checked before any memory is asked for.
+JPEGs are decoded with libjpeg-turbo's defaults. TensorFlow's build of it may differ in the last bit, and encodes to
+other bytes. The image size in a header is checked before memory is requested.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ Run = Callable[..., Any]
 Ask = Callable[[int, str], None]  # as Bind.ask
 T = TypeVar("T")
 MOST = 1 << 29  # elements of a decoded image: TensorFlow's limit
-DECODED = 4  # bytes for each element while it is decoded: Pillow's pixels, the array, the result
-PARTS: dict[str, Any] = {"bool": np.uint8, "complex64": np.float32, "complex128": np.float64}  # read, swapped
+DECODED = 4  # bytes per element during decoding: Pillow's pixels, the array, the result
+# element types, and the types that are read and byte-swapped in their place
+PARTS: dict[str, Any] = {"bool": np.uint8, "complex64": np.float32, "complex128": np.float64}
 PILLOW = "it needs Pillow: pip install 'weft-cpu[images]'"
 
 
 def decode_raw(b: Bind) -> Run:
-    """Complex numbers are swapped part by part; a byte that is not 0 is true."""
+    """DecodeRaw. Bytes of complex numbers are swapped part by part. A nonzero byte is true."""
     dtype, swapped = b.attrs["out_type"].numpy, not b.attrs["little_endian"]
     parts = PARTS.get(b.attrs["out_type"].name, dtype)
 
@@ -53,8 +54,8 @@ def decode_raw(b: Bind) -> Run:
 
 
 class Decoded(NamedTuple):
-    """Frames by rows, columns and channels, more than one only if the format has frames; `step` is how much in uint16
-    is one in uint8."""
+    """A decoded image. `frames`: [frames, rows, columns, channels], with several frames only if the format has frames.
+    `step`: the difference in uint16 that equals 1 in uint8."""
 
     frames: Array
     step: int = 256
@@ -90,7 +91,7 @@ def decode_bmp(ask: Ask, contents: bytes, channels: int, _wide: bool) -> Decoded
 
 
 def _with_channels(image: Array, channels: int, opaque: int = 255) -> Array:
-    """Gray, or colors, with or without alpha: as the number of channels wants it; 0 as it is."""
+    """The image with this number of channels: gray or colors, with or without alpha. 0 keeps the image as it is."""
     depth = image.shape[2]
     channels = channels or depth
     color, alpha = image[:, :, : depth - (depth + 1) % 2], image[:, :, depth - (depth + 1) % 2 :]
@@ -104,7 +105,7 @@ def _with_channels(image: Array, channels: int, opaque: int = 255) -> Array:
 
 
 def _gray(color: Array) -> Array:
-    """As libpng weighs colors, in fixed point; 16 bits are rounded, 8 are not."""
+    """Gray with libpng's weights of the colors, in fixed point. 16-bit results are rounded, 8-bit ones truncated."""
     total = color.astype(np.int64) @ np.array([9797, 19234, 3737])
     gray: Array = (total + (16384 if color.dtype == np.uint16 else 0)) >> 15
     return gray.astype(color.dtype)[:, :, None]
@@ -131,8 +132,8 @@ def decode_png(ask: Ask, contents: bytes, channels: int, wide: bool) -> Decoded:
 
 
 def _sixteen_bits(image: Any, contents: bytes, kind: int) -> Array:
-    """Of colors Pillow gives the first byte of each number alone, or the second where it takes them for little
-    endian."""
+    """16-bit elements of a PNG. Of each color number Pillow returns the first byte only, or the second if it reads
+    little-endian."""
     from PIL.PngImagePlugin import PngImageFile
 
     if image.mode.startswith("I"):
@@ -194,7 +195,7 @@ def decode_webp(ask: Ask, contents: bytes, channels: int, wide: bool) -> Decoded
 
 SIGNATURES = ((b"\xff\xd8\xff", decode_jpeg), (b"\x89PNG\r\n\x1a\n", decode_png), (b"GIF8", decode_gif),
               (b"BM", decode_bmp), (b"RIFF", decode_webp))
-USUAL = (decode_gif, decode_jpeg, decode_png)  # what ops for one of these formats decode
+USUAL = (decode_gif, decode_jpeg, decode_png)  # the formats that DecodeGif, DecodeJpeg and DecodePng all decode
 DECODERS: dict[str, tuple[Callable[..., Decoded], ...]] = {
     "DecodeAndCropJpeg": (decode_jpeg,), "DecodeBmp": (decode_bmp,), "DecodeGif": USUAL,
     "DecodeImage": (*USUAL, decode_bmp, decode_webp), "DecodeJpeg": USUAL, "DecodePng": USUAL,
@@ -214,7 +215,7 @@ def _decode(b: Bind, contents: bytes) -> Decoded:
 
 
 def _checked(decoder: Callable[[], T], contents: bytes) -> T:
-    """What Pillow says of files that are broken, as one error."""
+    """The decoder's result. Raises InvalidArgument for each of Pillow's exceptions for broken files."""
     try:
         return decoder()
     except errors.WeftError:
@@ -278,7 +279,7 @@ PNG_COLORS = {1: 0, 2: 4, 3: 2, 4: 6}  # color types by channels
 
 
 def encode_png(b: Bind) -> Run:
-    """Lossless and readable by all, but not the bytes that libpng would choose."""
+    """EncodePng: lossless and readable everywhere, but not libpng's choice of bytes."""
     level, shape = b.attrs["compression"], b.inputs[0].meta.dims
     if 0 in shape[-3:] and b.outputs[0].size:
         raise errors.InvalidArgument(f"PNG encoding failed: an image of shape {shape[-3:]} is empty")

@@ -18,7 +18,7 @@ def _channels(images: Array) -> tuple[Array, Array, Array]:
 
 
 def rgb_to_hsv(_: Bind) -> Run:
-    """In the images' own precision, as all that TensorFlow does here."""
+    """RGBToHSV in the images' own precision, as in TensorFlow."""
 
     def run(images: Array, out: Array) -> None:
         one, six = images.dtype.type(1), images.dtype.type(6)
@@ -30,8 +30,8 @@ def rgb_to_hsv(_: Bind) -> Run:
 
 
 def _hsv(images: Array, least: Array, value: Array, sixth: Callable[[Array], Array]) -> tuple[Array, Array, Array]:
-    """Hue, saturation and value, given the least and the greatest channel; `sixth` is how a sixth is divided by the
-    spread between them."""
+    """Hue, saturation and value, given the least and the greatest channel. `sixth` divides a sixth by the spread
+    between these two."""
     number = images.dtype.type
     red, green, blue = _channels(images)
     spread = value - least
@@ -58,7 +58,7 @@ def hsv_to_rgb(_: Bind) -> Run:
 
 
 def adjust_contrast(b: Bind) -> Run:
-    """Away from the mean of each channel of each image."""
+    """AdjustContrast: scales the distance from the mean of each channel of each image."""
     rows, columns, _ = b.inputs[0].meta.dims[-3:]
     count = np.float32(rows * columns)
 
@@ -70,13 +70,13 @@ def adjust_contrast(b: Bind) -> Run:
     return run
 
 
-HUE_SIXTHS = np.array(  # which of (least, middle, greatest) red, green and blue are, in each sixth of the circle
+HUE_SIXTHS = np.array(  # ranks (0: least) of red, green and blue in each sixth of the circle
     [(2, 1, 0), (1, 2, 0), (0, 2, 1), (0, 1, 2), (1, 0, 2), (2, 0, 1)])
-HUE_LEVELS = HUE_SIXTHS.argsort(1)  # and which channels are these
+HUE_LEVELS = HUE_SIXTHS.argsort(1)  # the channels by rank
 
 
 def adjust_hue(_: Bind) -> Run:
-    """The least and the greatest channel change places; the one in the middle says where within a sixth."""
+    """AdjustHue. The least and the greatest channel change places; the middle one gives the position within a sixth."""
 
     def run(images: Array, delta: Array, out: Array) -> None:
         red, green, blue = _channels(images)

@@ -1,4 +1,4 @@
-"""Complex numbers: made of two real ones, what is real of them, and what NumPy does too roughly."""
+"""Complex numbers: their composition from parts, their real-valued functions, and log1p, imprecise in NumPy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def angle(x: Array, out: Array) -> None:
 
 
 def log1p(x: Array, out: Array) -> None:
-    """log|1 + x| of small numbers by the real log1p: NumPy's of complex numbers loses them in the sum."""
+    """log(1 + x), for small x with the real log1p: NumPy's complex log1p loses small numbers in the sum."""
     whole, real, imag = np.log(x + 1), x.real, x.imag
     small = 0.5 * np.log1p(real * (real + 2) + np.square(imag))
     out.real[...] = np.where(np.absolute(x) < 0.5, small, whole.real)

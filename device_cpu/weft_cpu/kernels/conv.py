@@ -26,7 +26,7 @@ Call = Callable[[], None]
 
 
 class Sliding(NamedTuple):
-    """A window sliding over an input with its channels last, along every spatial dimension: what is fixed at bind."""
+    """The geometry, fixed at bind, of a window that slides over the spatial dimensions of a channels-last input."""
 
     shape: tuple[int, ...]  # of the input, batch and channels included
     taps: tuple[int, ...]
@@ -42,12 +42,13 @@ class Sliding(NamedTuple):
 
     @property
     def inner(self) -> tuple[slice, ...]:
-        """Where the input is within what `padded_shape` describes."""
+        """The index of the input within a padded tensor of shape `padded_shape`."""
         return (slice(None), *(slice(before, before + n) for (before, _), n in
                                zip(self.pads, self.shape[1:-1], strict=True)))
 
     def padded(self, x: Any, repeat: int = 1) -> tuple[Any, Call]:
-        """A buffer with zeros around `x`, each channel `repeat` times, and the call that fills it; or `x` itself."""
+        """A buffer with zeros around `x`, each channel `repeat` times, and the call that fills it. Without padding and
+        repetition, `x` itself."""
         if repeat == 1 and not any(map(any, self.pads)):
             return x, nothing
         shape = self.padded_shape
@@ -66,7 +67,8 @@ class Sliding(NamedTuple):
         return as_strided(padded, (self.shape[0], *counts, padded.shape[-1]), (n, *steps, c), writeable=False)
 
     def under(self, tap: Sequence[int], rows: slice) -> tuple[slice, ...]:
-        """Along the spatial dimensions of the padded input: what this place of the window finds for output `rows`."""
+        """Slices of the padded input's spatial dimensions: the elements under this tap of the window for output
+        `rows`."""
         places = [(rows.start, rows.stop), *((0, size) for size in self.sizes[1:])]
         return tuple(
             slice(first * step + t * gap, (last - 1) * step + t * gap + 1, step)
@@ -84,8 +86,8 @@ class Sliding(NamedTuple):
 
 
 def sliding(b: Bind, shape: tuple[int, ...], kernel: tuple[int, ...]) -> Sliding:
-    """How a filter of shape `kernel` slides over an input of `shape`, with this node's attributes. Raises
-    ResourceExhausted where there is no memory for the padded input."""
+    """The `Sliding` of a filter of shape `kernel` over an input of `shape`, with this node's attributes. Raises
+    ResourceExhausted if there is no memory for the padded input."""
     order = channels_last(b)
     strides, dilations = ([b.attrs[name][axis] for axis in order] for name in ("strides", "dilations"))
     for name, steps in (("strides", strides), ("dilations", dilations)):
@@ -102,7 +104,7 @@ def sliding(b: Bind, shape: tuple[int, ...], kernel: tuple[int, ...]) -> Sliding
 
 
 def known_weights(b: Bind, key: str, make: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The filter as `make` lays it out: once where it is constant, else with every call."""
+    """The filter as `make` lays it out: a constant filter once, others with every call."""
     if not b.inputs[1].is_known:
         return make
     made = b.prepared(key, lambda: make(b.inputs[1].value))
@@ -182,7 +184,7 @@ def depthwise_conv2d(b: Bind) -> Any:
 
 
 def depthwise_convolved(b: Bind) -> Attachable:
-    """As `convolved`, of each channel with filters of its own."""
+    """As `convolved`, but each channel has filters of its own."""
     slide, dtype = depthwise_sliding(b, b.inputs[0].meta.dims, b.inputs[1].meta.dims), compute_dtype(b)
     if 0 in slide.taps:
         return Scratched(lambda _, outs: partial(outs[0].fill, 0))

@@ -1,7 +1,7 @@
-"""Gradients of convolutions; that for the input is also what graphs call a transposed convolution.
+"""Gradients of convolutions. Graphs also use the input's gradient as a transposed convolution.
 
-For the input: one matrix product gives what each place of the output adds to the places of its window, and one
-addition a place in the window (col2im) brings that to the input. For the filter: windows side by side (im2col), turned
+For the input: one matrix product computes the addends of each output element to its window's elements. One addition per
+tap of the window (col2im) adds them to the input's gradient. For the filter: windows side by side (im2col), transposed
 and multiplied by the gradient, block by block.
 """
 
@@ -18,7 +18,7 @@ from ..element_types import FLOATS
 from .conv import IM2COL_BYTES, Call, Sliding, depthwise_sliding, grouped_windows, known_weights, sliding
 from .staging import Scratched, compute_dtype, staged
 
-Products = Callable[[Any, Any, Any], object]  # of gradient and filter, what each place adds to each place of its window
+Products = Callable[[Any, Any, Any], object]  # of gradient and filter; fills in the addends of each output's window
 Weights = Callable[[Any], Any]
 
 

@@ -13,7 +13,7 @@ Run = Callable[..., None]
 
 
 def bincount(b: Bind) -> Run:
-    """Bincount of all elements, DenseBincount of each row; what is not below the size is not counted."""
+    """Bincount counts all elements, DenseBincount each row's. Elements of `size` or more are not counted."""
     bins, size = b.outputs[0].dims[-1], b.outputs[0].size
     firsts = np.arange(0, size, bins)[:, None] if size else None  # the first bin of each row
     weighted, binary = b.inputs[2].size > 0, b.attrs.get("binary_output", False)
@@ -39,7 +39,7 @@ def bincount(b: Bind) -> Run:
 
 
 def histogram(b: Bind) -> Run:
-    """Bins of equal width; what lies outside the range is counted in the first and last."""
+    """Counts in bins of equal width. The first and last bin count the elements outside the range, too."""
     bins = b.outputs[0].size
 
     def run(values: Array, value_range: Array, _: Array, out: Array) -> None:

@@ -1,7 +1,7 @@
 """Decoders of connectionist temporal classification: the best class at each time, and beam search.
 
 Beam search follows A. Graves, Sequence Transduction with Recurrent Neural Networks (2012): a beam is a sequence of
-labels with the log probabilities of all paths to it that end in a blank and of those that end in its last label.
+labels with two log probabilities, of all paths to it that end in a blank, and of all that end in its last label.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def ctc_greedy_decoder(b: Bind) -> Run:
 
 
 def _best(logits: Any) -> tuple[Any, Any]:
-    """The first of the largest classes, and its logit. NaN wins where it is the first class, and loses elsewhere."""
+    """The first of the largest classes, and its logit. NaN wins as the first class, and loses as any other."""
     numbers = np.where(np.isnan(logits), -np.inf, logits)
     best = np.where(np.isnan(logits[..., 0]), 0, numbers.argmax(2))
     return best, np.take_along_axis(logits, best[..., None], 2)[..., 0]
@@ -103,12 +103,12 @@ class _Beams:
         return labels[::-1]
 
     def step(self, log_y: Any) -> None:
-        """What continues each beam, and what extends it by a label; the most likely of all are the next beams."""
+        """Continue each beam, and extend it by each label. The most likely results are the next beams."""
         labels, log_blank = np.arange(len(log_y) - 1), log_y[-1]
         last = np.array([self._labels[node] for node in self.nodes])
         extended = np.where(labels == last[:, None], self.blank[:, None], self.total[:, None]) + log_y[:-1]
         blank, label = self.total + log_blank, np.where(last < 0, -np.inf, self.label + log_y[last])
-        same = np.full(extended.shape, -1)  # the beam that this extension of another is, too
+        same = np.full(extended.shape, -1)  # the beam with the same sequence as this extension, or -1
         place = {node: i for i, node in enumerate(self.nodes.tolist())}
         for i, node in enumerate(self.nodes.tolist()):
             parent = place.get(self._parents[node])
@@ -118,10 +118,10 @@ class _Beams:
         self._keep(blank, label, self._best(np.logaddexp(blank, label), extended, same), extended)
 
     def _best(self, total: Any, extended: Any, same: Any) -> Any:
-        """The beams, and extensions counted from there, that are the next beams; the most likely first.
+        """The numbers of the next beams, the most likely first: old beams have the lowest numbers, extensions follow.
 
-        Extensions compete in the order of their beams. What lost its place before its turn as an extension came is not
-        extended itself.
+        Extensions compete in the order of their beams. A beam that lost its place before its turn as an extension is
+        not extended itself.
         """
         heap = [(t, -i) for i, t in enumerate(total.tolist())]
         heapify(heap)

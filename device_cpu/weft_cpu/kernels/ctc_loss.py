@@ -1,7 +1,8 @@
 """The loss of connectionist temporal classification: all paths at once, by the forward-backward algorithm.
 
-A. Graves et al., Connectionist Temporal Classification (2006). In log space, all examples and states side by side and
-one step of NumPy for each time. The states of an example are its labels, with a blank before, between and after them.
+A. Graves et al., Connectionist Temporal Classification (2006). The computation is in log space, all examples and states
+side by side, one step of NumPy per time. The states of an example are its labels, with a blank before, between and
+after them.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def ctc_loss(b: Bind) -> Callable[..., None]:
 
 
 def _rows(indices: Any, values: Any, batch: int) -> list[Labels]:
-    """The labels of each example as they are given. Raises InvalidArgument."""
+    """The labels of each example, as given. Raises InvalidArgument."""
     _check_indices(indices, batch)
     rows: list[Labels] = [[] for _ in range(batch)]
     for (row, _), label in zip(indices.tolist(), values.tolist(), strict=True):
@@ -54,7 +55,7 @@ def _check_indices(indices: Any, batch: int) -> None:
 
 
 def _labels(row: Labels, number: int, classes: int, *, collapse: bool) -> Labels:
-    """Without the null labels at the end. Raises InvalidArgument."""
+    """The labels of a row without the null labels at its end. Raises InvalidArgument."""
     if not row:
         raise errors.InvalidArgument(f"Labels length is zero in batch {number}")
     if collapse:
@@ -78,7 +79,8 @@ def _check_lengths(lengths: Any, labels: Sequence[Labels], time: int, skips_long
 
 
 def _likelihoods(logits: Any, labels: Sequence[Labels], lengths: Any, *, merge: bool) -> tuple[Any, Any, Any]:
-    """Of each example the log likelihood; for each time, example and class softmax, and how likely a path is there."""
+    """The log likelihood of each example; for each time, example and class the softmax, and the probability that a path
+    is there."""
     shifted = logits - logits.max(2, keepdims=True)
     log_y = shifted - np.log(np.exp(shifted).sum(2, keepdims=True))
     states, last = _states(labels, logits.shape[2] - 1)
@@ -95,7 +97,8 @@ def _likelihoods(logits: Any, labels: Sequence[Labels], lengths: Any, *, merge: 
 
 
 def _states(labels: Sequence[Labels], blank: int) -> tuple[Any, Any]:
-    """The label of each state, blank where an example has no such state; and where a path may end."""
+    """The label of each state, blank if an example has no such state; and 0 for states where a path may end, else
+    -inf."""
     states = np.full((len(labels), 2 * max(map(len, labels)) + 1), blank)
     for row, given in zip(states, labels, strict=True):
         row[1 : 2 * len(given) : 2] = given
@@ -104,7 +107,7 @@ def _states(labels: Sequence[Labels], blank: int) -> tuple[Any, Any]:
 
 
 def _transitions(states: Array, blank: int, merge: bool, dtype: Any) -> tuple[Any, Any]:
-    """0 where a path may stay in the state, and where it may come from the state before the last; else -inf."""
+    """Two arrays, 0 or -inf: 0 if a path may stay in the state; 0 if it may come from two states before."""
     is_blank: Array = np.equal(states, blank)
     may_stay, may_skip = np.logical_or(is_blank, merge), np.zeros(states.shape, bool)
     may_skip[:, 2:] = ~is_blank[:, 2:] & ~(np.equal(states[:, 2:], states[:, :-2]) & merge)
@@ -112,7 +115,7 @@ def _transitions(states: Array, blank: int, merge: bool, dtype: Any) -> tuple[An
 
 
 def _forward(emitted: Any, stay: Any, skip: Any) -> Any:
-    """The log probability of all that leads to a state at a time, what it emits there included."""
+    """The log probability of all paths to a state at a time, including the state's emission."""
     forward = np.full_like(emitted, -np.inf)
     forward[0, :, :2] = emitted[0, :, :2]
     for t in range(1, len(emitted)):
@@ -124,7 +127,7 @@ def _forward(emitted: Any, stay: Any, skip: Any) -> Any:
 
 
 def _backward(emitted: Any, stay: Any, skip: Any, last: Any, lengths: Any) -> Any:
-    """The log probability of all that follows a state at a time."""
+    """The log probability of all paths from a state at a time to the end, excluding the state's emission."""
     backward = np.full_like(emitted, -np.inf)
     for t in range(len(emitted) - 1, -1, -1):
         if t + 1 < len(emitted):

@@ -1,4 +1,4 @@
-"""Kernels on boxes that were found in images: non-maximum suppression and drawing."""
+"""Kernels on bounding boxes in images: non-maximum suppression and drawing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ..element_types import Array
 from .extremes import larger, lesser
 
 Run = Callable[..., Any]
-Similarity = Callable[[Array, Array], Array]  # of candidates and selected ones, by index
-TOGETHER = 128  # candidates that are compared with all selected ones at once
+Similarity = Callable[[Array, Array], Array]  # of candidates and selected boxes, by index
+TOGETHER = 128  # candidates that are compared with all selected boxes at once
 EMPTY = np.zeros(0, np.int64)
 
 
@@ -22,7 +22,7 @@ EMPTY = np.zeros(0, np.int64)
 
 
 def overlap(boxes: Array) -> Similarity:
-    """Intersection over union of boxes, each given by two opposite corners; 0 where one has no area."""
+    """Intersection over union of boxes, each given by two opposite corners; 0 for a box without area."""
     dtype, zero = boxes.dtype, np.float32(0)
     finite = np.isfinite(boxes).all()
     least, greatest = (np.minimum, np.maximum) if finite else (lesser, larger)
@@ -40,13 +40,13 @@ def overlap(boxes: Array) -> Similarity:
 
 
 def candidates(scores: Array, threshold: Any) -> Array:
-    """Those above the threshold, best first, of equal ones the first."""
+    """Indices of the boxes with scores above the threshold, best first; equal scores keep their order."""
     above = np.flatnonzero(scores > threshold)
     return above[np.argsort(-scores[above], kind="stable")]
 
 
 def select(order: Array, most: int, similarity: Similarity, threshold: Any) -> Array:
-    """Greedily the best candidates, none more similar to a better one than the threshold."""
+    """Greedy selection: the best candidates, none more similar to a better one than the threshold."""
     selected = EMPTY
     for first in range(0, len(order), TOGETHER):
         if len(selected) >= most:
@@ -59,7 +59,7 @@ def select(order: Array, most: int, similarity: Similarity, threshold: Any) -> A
 
 
 def _compatible(over: Array) -> list[int]:
-    """Greedily those that none before is over; row by row, whom each is over."""
+    """Greedy choice of candidates, by index. `over[i, j]`: candidate i, if chosen, suppresses candidate j."""
     chosen, gone = [], np.zeros(len(over), bool)
     for i, row in enumerate(over):
         if not gone[i]:
@@ -71,9 +71,9 @@ def _compatible(over: Array) -> list[int]:
 def select_softly(
     scores: Array, least: Any, most: int, similarity: Similarity, threshold: Any, sigma: Any
 ) -> tuple[Array, Array]:
-    """TensorFlow's algorithm as it stands: similarity to selected boxes lowers the score of a candidate, which is
-    selected when it has the best score and was compared with all. Bodla et al., Soft-NMS (2017). Without sigma it is
-    what NaN and infinity make of the greedy one."""
+    """TensorFlow's algorithm as it stands, after Bodla et al., Soft-NMS (2017). Similarity to selected boxes lowers a
+    candidate's score. The candidate with the best score is selected once it was compared with all selected boxes.
+    Sigma 0 selects greedily, for NaN or infinity among similarities and threshold, which `select` does not handle."""
     dtype = scores.dtype.type
     soft = sigma > 0
     scale = dtype(-0.5) / sigma if soft else dtype(0)
@@ -120,7 +120,7 @@ def _padded(selected: Array, length: int) -> Array:
 
 
 def non_max_suppression(b: Bind) -> Run:
-    """All versions: thresholds that an op does not have are those that change nothing."""
+    """All versions of NonMaxSuppression. A threshold that an op lacks gets a value without effect."""
     most, iou = _most(b), b.attrs.get("iou_threshold")
     pad, outputs = b.attrs.get("pad_to_max_output_size", False), len(b.outputs)
 
@@ -207,7 +207,7 @@ PALETTE = np.array(  # yellow, blue, red, lime, purple, olive, maroon, navy, aqu
 
 
 def draw_bounding_boxes(b: Bind) -> Run:
-    """Colors take turns; without colors of their own, boxes in gray images are white."""
+    """DrawBoundingBoxes. Boxes take the colors in turn. Without given colors, boxes in gray images are white."""
     _, height, width, depth = b.inputs[0].meta.dims
     white = np.ones((1, 4), np.float32)
     default = white if depth == 1 else PALETTE
@@ -225,7 +225,7 @@ def draw_bounding_boxes(b: Bind) -> Run:
 
 
 def _outline(image: Array, corners: tuple[int, int, int, int], color: Array) -> None:
-    """The sides that lie in the image."""
+    """Draw the sides that lie in the image."""
     top, left, bottom, right = corners
     height, width = image.shape[:2]
     if top > bottom or left > right or top >= height or bottom < 0 or left >= width or right < 0:

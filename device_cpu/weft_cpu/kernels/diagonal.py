@@ -1,7 +1,7 @@
 """Kernels that make tensors of diagonals, take diagonals out of them, or put diagonals in.
 
-Each is one table of pairs, made once: the elements of a matrix that lie on its diagonals, and where they are in the
-packed diagonals (see the metadata functions for how these are laid out).
+Each kernel has one table of pairs, made at bind: the indices of a matrix's elements on its diagonals, and their indices
+in the packed diagonals. The metadata functions describe the layout of packed diagonals.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..element_types import NUMBERS, zero
 from .const_inputs import integers
 
 Run = Callable[..., None]
-Entries = tuple[tuple[int, int], Any]  # the shape of a batch of flat ones, and which elements of each are meant
+Entries = tuple[tuple[int, int], Any]  # the shape of a batch of flattened tensors, and indices of elements in each
 TYPES = (*NUMBERS, "bool")
 
 
@@ -37,7 +37,7 @@ def diag_part(b: Bind) -> Run:
 
 
 def _entries(b: Bind, rows: int, columns: int) -> tuple[Any, Any]:
-    """Where the elements of the diagonals are in a flat matrix, and where in flat packed diagonals."""
+    """Indices of the diagonals' elements in a flat matrix, and in flat packed diagonals."""
     lower, upper = _band(b)
     longest = min(rows + min(upper, 0), columns - max(lower, 0))
     super_left, sub_left = (side == "LEFT" for side in b.attrs.get("align", "LEFT_LEFT").split("_"))
@@ -52,7 +52,7 @@ def _entries(b: Bind, rows: int, columns: int) -> tuple[Any, Any]:
 
 
 def _band(b: Bind) -> tuple[int, int]:
-    """The lowest and the highest diagonal. The first ops of each kind know the main one only."""
+    """The lowest and the highest diagonal. The first ops of each kind have the main diagonal only."""
     if b.op in ("MatrixDiag", "MatrixDiagPart", "MatrixSetDiag"):
         return 0, 0
     k = integers(b, 2 if b.op.startswith("MatrixSetDiag") else 1)
@@ -60,7 +60,7 @@ def _band(b: Bind) -> tuple[int, int]:
 
 
 def _on_diagonals(b: Bind, matrices: tuple[int, ...], packed: tuple[int, ...]) -> tuple[Entries, Entries]:
-    """The elements on the diagonals of matrices, given their shape, and where they are in packed diagonals."""
+    """The elements on the diagonals of matrices of this shape, and the same elements in packed diagonals."""
     cells, slots = _entries(b, *matrices[-2:])
     lead = len(matrices) - 2
     batch = prod(matrices[:lead])
@@ -82,7 +82,7 @@ def matrix_diag_part(b: Bind) -> Run:
 
 
 def _padded(source: Entries, target: Entries) -> Run:
-    """Around what is copied there is the last input, or 0 where the op has none."""
+    """Copies elements. The others are the last input, or 0 if the op has no such input."""
 
     def run(x: Any, *rest: Any) -> None:
         *others, out = rest

@@ -1,4 +1,4 @@
-"""Grey-scale dilation: the largest sum of a window's elements and the filter's, one pass for each place in it."""
+"""Grey-scale dilation: the largest sum of a window's element and the filter's, one pass for each tap of the filter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .pool import lowest
 
 
 def dilation2d(b: Bind) -> Callable[..., None]:
-    """NaN never wins, and nothing gives less than the least finite number."""
+    """Dilation2D. NaN never wins, and no result is below the lowest finite number."""
     dtype, places = b.attrs["T"], list(_places(b))
     larger, start = np.fmax if dtype.kind == "f" else np.maximum, lowest(dtype)
 
@@ -28,7 +28,7 @@ def dilation2d(b: Bind) -> Callable[..., None]:
 
 
 def _places(b: Bind) -> Iterator[tuple[Any, Any, tuple[int, int]]]:
-    """For each place in the filter: the outputs that find an element there, those elements, and the place."""
+    """For each tap of the filter: the outputs with an element under it, these elements, and the tap."""
     x, kernel = (i.meta.dims for i in b.inputs)
     attrs = {**b.attrs, "dilations": b.attrs["rates"], "data_format": "NHWC"}
     down, across = (

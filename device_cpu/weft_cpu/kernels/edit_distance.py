@@ -12,9 +12,10 @@ Sequences = dict[int, Any]  # by number of the row in the output
 
 
 def edit_distance(b: Bind) -> Callable[..., None]:
-    """How many insertions, deletions and substitutions make the hypothesis the truth.
+    """The number of insertions, deletions and substitutions that turn the hypothesis into the truth.
 
-    Normalised, it is divided by the truth's length; of an empty truth it is infinite, or 0 if the hypothesis is empty.
+    The normalised distance is divided by the truth's length. For an empty truth it is infinite, or 0 if the hypothesis
+    is empty, too.
     """
     shape, normalize = b.outputs[0].dims, b.attrs["normalize"]
 
@@ -33,7 +34,7 @@ def edit_distance(b: Bind) -> Callable[..., None]:
 
 
 def _sequences(indices: Any, values: Any, shape: tuple[int, ...]) -> Sequences:
-    """The elements of each row that has some, as they follow each other. Raises InvalidArgument."""
+    """The elements of each row that is not empty, in order. Raises InvalidArgument."""
     outer = indices[:, :-1]
     if ((outer < 0) | (outer >= shape)).any():
         raise errors.InvalidArgument(f"an index of a sequence is outside the output's shape {list(shape)}")

@@ -21,7 +21,7 @@ Run = Callable[..., None]
 
 @dataclass(frozen=True)
 class Operand:
-    """`step` gives of an input the array that has one axis for each of `labels`."""
+    """`step` makes of an input the array that has one axis for each of `labels`."""
 
     labels: Labels
     step: Step
@@ -48,7 +48,7 @@ def einsum(b: Bind) -> Run:
 
 
 def _on_diagonal(run: Run, output: Labels) -> Run:
-    """For an output with equal labels: 0 but on their diagonal."""
+    """`run` for an output with equal labels, which is 0 off their diagonal."""
     def inflate(*arrays: Array) -> None:
         out = arrays[-1]
         out.fill(0)
@@ -93,14 +93,15 @@ def _multiply_and_round(x: Array, y: Array, out: Array) -> None:
 
 
 def _spread(x: Operand, target: Labels) -> Step:
-    """One axis for each label of the output: those that `x` lacks are of length 1."""
+    """A step that arranges `x` with one axis for each label of the output. Axes of labels that `x` lacks have length
+    1."""
     order = _order(x.labels, [label for label in target if label in x.labels])
     index = tuple(slice(None) if label in x.labels else None for label in target)
     return lambda a: x.step(a).transpose(order)[index]
 
 
 def _matrix(x: Operand, batch: Labels, first: Labels, second: Labels, lengths: Lengths) -> Step:
-    """Matrices as a BLAS takes them: elements that lie side by side are of one row or of one column."""
+    """A step that makes matrices for a BLAS: adjacent elements in memory are of one row or of one column."""
     order = _order(x.labels, (*batch, *first, *second))
     sizes = [prod(lengths[label] for label in group) for group in (first, second)]
     shape = (*(lengths[label] for label in batch), *sizes)
@@ -112,7 +113,7 @@ def _matrix(x: Operand, batch: Labels, first: Labels, second: Labels, lengths: L
 
 def _operand(labels: Labels, dims: Sequence[int], needed: Collection[geometry.Label], lengths: Lengths, *,
              widen: bool) -> Operand:
-    """Without the axes that nobody else has, and those that only broadcast."""
+    """The operand, summed over the axes that no other operand and no output has, without its axes that broadcast."""
     distinct = tuple(dict.fromkeys(labels))
     mine = dict(zip(labels, dims, strict=True))
     gone = {label for label in distinct if label not in needed or mine[label] != lengths[label]}
@@ -133,7 +134,7 @@ def _operand(labels: Labels, dims: Sequence[int], needed: Collection[geometry.La
 
 
 def _diagonal(x: Array, labels: Labels) -> Array:
-    """The view of `x` with one axis for each label; equal labels are one axis, along their diagonal."""
+    """A view of `x` with one axis for each distinct label. Equal labels share an axis, along their diagonal."""
     lengths = dict(zip(labels, x.shape, strict=True))
     strides = dict.fromkeys(labels, 0)
     for label, stride in zip(labels, x.strides, strict=True):

@@ -14,7 +14,7 @@ Function = Callable[..., Any]  # of inputs and output
 
 
 def maximum(x: Array, y: Array, out: Array) -> None:
-    np.maximum(x, y, out=out)  # NumPy deprecates a third position for these two
+    np.maximum(x, y, out=out)  # NumPy deprecates a positional `out` for maximum and minimum
 
 
 def minimum(x: Array, y: Array, out: Array) -> None:
@@ -104,7 +104,7 @@ def sigmoid(one: Array | float) -> Function:
 def complex_sigmoid(one: Array) -> Function:
     half = one / 2
 
-    def run(x: Array, out: Array) -> None:  # where exp(-x) would overflow, tanh does not
+    def run(x: Array, out: Array) -> None:  # tanh(x / 2) does not overflow for large -x, as exp(-x) does
         np.multiply(x, half, out)
         np.tanh(out, out)
         np.add(out, one, out)
@@ -147,7 +147,7 @@ def register_kernels(kernels: Kernels) -> None:
 
 
 def equality(function: np.ufunc) -> Callable[[Bind], Function]:
-    unequal = function is np.not_equal  # as a whole, of shapes that do not fit
+    unequal = function is np.not_equal  # the result for shapes that do not broadcast
 
     def bind(b: Bind) -> Function:
         if geometry.shapes_fit(b.inputs[0].shape, b.inputs[1].shape):
@@ -158,7 +158,7 @@ def equality(function: np.ufunc) -> Callable[[Bind], Function]:
 
 
 def bounded(upper: float | None) -> Callable[[Bind], Function]:
-    """Between 0 and a bound. Of NumPy's ways clip is the fastest by far on large arrays; NaN stays NaN."""
+    """Clips between 0 and a bound. NaN stays NaN. Of NumPy's functions clip is the fastest by far on large arrays."""
 
     def bind(b: Bind) -> Function:
         dtype = b.outputs[0].dtype
@@ -180,7 +180,7 @@ def in_steps(make: Callable[[Array], Function]) -> Callable[[Bind], Function]:
 
 
 def zero(_: Array, out: Array) -> None:
-    """What TensorFlow's CPU kernel makes of every integer that it rounds."""
+    """Round of integers: 0, as TensorFlow's CPU kernel rounds every integer."""
     out.fill(0)
 
 
@@ -203,7 +203,7 @@ def approximate_equal(b: Bind) -> Function:
 
 
 def clip_by_value(b: Bind) -> Function:
-    """The lower bound wins where it is above the upper one. A bound that is NaN bounds nothing."""
+    """ClipByValue. The lower bound wins if it is above the upper one. A bound that is NaN has no effect."""
     if b.outputs[0].dtype.kind != "f":
         return _clip
     infinity = np.array(np.inf, b.outputs[0].dtype.numpy)
@@ -215,7 +215,7 @@ def _clip(x: Array, low: Array, high: Array, out: Array) -> None:
 
 
 def clip_complex(_: Bind) -> Function:
-    """Real and imaginary parts each between those of the bounds."""
+    """ClipByValue of complex numbers: clips real and imaginary parts each to the bounds' parts."""
 
     def run(x: Array, low: Array, high: Array, out: Array) -> None:
         _clip(x.real, low.real, high.real, out.real)

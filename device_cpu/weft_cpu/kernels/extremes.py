@@ -1,4 +1,4 @@
-"""The lesser and the larger of two numbers as C++ chooses them: where one is NaN, NumPy's functions give that."""
+"""The lesser and the larger of two numbers by C++'s rules. NumPy's functions differ: NaN in either input wins there."""
 
 from __future__ import annotations
 

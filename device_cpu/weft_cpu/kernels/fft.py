@@ -1,4 +1,4 @@
-"""Fourier transforms, of the last dimensions: NumPy's, which compute in the precision of what they are given."""
+"""Fourier transforms of the last dimensions, by NumPy, which computes in the precision of the input."""
 
 from __future__ import annotations
 

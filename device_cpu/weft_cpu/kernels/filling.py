@@ -1,4 +1,4 @@
-"""Kernels that make a tensor from a few numbers: its shape, its ends, the places of its ones."""
+"""Kernels that make a tensor from a few numbers: its shape, its ends, the indices of its ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Run = Callable[..., None]
 
 
 def empty(b: Bind) -> Run:
-    """Zeros also where anything would do: a run that is repeated gives the same."""
+    """Empty. The output is always zeros, although any content is allowed: repeated runs return the same."""
     blank = zero(b.outputs[0].dtype)
     return lambda _, out: out.fill(blank)
 
@@ -33,7 +33,7 @@ def one_hot(b: Bind) -> Run:
 
 
 def lin_space(b: Bind) -> Run:
-    """start + i * step, each in the output's own precision, but for the ends, which are as given."""
+    """start + i * step, each in the output's own precision. Both ends are exactly as given."""
     dtype, count = b.outputs[0].dtype.numpy, b.outputs[0].size
     steps, gaps = np.arange(count).astype(dtype), np.array(max(count - 1, 1)).astype(dtype)
 

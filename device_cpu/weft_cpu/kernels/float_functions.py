@@ -1,5 +1,5 @@
-"""Logarithm, sine and cosine of float32 as the C library gives them, to the bit: NumPy's differ in the last place now
-and then, and TensorFlow's random numbers are made with the C library's.
+"""Logarithm, sine and cosine of float32, bit for bit equal to the C library's. TensorFlow makes random numbers with the
+C library. NumPy's functions sometimes differ in the last place.
 
 After glibc (since 2.28) and its source, Arm's Optimized Routines (logf, sincosf): polynomials in float64, rounded once.
 """
@@ -23,7 +23,7 @@ LOGARITHMS = np.array([*map(hexadecimal, (  # of the middles
     "0x1.526e57720db08p-3", "0x1.bc2860d22477p-3", "0x1.1058bc8a07ee1p-2", "0x1.4043057b6ee09p-2"))])
 LOG = [*map(hexadecimal, ("-0x1.00ea348b88334p-2", "0x1.5575b0be00b6ap-2", "-0x1.ffffef20a4123p-2"))]
 LN2 = hexadecimal("0x1.62e42fefa39efp-1")
-LOWEST = 0x3F330000  # the bits of the number that the first interval begins with
+LOWEST = 0x3F330000  # the bits of the first interval's lower end
 QUARTER = hexadecimal("0x1.921fb54442d18p0")  # of a turn
 PER_QUARTER = hexadecimal("0x1.45f306dc9c883p+23")  # 2**24 / QUARTER
 COS = [*map(hexadecimal, ("0x1p0", "-0x1.ffffffd0c621cp-2", "0x1.55553e1068f19p-5", "-0x1.6c087e89a359dp-10",
@@ -33,7 +33,7 @@ SIGNS = np.array([1.0, -1.0, -1.0, 1.0])  # by quarter
 
 
 def log(x: Array) -> Array:
-    """Of normal numbers greater than 0."""
+    """The logarithms of normal numbers greater than 0."""
     bits = x.view(np.int32)
     offset = bits - LOWEST
     interval, exponent = offset >> 19 & 15, offset >> 23
@@ -46,7 +46,7 @@ def log(x: Array) -> Array:
 
 
 def sin_cos(x: Array) -> tuple[Array, Array]:
-    """Of angles from 0 to 120."""
+    """The sines and cosines of angles from 0 to 120."""
     wide = x.astype(np.float64)
     quarter = (wide * PER_QUARTER).astype(np.int32) + 0x800000 >> 24
     r = wide - quarter * QUARTER

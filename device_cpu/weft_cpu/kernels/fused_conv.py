@@ -1,4 +1,4 @@
-"""Convolutions with what follows them: bias or batch normalisation, then an activation."""
+"""Fused convolutions: a convolution, bias or batch normalisation, then an activation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .staging import Scratched, compute_dtype, nothing, staged
 
 
 def fused(convolution: Callable[[Bind], Attachable]) -> Callable[[Bind], Any]:
-    """The bind function of what ends with `convolution`: see there."""
+    """The bind function of fused ops that begin with `convolution`, which makes the convolution's kernel."""
     return lambda b: nothing if b.outputs[0].size == 0 else staged(b, _followed(b, convolution(b)))
 
 

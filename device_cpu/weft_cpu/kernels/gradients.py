@@ -1,8 +1,8 @@
 """Gradients of functions that work element by element.
 
-Those of activations are given the gradient first, then the function's input or output; the others are given the
-function's output first, and only have to have as many elements in both. Of a complex output some take the conjugate;
-for Sigmoid and Tanh whoever builds the graph has done so.
+Gradients of activations get the gradient first, then the function's input or output. The others get the function's
+output first, and need equal element counts only. Some take the conjugate of a complex output. For Sigmoid and Tanh the
+graph has done so already.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Function = Callable[..., object]  # of both inputs and out, which may be the fir
 
 
 def relu_grad(dy: Array, x: Array, out: Array) -> None:
-    """A product, as in TensorFlow: an infinite gradient of what was cut off is NaN."""
+    """A product, as in TensorFlow: an infinite gradient becomes NaN where x was cut off."""
     np.multiply(dy, x > 0, out)
 
 

@@ -1,4 +1,4 @@
-"""Hash functions of byte strings, of many strings of one length at once: rows of a uint8 matrix give uint64 each."""
+"""Hash functions of byte strings, many of one length at once: each row of a uint8 matrix is hashed to a uint64."""
 
 from __future__ import annotations
 

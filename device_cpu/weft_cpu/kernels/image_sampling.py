@@ -62,7 +62,7 @@ def _inside(at: Array, length: int) -> Array:
 
 
 class _Pixels:
-    """Reads pixels by row and column; `which` has the image of each."""
+    """Reads pixels by row and column. `which`: the image index of each pixel."""
 
     def __init__(self, images: Array, which: Array) -> None:
         self._images, self._which = images, which

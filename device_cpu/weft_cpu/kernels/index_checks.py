@@ -1,4 +1,4 @@
-"""What is wrong with indices that a run brings, in TensorFlow's words: out of range is an error on CPUs."""
+"""Checks of indices that a run brings. Errors have TensorFlow's wording: an index out of range is an error on CPUs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def check_inside(indices: Any, length: int, name: str = "indices") -> None:
 
 
 def inside(indices: Any, shape: Sequence[int]) -> Any:
-    """Which of the index vectors, shape (n, len(shape)), name an element of a tensor of this shape."""
+    """bool [n]: True for each index vector that names an element of a tensor of this shape. `indices`: [n, rank]."""
     known = np.ones(len(indices), np.bool_)
     for column, length in zip(indices.T, shape, strict=True):  # NumPy is slow along axes as short as a vector
         known &= (column >= 0) & (column < length)

@@ -1,7 +1,7 @@
 """Kernels that read or write the elements or slices of a tensor that an index tensor names.
 
-The last dimension of an index tensor, `depth` long, names the first dimensions of the tensor; what is left is a slice.
-Tensors are worked on as matrices, one slice a row, and index vectors as row numbers.
+The last dimension of an index tensor, of length `depth`, indexes the first dimensions of the tensor. The remaining
+dimensions form a slice. Tensors are treated as matrices, one slice a row, and index vectors as row numbers.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ Update = Callable[[Any, Any, Any], None]  # of matrix, row numbers, new rows
 
 @dataclass(frozen=True)
 class Rows:
-    """How index vectors name rows of a tensor of `shape`."""
+    """The mapping from index vectors to row numbers of a tensor of `shape`."""
 
     shape: tuple[int, ...]
     depth: int
-    skips: bool  # vectors out of range, instead of raising InvalidArgument
+    skips: bool  # skip vectors out of range instead of raising InvalidArgument
 
     @property
     def matrix(self) -> tuple[int, int]:
         return prod(self.shape[: self.depth]), prod(self.shape[self.depth :])
 
     def numbers(self, indices: Any) -> tuple[Any, Any]:
-        """The row number of each index vector, 0 for one out of range; which ones are in range."""
+        """The row number of each index vector, 0 if out of range; and True for each vector in range."""
         named = self.shape[: self.depth]
         vectors = indices.reshape(prod(indices.shape[:-1]), self.depth)
         known = inside(vectors, named)
@@ -109,11 +109,11 @@ def scatter_into(rows: Rows, update: Update) -> Callable[[Any, Any, Any], None]:
 
 
 def assign_rows(matrix: Any, numbers: Any, news: Any) -> None:
-    matrix[numbers] = news  # of several for one row the last stays
+    matrix[numbers] = news  # the last of several new rows for one row stays
 
 
 def extreme_rows(ufunc: np.ufunc, matrix: Any, numbers: Any, news: Any) -> None:
-    """A NaN that is there stays, one that comes is passed over."""
+    """Maximum or minimum. A NaN in `matrix` stays, a NaN in `news` is ignored."""
     stays = np.isnan(matrix) if matrix.dtype.kind in "fV" else None
     ufunc.at(matrix, numbers, news)
     if stays is not None:
@@ -121,7 +121,7 @@ def extreme_rows(ufunc: np.ufunc, matrix: Any, numbers: Any, news: Any) -> None:
 
 
 def inplace(update: Update) -> Callable[[Bind], Run]:
-    """Row numbers wrap around."""
+    """The bind function of an in-place update. Row numbers wrap around."""
 
     def bind(b: Bind) -> Run:
         matrix = b.inputs[0].meta.dims[0], prod(b.inputs[0].meta.dims[1:])
@@ -152,7 +152,7 @@ def dynamic_partition(b: Bind) -> Callable[..., tuple[Any, ...]]:
 
 
 def dynamic_stitch(b: Bind) -> Callable[..., Any]:
-    """Rows that no index names are zero; of several for one row the last stays."""
+    """DynamicStitch. Rows without an index are zero. The last of several rows for one index stays."""
     count = b.attrs["N"]
     counts = [x.size for x in b.inputs[:count]]
     rest = b.inputs[count].meta.dims[len(b.inputs[0].meta.dims) :]
@@ -173,7 +173,7 @@ def dynamic_stitch(b: Bind) -> Callable[..., Any]:
     return run
 
 
-# op, how rows are updated, types
+# op, update of rows, types
 TENSOR_SCATTER: tuple[tuple[str, Update, tuple[str, ...]], ...] = (
     ("ScatterNdNonAliasingAdd", np.add.at, (*NUMBERS, "bool")),
     ("TensorScatterAdd", np.add.at, NUMBERS),

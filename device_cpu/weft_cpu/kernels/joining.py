@@ -13,7 +13,7 @@ from ..element_types import NUMBERS, zero
 from .const_inputs import integer, integers, pairs
 from .staging import Scratched, nothing
 
-MANY = 4096  # elements, from which on three ufuncs are no burden
+MANY = 4096  # elements, from which on the overhead of three ufuncs does not matter
 Run = Callable[..., None]
 copyto = np.copyto
 
@@ -24,7 +24,7 @@ def pack(b: Bind) -> Run:
 
 
 def _joined(b: Bind, values: slice, axis: int) -> Attachable:
-    """Copied one by one: np.concatenate takes up to twice as long along the last axis."""
+    """Concatenation by one copy per input: np.concatenate takes up to twice as long along the last axis."""
     lengths = [x.meta.dims[axis] for x in b.inputs[values]]
     before = (slice(None),) * (axis % len(b.outputs[0].dims))
     parts = [(*before, slice(end - n, end)) for n, end in zip(lengths, accumulate(lengths), strict=True)]
@@ -62,14 +62,14 @@ def concat_offset(b: Bind) -> Run:
 
 
 def _inner(b: Bind) -> tuple[Any, ...]:
-    """Where the input lies in the padded output."""
+    """The index of the input within the padded output."""
     lengths = b.inputs[0].meta.dims
     return (*(slice(before, before + n) for (before, _), n in zip(pairs(b, 1), lengths, strict=True)), ...)
 
 
 def pad(b: Bind) -> Run:
     inner = _inner(b)
-    around = []  # what lies before and behind along each axis, without what those before it have
+    around = []  # indices of the borders before and behind the input along each axis, without earlier axes' borders
     for axis, part in enumerate(inner[:-1]):
         around += [(*inner[:axis], side) for side in (slice(0, part.start), slice(part.stop, None))]
     blank = zero(b.attrs["T"])
@@ -85,7 +85,7 @@ def pad(b: Bind) -> Run:
 
 
 def mirror_pad(b: Bind) -> Run:
-    """Axis by axis; what is mirrored along one includes the mirrored parts of those before."""
+    """MirrorPad, axis by axis. Parts mirrored along an axis include the mirrored parts of earlier axes."""
     inner, copies = _inner(b), list(_mirrored(b, b.inputs[0].meta.dims))
 
     def run(x: Any, _paddings: Any, out: Any) -> None:
@@ -97,7 +97,7 @@ def mirror_pad(b: Bind) -> Run:
 
 
 def mirror_pad_grad(b: Bind) -> Run:
-    """The gradient of each mirrored element is added to that of what it mirrors, axis by axis."""
+    """Adds the gradient of each mirrored element to the gradient of its source, axis by axis."""
     lengths = b.outputs[0].dims
     inner = (*(slice(before, before + n) for (before, _), n in zip(pairs(b, 1), lengths, strict=True)), ...)
     copies = list(_mirrored(b, lengths))
@@ -112,7 +112,8 @@ def mirror_pad_grad(b: Bind) -> Run:
 
 
 def _mirrored(b: Bind, lengths: tuple[int, ...]) -> Iterator[tuple[Any, Any]]:
-    """Parts of the padded tensor and what they mirror, in the order of copying; `lengths` are without padding."""
+    """Pairs of indices into the padded tensor, a mirrored part and its source, in the order of copying. `lengths` are
+    without padding."""
     skip = 1 if b.attrs["mode"] == "REFLECT" else 0
     for axis, ((before, after), n) in enumerate(zip(pairs(b, 1), lengths, strict=True)):
         lead, first, last = (slice(None),) * axis, before + skip, before + n - 1 - skip
@@ -135,7 +136,7 @@ def transpose(b: Bind) -> Run:
 
 
 def tile(b: Bind) -> Run:
-    """The output as (times, length) pairs of axes; the input is broadcast over the times."""
+    """Tile. The output is viewed as (times, length) pairs of axes, and the input broadcast over the times."""
     lengths, total = b.inputs[0].meta.dims, b.outputs[0].dims
     multiples = b.inputs[1].value
     assert multiples is not None
@@ -147,9 +148,9 @@ def tile(b: Bind) -> Run:
 
 
 def select(b: Bind) -> Run:
-    """Select and SelectV2; Select's condition vector chooses rows.
+    """Select and SelectV2. Select's condition vector chooses rows.
 
-    Copying under a mask takes from 0.4 ms (all false) to 5 ms (as in noise) for a million float32, bits 1 ms.
+    Copying under a mask takes from 0.4 ms (all false) to 5 ms (random) for a million float32; by bits it takes 1 ms.
     """
     lengths = b.inputs[0].meta.dims
     if b.op == "Select" and len(lengths) == 1:

@@ -1,4 +1,4 @@
-"""Factorisations, inverses and solutions of matrices: LAPACK's by way of NumPy, and triangular solutions."""
+"""Factorisations, inverses and solutions of matrices, by LAPACK through NumPy, and triangular solutions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..element_types import COMPLEX, Array
 
 Run = Callable[..., None]
 TYPES = ("float32", "float64", *COMPLEX)
-ROWS = 32  # of a triangle that is solved row by row; larger ones are halved, and most of the work is products
+ROWS = 32  # of a triangle that is solved row by row; larger triangles are halved, so that most of the work is products
 
 
 def cholesky(_: Bind) -> Run:
@@ -31,7 +31,7 @@ def _each(x: Array) -> Array:
 
 
 def _cholesky_or_nan(x: Array) -> Any:
-    """NaN, as TensorFlow gives, where the matrix is not positive definite."""
+    """The Cholesky factor, or NaN, as in TensorFlow, if the matrix is not positive definite."""
     try:
         return np.linalg.cholesky(x)
     except np.linalg.LinAlgError:
@@ -71,7 +71,7 @@ def _adjoint(x: Array) -> Array:
 
 
 def _invertible(function: Callable[..., Any], x: Array, *others: Array) -> Any:
-    """Raises InvalidArgument for a matrix that is singular or has NaN: it has no pivots."""
+    """`function(x, *others)`. Raises InvalidArgument if `x` is singular or has NaN: such a matrix has no pivots."""
     try:
         if not np.isnan(x).any():
             return function(x, *others)
@@ -96,7 +96,7 @@ def triangular_solve(b: Bind) -> Run:
 
 
 def _substitute(a: Array, x: Array) -> None:
-    """Solve in place for a lower triangle; what divides by 0 is infinite or NaN."""
+    """Solve in place for a lower triangle. A division by 0 makes infinity or NaN."""
     rows = x.shape[-2]
     if rows > ROWS:
         half = rows // 2

@@ -41,7 +41,7 @@ def _product(b: Bind, left: Step, right: Step) -> Run:
 
 
 def _sum_dtype(b: Bind) -> np.dtype[Any]:
-    """Halves are multiplied and summed in float32 and rounded once, bytes in int32."""
+    """The dtype of products and sums: float32 for two-byte floats, rounded once, and int32 for bytes."""
     dtype = b.outputs[0].dtype
     return np.dtype(np.float32) if dtype in HALVES else dtype.numpy
 
@@ -60,10 +60,10 @@ def _wide_product(b: Bind, left: Step, right: Step) -> Callable[[Any, Any], Any]
 
 
 def fused_matmul(b: Bind) -> Any:
-    """A product, its bias, and what follows, in float32."""
+    """_FusedMatMul: a product, its bias, other addends, and an activation, in float32."""
     _, *rest = b.attrs["fused_ops"]
     if rest == ["GeluExact"]:
-        return b.decline("the error function is another kernel's")
+        return b.decline("this kernel has no exact GELU")
     multiply = _wide_product(b, _transposed(b.attrs["transpose_a"]), _transposed(b.attrs["transpose_b"]))
     activate = FUSED[rest[0]](b.attrs) if rest and rest[0] in FUSED else None
 

@@ -1,4 +1,4 @@
-"""Cross entropies of softmax: a loss an example, and its gradient for the logits."""
+"""Cross entropies of softmax: a loss per example, and its gradient for the logits."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def sparse_softmax_cross_entropy(b: Bind) -> Run:
 
 
 def _softmax(logits: Any) -> tuple[Any, Any, Any]:
-    """Logits less the largest of their row, the exponentials of those, and the sums of these."""
+    """Logits less the largest of their row, the exponentials of these differences, and the sums of the exponentials."""
     shifted = logits - logits.max(1, keepdims=True)
     exponentials = np.exp(shifted)
     return shifted, exponentials, exponentials.sum(1, keepdims=True)

@@ -16,10 +16,10 @@ Run = Callable[..., None]
 
 
 class Channels:
-    """How a tensor and the vectors of its channels meet.
+    """The shapes by which vectors of channels broadcast against a tensor.
 
-    Channels last, a vector is repeated along the last spatial dimension: the longer inner loop makes an addition to
-    112x112x32 take 0.056 ms instead of 0.086.
+    With channels last, a vector is repeated along the last spatial dimension: the longer inner loop makes an addition
+    to 112x112x32 take 0.056 ms instead of 0.086.
     """
 
     def __init__(self, shape: tuple[int, ...], data_format: str) -> None:
@@ -71,7 +71,7 @@ def fused_batch_norm(b: Bind) -> Run:
 
 
 def _empty_batch_norm(*arrays: Any) -> None:
-    """There is no mean of nothing."""
+    """The outputs for an empty batch, which has no mean: its statistics are NaN."""
     _, mean, variance, *reserved = arrays[5:]
     for statistic in (mean, variance):
         statistic.fill(np.nan)
@@ -84,7 +84,7 @@ def _scale(scale: Any, variance: Any, epsilon: float) -> Any:
 
 
 def _normalise(channels: Channels, x: Any, mean: Any, factor: Any, offset: Any, y: Any) -> None:
-    """(x - mean) * factor + offset, in this order: a product of the large x would lose what the difference keeps."""
+    """(x - mean) * factor + offset, in this order: a product of the large x would lose digits of the difference."""
     rows = channels.rows
     out = y.reshape(rows) if y.dtype == np.float32 else np.empty_like(y, np.float32).reshape(rows)
     np.subtract(x.reshape(rows), mean, out=out, dtype=np.float32)
@@ -113,9 +113,10 @@ def _inferred(b: Bind, channels: Channels) -> Run:
 
 
 def _trained(b: Bind, channels: Channels) -> Run:
-    """Batch statistics; the running variance is that of a sample, divided by one element less (Bessel)."""
+    """Normalisation with batch statistics. The running variance is the sample variance, divided by one element less
+    (Bessel)."""
     epsilon, weight = b.attrs["epsilon"], np.float32(b.attrs["exponential_avg_factor"])
-    kept = 1 - weight  # of the old: old + (new - old) * weight would make NaN of infinities
+    kept = 1 - weight  # the weight of the old value: old + (new - old) * weight would make NaN of infinities
     count = b.inputs[0].size // channels.count
     bessel = np.float32(count / max(count - 1, 1))
 
@@ -135,7 +136,7 @@ def _trained(b: Bind, channels: Channels) -> Run:
 
 
 def fused_batch_norm_ex(b: Bind) -> Run:
-    """Batch normalisation, another tensor that is added, and an activation; all in float32, rounded once."""
+    """Batch normalisation, an added tensor, and an activation, all in float32 and rounded once."""
     normalise = fused_batch_norm(b)
     activate = FUSED[b.attrs["activation_mode"]](b.attrs) if b.attrs["activation_mode"] in FUSED else None
 

@@ -1,4 +1,4 @@
-"""Numbers written as text: what StringToNumber and DecodeCSV read."""
+"""Numbers written as text, as StringToNumber and DecodeCSV read them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from math import inf, isfinite, nan, nextafter
 import numpy as np
 from weft.api import DType, dtypes
 
-Parse = Callable[[bytes], int | float]  # raises ValueError for what is no number of the type
+Parse = Callable[[bytes], int | float]  # raises ValueError for a text that is no number of the type
 
 HEXADECIMAL = re.compile(rb"\s*[+-]?0[xX][0-9a-fA-F.]+(?:[pP][+-]?\d+)?\s*")
 NAN_OF_KIND = re.compile(rb"\s*[+-]?nan\(\w*\)\s*", re.IGNORECASE)
@@ -36,7 +36,7 @@ def _integer(dtype: DType) -> Parse:
 
 
 def float64(text: bytes) -> float:
-    """Python's float, and C's hexadecimal floats and nan(...)."""
+    """Parses Python's floats, and C's hexadecimal floats and nan(...). Raises ValueError."""
     try:
         if b"_" not in text:  # which Python allows between digits
             return float(text)
@@ -53,8 +53,8 @@ def float64(text: bytes) -> float:
 
 
 def float32(text: bytes) -> float:
-    """A float64 that rounds to the nearest float32. The nearest float64 may lie half way between two of these where
-    the number itself does not: then the next one in its direction is taken."""
+    """A float64 that rounds to the float32 nearest to the text's number. The nearest float64 may lie half way between
+    two float32 although the number does not. In this case the next float64 in the number's direction is returned."""
     number = float64(text)
     if isfinite(number) and number and not int(np.float64(number).view(np.int64)) & LOW_BITS:
         exact = number if HEXADECIMAL.fullmatch(text) else Decimal(text.decode())

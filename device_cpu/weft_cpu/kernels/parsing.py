@@ -50,7 +50,7 @@ def decode_csv(b: Bind) -> Run:
 
 
 def _column(number: int, dtype: DType, na_value: bytes) -> Callable[[Any, Any], Any]:
-    """One field of all records, the default in place of those that are empty or `na_value`."""
+    """A function that parses one field of all records. The default replaces fields that are empty or `na_value`."""
     parse: Callable[[bytes], Any] = bytes if dtype is dtypes.string else parser(dtype)
 
     def element(record: int, text: bytes, default: Any) -> Any:
@@ -84,7 +84,7 @@ def _reader(b: Bind) -> Fields:
 
 
 def csv_fields(record: bytes, delimiter: bytes, *, quotes: bool) -> Iterator[bytes]:
-    """The fields of one record by RFC 4180; line ends before a field do not count."""
+    """The fields of one record by RFC 4180. Line ends before a field are ignored."""
     at = 0
     while at < len(record):
         if record[at] in b"\r\n":
@@ -103,7 +103,7 @@ def csv_fields(record: bytes, delimiter: bytes, *, quotes: bool) -> Iterator[byt
 
 
 def _quoted(record: bytes, at: int, delimiter: bytes) -> tuple[bytes, int]:
-    """The field from `at` to its closing quote, and where the next one starts."""
+    """The field from `at` to its closing quote, and the start of the next field. Raises InvalidArgument."""
     parts = []
     while (quote := record.find(b'"', at)) >= 0:
         parts.append(record[at:quote])

@@ -1,4 +1,4 @@
-"""Where the largest element of a window is, and the gradients of pooling."""
+"""The index of each window's largest element, and the gradients of pooling."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .staging import Scratched, staged
 
 Index = tuple[slice, ...]
 POOLED_3D = ("bfloat16", "float32")
-TIE = 1e-5  # how near to the largest element another one is taken to be as large
+TIE = 1e-5  # elements nearer than this to the largest element count as equally large
 
 
 def _places(taps: list[Taps]) -> Iterator[tuple[Index, Index]]:
-    """For each place in the window, row by row: the outputs that it serves, and what they find there."""
+    """For each tap of the window, row by row: indices of the outputs, and of the inputs under the tap."""
     for along in product(*taps):
         yield (slice(None), *(o for o, _ in along)), (slice(None), *(i for _, i in along))
 
@@ -27,19 +27,20 @@ def _places(taps: list[Taps]) -> Iterator[tuple[Index, Index]]:
 def _taps_of_space(attrs: Attrs, shape: tuple[int, ...]) -> list[Taps]:
     taps = window_taps(attrs, shape)
     if attrs["ksize"][-1] != 1 or attrs["strides"][-1] != 1:
-        raise errors.Unimplemented("where the largest element is across the depth is not implemented")
+        raise errors.Unimplemented("the index of the largest element across the depth is not implemented")
     return taps
 
 
 def _challenge(best: Any, winner: Any, candidates: Any, label: Any) -> None:
-    """The first of equal elements wins; the first of all (winner -1) even if it is NaN, which nothing beats."""
+    """Let candidates compete for their windows. The first of equal elements wins. The very first candidate (winner -1)
+    always wins; if it is NaN, no later one beats it."""
     wins = (best < candidates) | (winner < 0)
     np.copyto(best, candidates, where=wins)
     np.copyto(winner, label, where=wins)
 
 
 def max_pool_with_argmax(b: Bind) -> Callable[..., None]:
-    """The index is that in the flattened image or, with `include_batch_in_index`, batch."""
+    """MaxPoolWithArgmax. An index counts in the flattened image or, with `include_batch_in_index`, batch."""
     n, *image = b.inputs[0].meta.dims
     taps = _taps_of_space(window_attrs(b), (n, *image))
     batch = n if b.attrs["include_batch_in_index"] else 1
@@ -54,7 +55,7 @@ def max_pool_with_argmax(b: Bind) -> Callable[..., None]:
 
 
 def max_pool_gradient(b: Bind) -> Attachable:
-    """What wins its window gets the window's gradient."""
+    """The winner of a window gets the window's gradient."""
     places = list(_places(_taps_of_space(b.attrs, b.inputs[0].meta.dims)))
 
     def attach(x: Any, _: Any, gradient: Any, out: Any) -> Callable[[], None]:
@@ -74,7 +75,8 @@ def max_pool_gradient(b: Bind) -> Attachable:
 
 
 def max_pool_3d_gradient(b: Bind) -> Attachable:
-    """Whatever is as large as the largest of its window gets the window's gradient; where that is infinite, nothing."""
+    """Every element as large as the largest of its window gets the window's gradient. If the largest is infinite, no
+    element gets it."""
     places = list(_places(_taps_of_space(b.attrs, b.inputs[0].meta.dims)))
 
     def attach(x: Any, largest: Any, gradient: Any, out: Any) -> Callable[[], None]:
@@ -109,7 +111,8 @@ def avg_pool_gradient(b: Bind) -> Attachable:
 
 
 def _unfolding(taps: list[Taps], share: Any, out: Any) -> list[tuple[Any, list[tuple[Any, Any]]]]:
-    """Along one spatial dimension after the other: the target, and what is added where."""
+    """The passes along one spatial dimension after the other: each a target, and pairs of its parts and their
+    addends."""
     steps, source = [], share
     for axis, along in enumerate(taps, 1):
         shape = (*out.shape[: axis + 1], *source.shape[axis + 1 :])

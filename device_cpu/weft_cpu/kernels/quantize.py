@@ -1,4 +1,4 @@
-"""Kernels that round floats as if they were stored as small integers, and give floats again."""
+"""Kernels that round floats as if they were stored as small integers, and return floats."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def _integer_range(bits: int, *, signed: bool, narrow: bool) -> tuple[int, int]:
 
 
 def _scaled(first: Any, last: Any, low: Any, high: Any) -> tuple[Any, Any, Any, Any]:
-    """The range, widened on one side so that 0 stays 0 and the other side just fits; its scale and the inverse."""
+    """The range, widened on one side so that 0 stays 0 and the other side just fits; its scale, and the scale's
+    inverse."""
     unlimited = np.finfo(low.dtype).max
     by_first = np.where(low * first > 0, low / first, unlimited)
     by_last = np.where(high * last > 0, high / last, unlimited)
@@ -91,7 +92,7 @@ def _fake_range(b: Bind) -> tuple[Any, Any]:
 
 
 def _nudged(minimum: Any, maximum: Any, low: Any, high: Any) -> tuple[Any, Any, Any]:
-    """The range moved so that 0 is one of its steps, and their size."""
+    """The range, moved so that 0 is one of its steps, and the size of a step."""
     scale = (maximum - minimum) / (high - low)
     zero_point = np.clip(_round_half_away(low - minimum / scale), low, high)
     return (low - zero_point) * scale, (high - zero_point) * scale, scale

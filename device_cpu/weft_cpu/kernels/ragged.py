@@ -1,4 +1,4 @@
-"""Kernels on ragged tensors: flat values, and for each ragged dimension where its rows begin and end (splits)."""
+"""Kernels on ragged tensors: flat values, and for each ragged dimension the ends of its rows (splits)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def ragged_range(b: Bind) -> Run:
 
 
 def _integer_steps(starts: Array, limits: Array, deltas: Array) -> Any:
-    """In unsigned numbers no difference overflows."""
+    """The number of steps, computed with unsigned numbers, whose differences do not overflow."""
     wide = np.uint64
     span = np.maximum(starts, limits).astype(wide) - np.minimum(starts, limits).astype(wide)
     step = np.where(deltas < 0, 0 - deltas.astype(wide), deltas.astype(wide))
@@ -51,7 +51,7 @@ def _integers(starts: Array, deltas: Array, lengths: Array) -> Any:
 
 
 def _floats(starts: Array, deltas: Array, lengths: Array) -> Array:
-    """Each is the one before and delta, rounded."""
+    """The numbers of each range: each is the rounded sum of the previous one and delta."""
     numbers = np.repeat(deltas, lengths)
     ends = np.cumsum(lengths)
     for start, first, end in zip(starts, ends - lengths, ends, strict=True):
@@ -95,7 +95,7 @@ def _check_indices(indices: Array, rows: int) -> None:
 
 
 def _check_bounds(levels: list[Array], count: int) -> None:
-    """Raise InvalidArgument where splits decrease, or name rows that the next level, or the values, do not have."""
+    """Raise InvalidArgument if splits decrease, or name rows that the next level, or the values, do not have."""
     for splits, rows in zip(levels, [*(len(each) - 1 for each in levels[1:]), count], strict=True):
         if splits[0] < 0 or (splits[1:] < splits[:-1]).any():
             raise errors.InvalidArgument("ragged splits must be sorted, and not negative")
@@ -160,14 +160,14 @@ def ragged_to_tensor(b: Bind) -> Run:
 
 
 def _row_ids(ids: Array, parents: int) -> Array:
-    """The row of each value, as VALUE_ROWIDS says it."""
+    """The row of each value by VALUE_ROWIDS. Raises InvalidArgument."""
     if ids.size and (ids.min() < 0 or ids.max() >= parents or (ids[1:] < ids[:-1]).any()):
         raise errors.InvalidArgument(f"value rowids must be sorted and in [0, {parents})")
     return ids
 
 
 def _rows_of_splits(splits: Array, parents: int) -> Array:
-    """The row of each value, as ROW_SPLITS says it."""
+    """The row of each value by ROW_SPLITS. Raises InvalidArgument."""
     lengths = np.diff(splits)
     if splits[0] != 0 or (lengths < 0).any() or len(lengths) > parents:
         raise errors.InvalidArgument(f"row splits must be sorted, from 0 on, for at most {parents} rows")
@@ -175,7 +175,7 @@ def _rows_of_splits(splits: Array, parents: int) -> Array:
 
 
 def _flat_index(first: int, rows: list[Array], places: list[Array], lengths: list[int]) -> Array:
-    """Where each value goes among all elements of a tensor of these lengths; -1 where it does not fit."""
+    """The index of each value in a flattened tensor of these lengths; -1 for a value that does not fit."""
     index = np.arange(first)
     index[lengths[0] :] = -1
     for row, place, length in zip(rows, places, lengths[1:], strict=True):

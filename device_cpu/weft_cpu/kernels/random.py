@@ -1,6 +1,6 @@
-"""Random numbers, those that TensorFlow draws from the same seeds, bit by bit (float64 normal ones to a rounding).
+"""Random numbers, bit by bit equal to TensorFlow's for the same seeds; float64 normal numbers up to a rounding.
 
-An op is a source, which gives the key and counter of its first block, and a distribution, which makes numbers of
+An op is a source, which returns the key and counter of its first block, and a distribution, which makes numbers from
 blocks.
 """
 
@@ -18,20 +18,20 @@ from ..philox import Sequence, blocks, from_seed
 from . import float_functions
 from .staging import nothing
 
-AT_ONCE = 1 << 14  # blocks; what is computed of them on the way stays in the cache
-RESERVED = 256  # blocks for each number that a stateful op draws, however few it takes
+AT_ONCE = 1 << 14  # blocks; their intermediate results stay in the cache
+RESERVED = 256  # blocks for each number that a stateful op draws, even if it uses fewer
 CUTOFF = 2.0  # of a truncated normal distribution, in standard deviations
-LEAST = 1e-7  # the logarithm of 0 would be infinite
+LEAST = 1e-7  # smaller uniform numbers are replaced, for the logarithm of 0 would be infinite
 PHILOX, AUTOMATIC = 1, 3
 HALF = np.uint64(32)
 FUNCTIONS: dict[int, tuple[Callable[[Array], Array], Callable[[Array], tuple[Array, Array]]]] = {  # by bytes
     4: (float_functions.log, float_functions.sin_cos), 8: (np.log, lambda x: (np.sin(x), np.cos(x))),
 }
 
-Draw = Callable[[Array], Array]  # numbers, in order, of blocks
+Draw = Callable[[Array], Array]  # from blocks to numbers, in order
 Start = tuple[int, int]  # key, counter
 Source = Callable[[Bind], Callable[..., Start]]  # of a node; then of its inputs
-Fill = Callable[..., None]  # of where to start, the output, and inputs that the distribution has
+Fill = Callable[..., None]  # of the start, the output, and the distribution's inputs
 Distribution = Callable[[np.dtype[Any]], Fill]
 Run = Callable[..., None]
 
@@ -42,7 +42,7 @@ def stateful(b: Bind) -> Callable[..., Start]:
 
 
 def sequence(b: Bind) -> Sequence:
-    """What a stateful node draws from in all runs of its session."""
+    """The sequence from which a stateful node draws in all runs of its session."""
     return b.resource("random sequence", lambda: Sequence(b.attrs["seed"], b.attrs["seed2"]))
 
 
@@ -59,7 +59,7 @@ def of_key(b: Bind) -> Callable[..., Start]:
 
 
 def uniform(dtype: np.dtype[Any]) -> Draw:
-    """In [0, 1): the lowest bits of each word, or of two, are the mantissa of a number in [1, 2)."""
+    """Uniform numbers in [0, 1): the lowest bits of one or two words are the mantissa of a number in [1, 2)."""
     one = np.ones((), dtype)
     unsigned = np.dtype(f"u{dtype.itemsize}")
     exponent = one.view(unsigned)
@@ -74,13 +74,13 @@ def uniform(dtype: np.dtype[Any]) -> Draw:
 
 
 def _pairs(words: Array) -> Array:
-    """uint64: two words each, the first one the upper half."""
+    """uint64 numbers of two words each, the first word as the upper half."""
     wide = words.astype(np.uint64)
     return wide[:, 0::2] << HALF | wide[:, 1::2]
 
 
 def normal(dtype: np.dtype[Any]) -> Draw:
-    """By the transform of Box and Muller, in float32 at least, of numbers in [0, 1) taken two by two."""
+    """Normal numbers: the transform of Box and Muller, in float32 at least, of pairs of numbers in [0, 1)."""
     within = dtype if dtype.itemsize == 8 else np.dtype(np.float32)
     numbers, (log, sin_cos) = uniform(within), FUNCTIONS[within.itemsize]
 
@@ -95,7 +95,7 @@ def normal(dtype: np.dtype[Any]) -> Draw:
 
 
 def bits(dtype: np.dtype[Any]) -> Draw:
-    """All integers of a type; the lower half of one of 64 bits is the first word."""
+    """All integers of a type. The first word is the lower half of a 64-bit integer."""
     return lambda words: words.astype("<u4", copy=False).view(dtype)
 
 
@@ -121,7 +121,7 @@ def _per_block(dtype: np.dtype[Any]) -> int:
 
 
 def between(dtype: np.dtype[Any]) -> Fill:
-    """Integers from minval on below maxval: the remainders of words, which favours the lower ones a little."""
+    """Integers in [minval, maxval): the remainders of words, which slightly favour lower integers."""
     unsigned = np.dtype(f"u{dtype.itemsize}")
     words = bits(unsigned)
 
@@ -136,8 +136,8 @@ def between(dtype: np.dtype[Any]) -> Fill:
 
 
 def truncated_normal(dtype: np.dtype[Any]) -> Fill:
-    """Normal numbers but for those beyond the cutoff. As many as a block has are drawn from a stretch of their own, as
-    long as what is reserved for them."""
+    """Normal numbers within the cutoff. Each group of as many numbers as a block has draws from a stretch of its own.
+    The stretch is as long as the group's reserved blocks."""
     each = _per_block(dtype)
     draw = normal(dtype if dtype.itemsize == 8 else np.dtype(np.float32))
     stretch = each * RESERVED // 4
@@ -156,7 +156,7 @@ def _within_cutoff(draw: Draw, start: Start, steps: Array, count: int) -> Array:
     """[n, count]: the first numbers within the cutoff from each of `steps` on."""
     found = np.empty((len(steps), count))
     have = np.zeros(len(steps), np.intp)
-    short = np.arange(len(steps))  # those that have too few yet
+    short = np.arange(len(steps))  # rows with fewer than `count` numbers
     while short.size:
         drawn = draw(blocks(*start, steps[short])).reshape(len(short), count)
         good = np.abs(drawn) < CUTOFF
@@ -171,8 +171,8 @@ def _within_cutoff(draw: Draw, start: Start, steps: Array, count: int) -> Array:
 
 
 def multinomial(start: Callable[[Bind], Callable[..., Start]]) -> Callable[[Bind], Run]:
-    """Classes whose cumulative probability, unnormalised, is the first above a number drawn; one past the last where no
-    logit is finite."""
+    """Multinomial. A sample is the first class with an unnormalised cumulative probability above the drawn number, or
+    one past the last class if no logit is finite."""
     def bind(b: Bind) -> Run:
         begin, uniform64 = start(b), uniform(np.dtype(np.float64))
 
@@ -190,7 +190,7 @@ def multinomial(start: Callable[[Bind], Callable[..., Start]]) -> Callable[[Bind
 
 
 def _cumulative(logits: Array) -> Array:
-    """float64: what is not finite has no probability."""
+    """Unnormalised cumulative probabilities, float64. A logit that is not finite has probability 0."""
     wide = logits.astype(np.float64)
     finite = np.isfinite(wide)
     largest = np.max(wide, 1, where=finite, initial=-np.inf, keepdims=True)
@@ -204,7 +204,7 @@ def _stateful_samples(b: Bind) -> Callable[..., Start]:
 
 
 def random_shuffle(b: Bind) -> Run:
-    """After Fisher and Yates: each element changes places with one that comes later, or stays, as a word says."""
+    """RandomShuffle by Fisher and Yates: a word decides whether an element stays, or which later one it swaps with."""
     rows = b.inputs[0].meta.dims[0] if b.inputs[0].rank else 1
     if rows <= 1 or not b.inputs[0].size:
         return lambda x, out: np.copyto(out, x)
@@ -215,7 +215,7 @@ def random_shuffle(b: Bind) -> Run:
         key, counter = numbers.reserve(count)
         words = blocks(key, counter, np.arange(count, dtype=np.uint64)).reshape(-1)[: rows - 1]
         order = list(range(rows))
-        for i, other in enumerate((np.arange(rows - 1) + words % spans).tolist()):  # each swap sees those before it
+        for i, other in enumerate((np.arange(rows - 1) + words % spans).tolist()):  # a swap depends on earlier swaps
             order[i], order[other] = order[other], order[i]
         np.take(x, order, 0, out=out)
 

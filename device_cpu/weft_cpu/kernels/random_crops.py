@@ -1,4 +1,4 @@
-"""Kernels that choose a part of an image by chance, the one that TensorFlow chooses from the same seeds."""
+"""Kernels that choose a random part of an image, the same part as TensorFlow for the same seeds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Box(NamedTuple):
         return (self.bottom - self.top) * (self.right - self.left)
 
     def shared(self, other: Box) -> int:
-        """How many pixels are in both."""
+        """The number of pixels in both boxes."""
         rows = min(self.bottom, other.bottom) - max(self.top, other.top)
         columns = min(self.right, other.right) - max(self.left, other.left)
         return rows * columns if min(rows, columns) > 0 else 0
@@ -68,7 +68,8 @@ def _sides(size: Array) -> tuple[int, int]:
 
 
 def _objects(boxes: Array, height: int, width: int, least: f32, *, whole_image: bool) -> list[Box]:
-    """The given boxes in pixels; the whole image where there are none and that is meant."""
+    """The given boxes in pixels, or the whole image if there are no boxes and `whole_image` is set. Raises
+    InvalidArgument."""
     if not least >= 0:
         raise errors.InvalidArgument(f"Min object covered must be non-negative: {least:g}")
     outside = boxes[~((boxes >= 0) & (boxes <= 1))]
@@ -84,8 +85,8 @@ def _objects(boxes: Array, height: int, width: int, least: f32, *, whole_image: 
 
 
 def _crop(height: int, width: int, areas: list[f32], ratio: f32, drawn: Iterator[int]) -> Box | None:
-    """A part of the image of this ratio of width to height: its height by chance between what its least and its most
-    area allow, then its place. None where rounding leaves no such part."""
+    """A part of the image with this ratio of width to height. Its height is random between the heights of the least and
+    the largest area; its position is random, too. None if rounding leaves no such part."""
     if areas[0] > areas[1] or ratio <= 0 or not (height and width):
         return None
     least, most = (area * f32(width) * f32(height) for area in areas)
@@ -115,7 +116,7 @@ def _round(x: f32) -> int:
 
 
 def _covers(crop: Box, objects: list[Box], least: f32) -> bool:
-    """Whether at least that share of an object is in the crop; what has no pixel is no object."""
+    """True if at least the share `least` of an object is in the crop. An object without pixels does not count."""
     return crop.area >= 1 and any(
         f32(crop.shared(each)) / f32(each.area) >= least for each in objects if each.area >= 1)
 

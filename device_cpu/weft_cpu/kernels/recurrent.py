@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from weft.api import Attrs, Bind, Kernels, errors
 
-ORDERS = {  # which part of a product each gate is: i, ci, f, o
+ORDERS = {  # the quarters of a product that are the gates i, ci, f, o
     "BlockLSTM": (0, 1, 2, 3),
     "BlockLSTMV2": (0, 2, 1, 3),
 }
@@ -26,8 +26,8 @@ def _quarters(products: Any) -> list[Any]:
 
 
 def _cell(attrs: Attrs) -> Callable[[Sequence[Any], Any, Sequence[Any]], tuple[Any, ...]]:
-    """One step: of the products i, ci, f, o, the state cs_prev, and the weights wci, wcf, wco of peepholes, if there
-    are any, it gives i, cs, f, o, ci, co, h.
+    """One step of an LSTM: a function from the products i, ci, f, o, the state cs_prev, and the weights wci, wcf, wco
+    of peepholes, if any, to i, cs, f, o, ci, co, h.
 
     cs = tanh(ci) * sigmoid(i + wci cs_prev) + cs_prev * sigmoid(f + forget_bias + wcf cs_prev), clipped;
     h = tanh(cs) * sigmoid(o + wco cs). Zaremba et al., https://arxiv.org/abs/1409.2329; computed in float32.
@@ -66,8 +66,8 @@ def lstm_block_cell(b: Bind) -> Callable[..., None]:
 
 
 def block_lstm(b: Bind) -> Callable[..., None]:
-    """seq_len_max steps over x [time, batch, inputs], each with the state and hidden values of the one before. After
-    them TensorFlow leaves zeros in cs and h, and anything in the other outputs."""
+    """seq_len_max steps over x [time, batch, inputs], each with the previous step's state and hidden values. For later
+    steps TensorFlow leaves zeros in cs and h, and undefined numbers in the other outputs."""
     step, order = _cell(b.attrs), ORDERS[b.op]
     time, _, inputs = b.inputs[1].meta.dims
     wanted = sorted(b.needed | {CELL, HIDDEN})

@@ -18,7 +18,7 @@ add: Function = np.add.reduce
 largest: Function = np.maximum.reduce
 SUMS: dict[str, Function] = {"Prod": np.multiply.reduce, "Sum": add}
 LOGICAL: dict[str, Function] = {"All": np.logical_and.reduce, "Any": np.logical_or.reduce}
-EXTREMES: dict[str, tuple[Function, str]] = {  # op: function, the limit that loses against all
+EXTREMES: dict[str, tuple[Function, str]] = {  # op: function, the limit that loses against every number
     "Max": (largest, "min"),
     "Min": (np.minimum.reduce, "max"),
 }

@@ -1,4 +1,4 @@
-"""Kernels of regular expressions, by RE2: its time is linear in the text, whatever the pattern."""
+"""Kernels of regular expressions, by RE2, whose time is linear in the text for every pattern."""
 
 from __future__ import annotations
 
@@ -71,8 +71,9 @@ def replace(b: Bind) -> Run:
 
 
 def rewriting(pattern: bytes, rewrite: bytes, *, everywhere: bool) -> Rewrite:
-    r"""RE2's Replace and GlobalReplace: \0 to \9 in `rewrite` are groups. A rewrite that names a group that the pattern
-    lacks changes nothing; of one that is malformed, what is before the fault replaces all matches, and no single one.
+    r"""RE2's Replace and GlobalReplace: \0 to \9 in `rewrite` are groups. A rewrite with a group that the pattern lacks
+    changes nothing. With a malformed rewrite, Replace changes nothing, and GlobalReplace uses the text before the
+    fault.
     """
     expression = compiled(pattern)
     parts, whole = _parts(rewrite)
@@ -89,7 +90,7 @@ def rewriting(pattern: bytes, rewrite: bytes, *, everywhere: bool) -> Rewrite:
 
 
 def _parts(rewrite: bytes) -> tuple[list[bytes | int], bool]:
-    """Text and numbers of groups, up to the end or to what is malformed; whether that was the end."""
+    """Texts and numbers of groups, up to the end or a malformed escape; and True if the end was reached."""
     parts: list[bytes | int] = []
     at = 0
     for escape in GROUP.finditer(rewrite):
@@ -110,7 +111,8 @@ def _replacement(parts: list[bytes | int]) -> Callable[[Any], bytes]:
 
 
 def _replaced(expression: Any, replacement: Callable[[Any], bytes], x: bytes) -> bytes:
-    """No match is empty where the one before ended; where one would be, a character is passed over instead."""
+    """`x` with all matches replaced. An empty match at the end of the previous match is ignored: the search goes on
+    behind the next character."""
     pieces: list[bytes] = []
     at, last = 0, -1
     while at <= len(x):

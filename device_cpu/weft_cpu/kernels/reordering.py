@@ -30,7 +30,7 @@ def _flipped(b: Bind, axes: tuple[int, ...]) -> Run:
 
 
 def reverse_sequence(b: Bind) -> Run:
-    """Step s of a sequence of n steps comes from step n - 1 - s; those from n on stay."""
+    """ReverseSequence. Step s of a sequence of n steps comes from step n - 1 - s. Steps from n on stay."""
     axes = b.attrs["batch_dim"], b.attrs["seq_dim"]
     batch, limit = (b.inputs[0].meta.dims[axis] for axis in axes)
     rows, steps = np.arange(batch)[:, None], np.arange(limit)

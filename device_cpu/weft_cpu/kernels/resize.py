@@ -1,6 +1,6 @@
 """Kernels that resize images along rows and columns, each on its own, and their gradients.
 
-Where outputs lie in the image, and what weighs how much there, is computed in float32 as TensorFlow computes it
+The positions of outputs in the image, and the weights of pixels, are computed in float32 as in TensorFlow
 (image_resizer_state.h, resize_*_op.cc, scale_and_translate_op.cc), once, when the kernel is bound.
 """
 
@@ -20,31 +20,31 @@ Run = Callable[..., None]
 PIXELS = (*SIGNED, "uint8", "uint16", *FLOATS)
 f32 = np.float32
 
-SHORT = 16  # runs of fewer elements are gathered one by one: 0.23 ms for 224x224x3 from 112x112x3, 0.28 run by run
-BLOCK_BYTES = 1 << 18  # what is summed up stays in the second-level cache
+SHORT = 16  # elements of shorter runs are gathered one by one: 0.23 ms for 224x224x3 from 112x112x3, 0.28 run by run
+BLOCK_BYTES = 1 << 18  # a block of sums stays in the second-level cache
 ROWS, COLUMNS = 1, 2
 PLACE_BYTES = 64  # of a row or column: about four taps, each with its index and its weight
 
 
 class Taps(NamedTuple):
-    """What outputs along one axis are sums of, sparse: `sources[i]` times `weights[i]` goes into `targets[i]`."""
+    """A sparse matrix of weights along one axis: `sources[i]` times `weights[i]` is added to `targets[i]`."""
 
     targets: Array
     sources: Array
     weights: Array | None = None
 
     def transposed(self) -> Taps:
-        """Those of the gradient."""
+        """The taps of the gradient."""
         return Taps(self.sources, self.targets, self.weights)
 
     def within(self, part: slice) -> Taps:
-        """Those of some of the targets, counted from the first of them."""
+        """The taps of the targets in `part`, renumbered from its start."""
         chosen = (self.targets >= part.start) & (self.targets < part.stop)
         return Taps(self.targets[chosen] - part.start, self.sources[chosen],
                     None if self.weights is None else self.weights[chosen])
 
     def rounds(self) -> Iterable[Taps]:
-        """First the first tap of each target, then the second of those that have one, and so on."""
+        """Yields the first tap of each target, then the second tap of each target that has one, and so on."""
         order = np.argsort(self.targets, kind="stable")
         targets = self.targets[order]
         nth = np.arange(len(targets)) - np.searchsorted(targets, targets)
@@ -55,7 +55,7 @@ class Taps(NamedTuple):
 
 
 class Axis:
-    """An axis of an array as the middle one of three; short runs behind it are taken apart, element by element."""
+    """An axis of an array as the middle one of three. Short runs behind the axis are handled element by element."""
 
     def __init__(self, shape: tuple[int, ...], axis: int, size: int) -> None:
         outer, self.inner = prod(shape[:axis]), prod(shape[axis + 1 :])
@@ -69,10 +69,10 @@ class Axis:
         return slice(part.start * self.inner, part.stop * self.inner) if self._apart else part
 
     def rounds(self, taps: Taps) -> list[tuple[Any, Array, Array | None]]:
-        """By rounds: which targets, from which sources, by what factors."""
+        """The targets, sources and factors of each round of taps."""
         found = []
         for targets, sources, weights in taps.rounds():
-            whole = len(targets) == targets[-1] + 1  # then they are all, in order
+            whole = len(targets) == targets[-1] + 1  # all targets, in order
             at = slice(0, len(self.index(targets))) if whole else self.index(targets)
             found.append((at, self.index(sources), None if weights is None else self.weights(weights)))
         return found
@@ -98,7 +98,7 @@ def blocks(outer: int, size: int, target_bytes: int) -> Iterator[tuple[slice, sl
 
 
 def weighted_sum(shape: tuple[int, ...], axis: int, size: int, taps: Taps, dtype: Any) -> Sum:
-    """The function that gives an array of `shape` with `size` sums along `axis`, in `dtype`."""
+    """A function from an array of `shape` to `size` weighted sums along `axis`, in `dtype`."""
     along = Axis(shape, axis, size)
     parts = list(blocks(along.target[0], size, along.inner * np.dtype(dtype).itemsize))
     rounds = {part.start: along.rounds(taps.within(part)) for _, part in parts}
@@ -119,7 +119,7 @@ def weighted_sum(shape: tuple[int, ...], axis: int, size: int, taps: Taps, dtype
 
 
 def separable(b: Bind, rows: Taps, columns: Taps, dtype: Any = f32) -> Run:
-    """Both axes, first the one that leaves less to do for the other."""
+    """Weighted sums along both axes. The axis that leaves less work for the other comes first."""
     (_, height, width, _), (_, *sizes, _) = b.inputs[0].meta.dims, b.outputs[0].dims
     work = {ROWS: (sizes[0], rows), COLUMNS: (sizes[1], columns)}
     order = (ROWS, COLUMNS) if sizes[0] * width <= height * sizes[1] else (COLUMNS, ROWS)
@@ -136,22 +136,23 @@ def separable(b: Bind, rows: Taps, columns: Taps, dtype: Any = f32) -> Run:
 
 
 def scaling(attrs: Attrs, length: int, size: int) -> Any:
-    """How many pixels of the image an output is wide."""
+    """The width of an output in pixels of the image."""
     if attrs["align_corners"] and size > 1:
         return f32(length - 1) / f32(size - 1)
     return f32(length) / f32(size)
 
 
 def places(attrs: Attrs, length: int, size: int, center: float = 0.5) -> Array:
-    """Where outputs lie, in pixels; with half-pixel centers, `center` is where a pixel's own place is."""
+    """The positions of outputs, in pixels. With half-pixel centers, `center` is the offset of a pixel's position from
+    its edge."""
     scale, steps = scaling(attrs, length, size), np.arange(size, dtype=f32)
     at: Array = (steps + f32(0.5)) * scale - f32(center) if attrs["half_pixel_centers"] else steps * scale
     return at
 
 
 def _lengths(b: Bind) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Of image and output, for rows and for columns. Raises ResourceExhausted where their places take too much memory,
-    which the images need not: there may be none."""
+    """The lengths of image and output, for rows and for columns. Raises ResourceExhausted if their positions take too
+    much memory. The images themselves may take none: the batch may be empty."""
     image, resized = b.inputs[0].meta.dims, b.outputs[0].dims
     b.ask(PLACE_BYTES * sum((*image[1:3], *resized[1:3])), "the places of rows and columns")
     return (image[1], resized[1]), (image[2], resized[2])
@@ -203,7 +204,7 @@ def resize_nearest_neighbor_grad(b: Bind) -> Run:
 
 
 def between_pixels(attrs: Attrs, length: int, size: int) -> tuple[Array, Array, Array]:
-    """The pixels around each output, and how far it is from the first to the second."""
+    """The two pixels around each output, and the output's distance from the first one."""
     at = places(attrs, length, size)
     floor = np.floor(at)
     upper = np.minimum(np.ceil(at).astype(np.int64), length - 1)
@@ -211,7 +212,7 @@ def between_pixels(attrs: Attrs, length: int, size: int) -> tuple[Array, Array, 
 
 
 def resize_bilinear(b: Bind) -> Run:
-    """Columns first, then rows, of the rows that are needed."""
+    """ResizeBilinear: first the columns of the needed rows, then the rows."""
     shape, (_, *sizes, _) = b.inputs[0].meta.dims, b.outputs[0].dims
     if shape[1:3] == tuple(sizes):
         return lambda x, _size, out: np.copyto(out, x, casting="unsafe")
@@ -278,7 +279,8 @@ def _cubic_table(a: float) -> Array:
 
 
 def _bicubic_taps(attrs: Attrs, length: int, size: int) -> Taps:
-    """With half-pixel centers, pixels outside weigh nothing; else those at the border stand for them."""
+    """Four taps per output. With half-pixel centers, pixels outside the image have weight 0; else border pixels replace
+    them."""
     keys = attrs["half_pixel_centers"]
     near, far = _cubic_table(-0.5 if keys else -0.75)
     at = places(attrs, length, size)
@@ -293,7 +295,7 @@ def _bicubic_taps(attrs: Attrs, length: int, size: int) -> Taps:
 
 
 def _normalised(weights: Array) -> Array:
-    """Rows that sum up to 1, but where they sum up to next to nothing."""
+    """Rows of weights, divided by their sums. A row with a sum next to 0 stays as it is."""
     total = weights.sum(1, f32, keepdims=True)
     some = np.abs(total) >= 1000 * np.finfo(f32).tiny
     return np.where(some, weights * (1 / np.where(some, total, 1)), weights)
@@ -312,8 +314,8 @@ def resize_bicubic_grad(b: Bind) -> Run:
 
 
 def _area_taps(attrs: Attrs, length: int, size: int) -> Taps:
-    """Each pixel by the part of it that the output covers; beyond the border the last one counts."""
-    scale = scaling(attrs, length, size) or f32(length) / f32(size)  # of a single pixel, corners have no distance
+    """A pixel's weight is the part of it that the output covers. The border pixel replaces pixels outside."""
+    scale = scaling(attrs, length, size) or f32(length) / f32(size)  # the corners of a single pixel have no distance
     starts, ends = np.arange(size, dtype=f32) * scale, np.arange(1, size + 1, dtype=f32) * scale
     first, last = np.floor(starts).astype(np.int64), np.ceil(ends).astype(np.int64)
     pixels = first[:, None] + np.arange(max((last - first).max(), 1))
@@ -361,7 +363,7 @@ SAMPLING: dict[str, tuple[float, Callable[[Array], Array]]] = {  # radius, weigh
 
 
 def _sampling_taps(attrs: Attrs, length: int, size: int, scale: Any, translation: Any) -> Taps:
-    """Outputs that lie outside the image have none."""
+    """The taps of all outputs. An output outside the image has none."""
     inverse = f32(1) / f32(scale)
     radius, kernel = SAMPLING[attrs["kernel_type"]]
     stretch = max(inverse, f32(1)) if attrs["antialias"] else f32(1)

@@ -1,4 +1,4 @@
-"""Kernels that give every partial result of a reduction along one axis."""
+"""Kernels that return every partial result of a reduction along one axis."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..element_types import FLOATS, NUMBERS, Array
 Run = Callable[..., None]
 Accumulate = Callable[..., Any]  # accumulate(x, axis, dtype, out)
 
-SCANS: tuple[tuple[str, Accumulate, float, tuple[str, ...]], ...] = (  # op, function, result of nothing, types
+SCANS: tuple[tuple[str, Accumulate, float, tuple[str, ...]], ...] = (  # op, function, result of no elements, types
     ("Cumprod", np.multiply.accumulate, 1, NUMBERS),
     ("Cumsum", np.add.accumulate, 0, NUMBERS),
     ("CumulativeLogsumexp", np.logaddexp.accumulate, -np.inf, FLOATS),

@@ -1,4 +1,4 @@
-"""Kernels that tell where elements are: which are not zero, and between which of others they lie."""
+"""Kernels that find elements: the indices of nonzero elements, and positions among sorted elements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Run = Callable[..., Any]
 
 
 def bucketize(b: Bind) -> Run:
-    """Boundaries are float32, and so integers are rounded to float32 before they are compared."""
+    """Bucketize. Boundaries are float32, so integers are rounded to float32 before the comparison."""
     within = np.dtype(np.float64 if b.attrs["T"].name == "float64" else np.float32)
     boundaries = np.array(b.attrs["boundaries"], np.float32).astype(within)
 
@@ -25,8 +25,8 @@ def bucketize(b: Bind) -> Run:
 
 
 def bound(goes_on: Callable[[Array, Array], Array]) -> Callable[[Bind], Run]:
-    """Binary search in every row at once, with the comparisons of std::lower_bound: `goes_on(element, value)` tells
-    that the bound of the value lies behind the element."""
+    """Binary search in every row at once, with the comparisons of std::lower_bound. `goes_on(element, value)` is True
+    if the value's bound lies behind the element."""
 
     def bind(b: Bind) -> Run:
         length = b.inputs[0].meta.dims[1]

@@ -1,6 +1,6 @@
-"""Kernels that take tensors for sets: distinct elements or slices, differences, unions.
+"""Kernels that treat tensors as sets: distinct elements or slices, differences, unions.
 
-NaN equals nothing, and so is distinct each time.
+NaN equals no element, so each NaN is distinct.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Run = Callable[..., Any]
 
 
 class Distinct(NamedTuple):
-    """Distinct elements in the order in which they first occur: where that is, the number of each element's among
-    them, and how often each occurs."""
+    """Distinct elements in order of first occurrence. `places`: the index of each first occurrence. `numbers`: for each
+    element of the input, its number among the distinct ones. `counts`: the occurrences of each distinct element."""
 
     places: Array
     numbers: Array
@@ -27,7 +27,7 @@ class Distinct(NamedTuple):
 
 
 def distinct(x: Array) -> Distinct:
-    """Of a vector."""
+    """The distinct elements of a vector."""
     if x.dtype == object:
         known: dict[bytes, int] = {}
         x = np.array([known.setdefault(text, len(known)) for text in x], np.int64)
@@ -35,7 +35,7 @@ def distinct(x: Array) -> Distinct:
 
 
 def distinct_rows(x: Array) -> Distinct:
-    """Rows are compared by the numbers of their elements among all distinct elements."""
+    """The distinct rows of a matrix, compared by the numbers of their elements among all distinct elements."""
     rows = np.zeros((len(x), 1)) if not x.size else distinct(x.reshape(-1)).numbers.reshape(x.shape)
     return _by_place(*np.unique(rows, True, True, True, axis=0)[1:])
 
@@ -46,7 +46,7 @@ def _by_place(places: Array, numbers: Array, counts: Array) -> Distinct:
 
 
 def unique(b: Bind) -> Run:
-    """Unique, UniqueV2 and both with counts."""
+    """Unique and UniqueV2, and their forms with counts."""
     index_type, counted = b.attrs["out_idx"].numpy, len(b.outputs) == 3
     axis, lengths = _axis(b), b.inputs[0].meta.dims
     rows = (lengths[axis], prod(n for i, n in enumerate(lengths) if i != axis))
@@ -76,7 +76,7 @@ def list_diff(b: Bind) -> Run:
 
 
 def _among(x: Array, y: Array) -> Array:
-    """Which elements of `x` are elements of `y`."""
+    """A bool for each element of `x`: True if it is an element of `y`."""
     if x.dtype != object:
         return np.isin(sortable(x), sortable(y))
     known = set(y)
@@ -92,7 +92,8 @@ SET_OPERATIONS: dict[str, Callable[[Array, Array], Array]] = {
 
 
 def dense_to_dense(b: Bind) -> Run:
-    """Rows are one set each: an element is the pair of its row and its rank among all values, as one number."""
+    """DenseToDenseSetOperation. Each row is a set. An element is the pair of its row and its rank among all values, as
+    one number."""
     groups = b.inputs[0].meta.dims[:-1]
     operation = SET_OPERATIONS[b.attrs["set_operation"].lower()]
 

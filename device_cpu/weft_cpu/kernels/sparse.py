@@ -40,7 +40,7 @@ def _check_inside(indices: Array, shape: Array) -> None:
 
 
 def _check_increasing(indices: Array) -> None:
-    """Raise InvalidArgument where indices repeat or are not in lexicographic order."""
+    """Raise InvalidArgument if indices repeat or are not in lexicographic order."""
     differ = indices[1:] != indices[:-1]
     first = differ.argmax(1)[:, None] if differ.shape[1] else np.zeros((len(differ), 0), int)
     rises = np.take_along_axis(indices[1:] > indices[:-1], first, 1).all(1) & differ.any(1)
@@ -134,7 +134,7 @@ def sparse_fill_empty_rows(b: Bind) -> Run:
 
 
 def sparse_softmax(b: Bind) -> Run:
-    """Over the elements that share all but the last index; the result is in row-major order."""
+    """SparseSoftmax over the elements that share all but the last index. The result is in row-major order."""
     narrow = b.outputs[0].dtype.name in NARROW
 
     def run(indices: Array, values: Array, _: Array, out: Array) -> None:
@@ -158,7 +158,7 @@ def sparse_dense_matmul(b: Bind) -> Run:
     within = np.dtype(np.float32) if dtype.name in NARROW else dtype.numpy
 
     def run(indices: Array, values: Array, _: Array, dense: Array, out: Array) -> None:
-        if not (out.size and dense.size):  # TensorFlow does not look at the indices then
+        if not (out.size and dense.size):  # TensorFlow does not check the indices in this case
             out.fill(0)
             return
         _check_inside(indices, shape)

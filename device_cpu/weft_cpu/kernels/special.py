@@ -1,4 +1,4 @@
-"""The rarer special functions, which SciPy brings: pip install weft-cpu[special]."""
+"""The rarer special functions, by SciPy: pip install weft-cpu[special]."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def by_name(name: str) -> Callable[[Any], Function]:
 
 
 def zeta(special: Any) -> Function:
-    """The Hurwitz zeta function. Where `q` is an integer below 1, a term is infinite: NaN unless `x` is even or 1.
-    Where `x` is so large that SciPy gives NaN, only the first term is left; infinity is an even number here.
+    """The Hurwitz zeta function. For an integer `q` below 1 a term is infinite: the result is NaN unless `x` is even or
+    1. For `x` so large that SciPy returns NaN, only the first term is left. Infinity counts as an even number.
     """
 
     def run(x: Array, q: Array, out: Array) -> None:
@@ -48,7 +48,7 @@ def lgamma(special: Any) -> Function:
 
 
 def polygamma(special: Any) -> Function:
-    """Of order n: (-1)**(n + 1) n! zeta(n + 1, x), digamma for 0, NaN where n is no order."""
+    """The polygamma function of order n: (-1)**(n + 1) n! zeta(n + 1, x), digamma for order 0, NaN if n is no order."""
 
     of_order_0, of_higher_order = digamma(special), zeta(special)
 
@@ -64,7 +64,7 @@ def polygamma(special: Any) -> Function:
 
 
 def igamma(special: Any) -> Function:
-    """The regularised integral from 0 to `x`. NaN where `a` is not positive, unless `x` is 0."""
+    """The regularised integral from 0 to `x`. NaN if `a` is not positive, unless `x` is 0."""
 
     def run(a: Array, x: Array, out: Array) -> None:
         special.gammainc(a, x, out)

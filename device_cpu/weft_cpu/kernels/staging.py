@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from weft.api import Attachable, Bind, dtypes
 
-CHANNELS_LAST = {  # where the axes N, H, W, C or N, D, H, W, C are
+CHANNELS_LAST = {  # the positions of the axes N, H, W, C or N, D, H, W, C
     "NHWC": (0, 1, 2, 3), "NCHW": (0, 2, 3, 1), "NDHWC": (0, 1, 2, 3, 4), "NCDHW": (0, 2, 3, 4, 1),
 }
 
@@ -24,7 +24,7 @@ class Scratched(NamedTuple):
 
 
 def nothing(*_: Any) -> None:
-    """The run function where there is nothing to compute."""
+    """The run function of a kernel without work."""
 
 
 def compute_dtype(b: Bind) -> Any:
@@ -34,13 +34,13 @@ def compute_dtype(b: Bind) -> Any:
 
 
 def channels_last(b: Bind) -> tuple[int, ...]:
-    """The axes of an image of this node, batch first and channels last; an op without a data format has them so."""
+    """The axes of this node's images, batch first and channels last, the default order of an op without data format."""
     return CHANNELS_LAST[b.attrs.get("data_format", "NHWC")]
 
 
 def staged(b: Bind, inner: Attachable, images: Sequence[int] = (0,), *, gives_image: bool = True) -> Attachable:
-    """`inner`, which computes channels last in `compute_dtype`, for the inputs `images` and output 0 as this node has
-    them; with `gives_image` off, output 0 has its own layout and is only of another type."""
+    """A form of `inner`, which computes with channels last in `compute_dtype`, for this node's layout and dtype of the
+    inputs `images` and of output 0. With `gives_image` off, only the dtype of output 0 is converted."""
     order, dtype = channels_last(b), compute_dtype(b)
     if order == tuple(range(len(order))) and dtype == b.attrs["T"].numpy:
         return inner

@@ -57,7 +57,7 @@ def _conversion(attrs: Any) -> str:
 
 
 def _float_text(flag: str, width: int, conversion: str) -> Text:
-    """As C writes floats: NaN has a sign, and zeros fill up no infinity."""
+    """Floats in C's format: NaN has a sign, and infinity is not filled up with zeros."""
     template = f"%{flag}{width or ''}{conversion}".encode()
     sign = {"+": b"+", " ": b" "}.get(flag, b"")
     adjust = _adjustment(flag)
@@ -84,12 +84,13 @@ def format_(b: Bind) -> Run:
 
 
 def _between(template: bytes, placeholder: bytes) -> list[bytes]:
-    """The parts of a template; an empty placeholder stands between any two bytes of it."""
+    """The parts of a template. An empty placeholder stands between any two bytes of the template."""
     return template.split(placeholder) if placeholder else [template[i : i + 1] for i in range(len(template))] or [b""]
 
 
 def element_text(dtype: DType, quote: bytes = b"") -> Text:
-    """How an element is shown: a float by as few digits as give it back, of 6 or 9 (float64: 15 or 17)."""
+    """The function that formats an element. A float gets 6 digits if they parse to the same float, else 9 (float64: 15
+    or 17)."""
     if dtype is dtypes.string:
         return lambda x: quote + b"".join(map(ESCAPES.__getitem__, x)) + quote
     if dtype.kind == "f":
@@ -112,7 +113,7 @@ def _not_shortened(x: Any, template: bytes) -> bytes:
 
 
 def summary(x: Array, text: Text, most: int) -> bytes:
-    """The tensor in brackets, the first and last `most` elements of each axis; all of them for -1."""
+    """The tensor in brackets: the first and last `most` elements of each axis, or all elements for -1."""
     ends = x.size if most < 0 else min(most, x.size)
     if not x.ndim:
         return text(x[()]) if ends else b"..."
@@ -137,7 +138,7 @@ def _along(x: Array, text: Text, ends: int, depth: int) -> Iterator[bytes]:
 
 
 def listing(x: Array, text: Text, most: int) -> bytes:
-    """The first `most` elements in brackets, in rows as the tensor has them; all of them for a negative number."""
+    """The first `most` elements in brackets, in the tensor's rows; all elements for a negative number."""
     count = x.size if most < 0 else min(most, x.size)
     rows = _rows(x, text, count) if x.ndim > 1 else [b" ".join(map(text, x.reshape(-1)[:count]))]
     return b"[%b%b]" % (b"".join(rows), b"..." if count < x.size else b"")

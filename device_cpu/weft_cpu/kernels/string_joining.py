@@ -24,7 +24,7 @@ def join(b: Bind) -> Run:
 
 
 def reduce_join(b: Bind) -> Run:
-    """The first axis named is the innermost: its elements are joined first."""
+    """ReduceJoin. The first of the given axes is the innermost: its elements are joined first."""
     value, rank = b.inputs[1].value, b.inputs[0].rank
     assert value is not None
     assert rank is not None
@@ -43,7 +43,7 @@ def reduce_join(b: Bind) -> Run:
 
 
 def unsorted_segment_join(b: Bind) -> Run:
-    """As TensorFlow does, without the empty strings that a segment starts with."""
+    """UnsortedSegmentJoin. Empty strings at the start of a segment are left out, as in TensorFlow."""
     separator, segments, inner = encoded(b, "separator"), b.outputs[0].dims[0], b.outputs[0].dims[1:]
     width = prod(inner)
 

@@ -32,7 +32,7 @@ def sparse(rows: Sequence[Sequence[bytes]]) -> tuple[Any, Any, Any]:
 
 
 def split(b: Bind) -> Run:
-    """At each byte that is among the delimiters; between all bytes where there is none."""
+    """StringSplit: splits at each byte among the delimiters, or between all bytes if there is no delimiter."""
     skip_empty = b.attrs["skip_empty"]
 
     def run(x: Any, delimiters: Any) -> Any:
@@ -57,8 +57,8 @@ def split_v2(b: Bind) -> Run:
 
 
 def _split_once(text: bytes, separator: bytes, most: int) -> list[bytes]:
-    """Python's rule, but that nothing is cut off for 0 splits, and what follows the last allowed split of white space
-    is a part even where it is empty."""
+    """Splits by Python's rule with two exceptions. With 0 splits the text stays whole. The rest after the last allowed
+    split at white space is a part even if it is empty."""
     if most == 0:
         return [text]
     parts = text.split(separator or None, most)
@@ -66,7 +66,7 @@ def _split_once(text: bytes, separator: bytes, most: int) -> list[bytes]:
 
 
 def ngrams(b: Bind) -> Run:
-    """The n-grams of each row, for one width after the other; padded by at most one less than the width."""
+    """The n-grams of each row, one width after the other. Padding is at most one less than the width."""
     attrs = b.attrs
     separator, left, right = (encoded(b, name) for name in ("separator", "left_pad", "right_pad"))
     widths, pad, keep_short = attrs["ngram_widths"], attrs["pad_width"], attrs["preserve_short_sequences"]
@@ -80,7 +80,7 @@ def ngrams(b: Bind) -> Run:
         if found or not keep_short or not tokens:
             return found
         if pad < 0:
-            raise errors.InvalidArgument(f"pad_width must not be negative where short sequences are kept, given {pad}")
+            raise errors.InvalidArgument(f"pad_width must not be negative if short sequences are kept, given {pad}")
         return [separator.join([left] * pad + tokens + [right] * pad)]
 
     def run(data: Any, splits: Any) -> tuple[Any, Any]:

@@ -34,7 +34,7 @@ def encode_base64(x: bytes) -> bytes:
 
 
 def decode_base64(x: bytes) -> bytes:
-    """Of the URL-safe alphabet, padded or not; bits beyond the last whole byte may be set."""
+    """Decodes base64 in the URL-safe alphabet, padded or not. Bits beyond the last whole byte may be set."""
     if not BASE64.fullmatch(x):
         raise errors.InvalidArgument(f"Invalid character or length in base64: {x!r}")
     return urlsafe_b64decode(x + b"=" * (-len(x) % 4))
@@ -78,13 +78,13 @@ def substr(b: Bind) -> Run:
 
 
 def _bytes_from(x: bytes, pos: int, length: int) -> bytes:
-    """A negative length is all that follows."""
+    """Bytes from `pos` on. A negative length means all of them."""
     start = _start(x, pos, len(x))
     return x[start:] if length < 0 else x[start : start + length]
 
 
 def _characters_from(x: bytes, pos: int, length: int) -> bytes:
-    """A negative length is none, and refused where the position counts from the end."""
+    """Characters from `pos` on. A negative length means none, and is an error if the position counts from the end."""
     found = CHARACTER.findall(x)
     start = _start(x, pos, len(found))
     if pos < 0 and length < 0:

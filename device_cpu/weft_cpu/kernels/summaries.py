@@ -1,4 +1,4 @@
-"""Kernels that write summaries, protobuf messages that TensorBoard reads, and put several into one.
+"""Kernels that write summaries, protobuf messages that TensorBoard reads, and merge several into one.
 
 A Summary has values; a value has a tag and a number, a histogram, an image, a sound or a tensor.
 """
@@ -20,7 +20,7 @@ Nested = Mapping[int, Any]  # messages within a message, by the number of their 
 VALUE = 1  # of a Summary
 TAG, SIMPLE_VALUE, HISTOGRAM = 1, 2, 5  # of a value
 MIN, MAX, NUM, SUM, SUM_SQUARES, BUCKET_LIMIT, BUCKET = range(1, 8)  # of a histogram
-WITHIN_VALUE: Nested = {4: {}, HISTOGRAM: {}, 6: {}, 8: {2: {2: {}}}, 9: {1: {}}}  # what must be messages, too
+WITHIN_VALUE: Nested = {4: {}, HISTOGRAM: {}, 6: {}, 8: {2: {2: {}}}, 9: {1: {}}}  # fields that must be messages, too
 LEAST, MOST, GROWTH = 1e-12, 1e20, 1.1  # of the limits of buckets, on both sides of 0
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -61,8 +61,8 @@ def _limits() -> Array:
 
 
 def _histogram(numbers: Array) -> bytes:
-    """Sums are taken from the first number to the last; of empty buckets that follow each other only the last is
-    kept, with the limit of the last."""
+    """A histogram message. Sums are taken from the first number to the last. Of adjacent empty buckets only the last
+    one is kept, with its limit."""
     limits = _limits()
     places = np.minimum(limits.searchsorted(numbers, "right"), len(limits) - 1)
     counts = np.bincount(places, minlength=len(limits))
@@ -72,7 +72,7 @@ def _histogram(numbers: Array) -> bytes:
     return b"".join((
         *(wire.put_double(field, float(number))
           for field, number in ((MIN, least), (MAX, most), (NUM, numbers.size), (SUM, sums[0]), (SUM_SQUARES, sums[1]))
-          if number or np.signbit(number)),  # zero is what is meant where nothing is written
+          if number or np.signbit(number)),  # a missing field means zero
         wire.put_bytes(BUCKET_LIMIT, limits[kept].astype("<f8").tobytes()),
         wire.put_bytes(BUCKET, counts[kept].astype("<f8").tobytes()),
     ))
@@ -103,7 +103,7 @@ def _parsed(raw: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _tag(raw: bytes, start: int, stop: int) -> str:
-    """The tag of the value at [start, stop), of which every part is looked at. Raises DataLoss."""
+    """The tag of the value at [start, stop). All fields of the value are checked. Raises DataLoss."""
     tag = ""
     for number, kind, first, last in wire.fields(raw, start, stop):
         if kind == wire.BYTES and number in WITHIN_VALUE:

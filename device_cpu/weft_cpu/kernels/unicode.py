@@ -11,9 +11,9 @@ from weft.api import Bind, Kernels, errors
 
 from .strings import each
 
-MALFORMED = "\ud800"  # a lone surrogate, which no codec here gives
+MALFORMED = "\ud800"  # a lone surrogate, which none of these codecs returns
 TARGETS = {"UTF-8": "utf-8", "UTF-16-BE": "utf-16-be", "UTF-32-BE": "utf-32-be"}
-# Python's names of the encodings whose code tables and faults are those of ICU
+# Python's names of the encodings with the same code tables and faults as in ICU
 SOURCES = re.compile(r"utf-8|utf-(16|32)(-[bl]e)?|ascii|iso8859-\d+|koi8-[ru]")
 MARKS = {"utf-16": (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE), "utf-32": (codecs.BOM_UTF32_BE, codecs.BOM_UTF32_LE)}
 CONTROLS = dict.fromkeys(range(32), MALFORMED)
@@ -22,10 +22,11 @@ codecs.register_error("weft_cpu.malformed", lambda error: (MALFORMED, error.end)
 
 
 def source(name: str) -> Callable[[bytes], str]:
-    """The decoder that puts MALFORMED where input is. Raises InvalidArgument where there is no such encoding."""
+    """A decoder that returns MALFORMED for malformed input. Raises InvalidArgument for an unknown encoding, and
+    Unimplemented for one that differs from ICU's."""
     try:
         codec = codecs.lookup(name).name
-    except (LookupError, ValueError):  # the latter: of a name with a zero
+    except (LookupError, ValueError):  # ValueError: a name with a zero byte
         raise errors.InvalidArgument(f"Could not create converter for input encoding: {name}") from None
     if not SOURCES.fullmatch(codec):
         raise errors.Unimplemented(f"input encoding {name} is not implemented")

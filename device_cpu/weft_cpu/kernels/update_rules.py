@@ -1,9 +1,9 @@
-"""What the updates of optimizers compute: the new arrays of the variables, the one that is trained first, from the old
-ones, numbers, and the gradient, in the order of the op's inputs.
+"""The formulas of optimizers' updates. A function returns the new arrays of the variables, the trained one first, from
+the old arrays, numbers, and the gradient, in the order of the op's inputs.
 
-Formulas of TensorFlow's training_ops.cc, with its order of operations: each rounds to the type of the variables. Where
-the sparse form of an op has another order, it is another function here. Arrays are of one shape, which is not (), and
-those that are given are not to be written.
+The formulas come from TensorFlow's training_ops.cc, with its order of operations: each rounds to the type of the
+variables. If the sparse form of an op has another order, it is another function here. Arrays are of one shape, which is
+not (). The functions do not write the given arrays.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from weft.api import errors
 
 from ..element_types import NARROW, Array
 
-Number = np.floating[Any]  # or a complex one: of the arrays' type
+Number = np.floating[Any]  # or a complex number: of the arrays' type
 Arrays = tuple[Array, ...]
 Minimum = Callable[[Array, Number, Array], Array]
 
 
 def reciprocal_root(x: Array) -> Array:
-    """1 / sqrt(x), of two-byte floats rounded once."""
+    """1 / sqrt(x), rounded once for two-byte floats."""
     wide = x.astype(np.float32) if x.dtype.name in NARROW else x
     found: Array = (1 / np.sqrt(wide)).astype(x.dtype)
     return found
@@ -52,12 +52,12 @@ def adapted(var: Array, mean: Array, rate: Number, squares: Array, epsilon: Numb
 
 
 def larger(old: Array, new: Array) -> Array:
-    """A NaN that is there stays, one that comes is passed over."""
+    """The larger elements. A NaN in `old` stays, a NaN in `new` is ignored."""
     return np.where(old < new, new, old)
 
 
 def shrunk(x: Array, by: Array | Number) -> Array:
-    """Nearer to 0 by so much; what is nearer already is 0."""
+    """`x` moved towards 0 by `by`. Elements nearer to 0 than `by` become 0."""
     found: Array = np.sign(x) * np.maximum(np.abs(x) - by, 0)
     return found
 
@@ -216,12 +216,12 @@ def power_sign(
 
 
 def beyond_limit(linear: Array, limit: Number, quadratic: Array) -> Array:
-    """Where `linear` x + `quadratic` x**2 / 2 + `limit` |x| is least."""
+    """The x that minimises `linear` x + `quadratic` x**2 / 2 + `limit` |x|."""
     return np.where(np.abs(linear) > limit, (limit * np.sign(linear) - linear) / quadratic, np.zeros_like(linear))
 
 
 def beyond_limits(linear: Array, limit: Number, quadratic: Array) -> Array:
-    """The same as the sparse ops find it."""
+    """The same minimum by the formula of the sparse ops."""
     found: Array = (np.maximum(np.minimum(linear, limit), -limit) - linear) / quadratic
     return found
 

@@ -56,7 +56,7 @@ class Table:
         one for each key. A constant table takes the first of several defaults. Raises FailedPrecondition before
         initialization, InvalidArgument for a default of another shape."""
         if not self.is_initialized:
-            raise errors.FailedPrecondition("Table not initialized.", hint="run what initializes it first")
+            raise errors.FailedPrecondition("Table not initialized.", hint="run the table's initializer first")
         shape = (*keys.shape, *self.each)
         if default.shape not in (self.each, shape):
             raise errors.InvalidArgument(f"Expected shape {list(self.each)} or {list(shape)} for default value, got "
@@ -83,7 +83,7 @@ class Table:
     def export(self) -> tuple[Array, Array]:
         """All keys and their values, in order of insertion. Raises Aborted before initialization."""
         if not self.is_initialized:
-            raise errors.Aborted(f"table '{self.name}' is not initialized", hint="run what initializes it first")
+            raise errors.Aborted(f"table '{self.name}' is not initialized", hint="run the table's initializer first")
         with self._lock:
             keys, values = list(self._found), list(self._found.values())
         return _array(keys, self.key), self._array(values)

@@ -197,7 +197,7 @@ class TensorArray:
         return zeros(self.dtype, shape)
 
 
-_HINT = "set the full element_shape of the forward TensorArray: then what was not written is zeros"
+_HINT = "set the full element_shape of the forward TensorArray: then unwritten elements are zeros"
 
 
 def tensor_array(scalar: Array) -> TensorArray:

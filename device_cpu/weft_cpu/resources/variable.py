@@ -83,7 +83,7 @@ class Variable:
                 one._value = new
 
 
-_HINT = "run what initializes it first"
+_HINT = "run the variable's initializer first"
 
 
 def variable_of(b: Bind) -> Variable:
