@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..contract.structural import CALL, CONTROL_FLOW, IDENTITY, STATEFUL_CALL, branch, is_true
+from ..contract.structural import CALL, CONTROL_FLOW, FRAME, IDENTITY, STATEFUL_CALL, branch, is_true
 from ..errors import InvalidArgument
 from ..graph.attr_value import Func
 from ..graph.graph import Graph, Node
@@ -25,7 +25,9 @@ class CallSite(NamedTuple):
     """A node that calls functions.
 
     `types`: the types of the functions' arguments.
-    `results`: the number of results that the node's functions return, but for the condition of a loop.
+    `results`: the types of the results that the node's functions return, but for the condition of a loop.
+    `varying`: the number of arguments in front that differ from call to call though the node is no loop's: those of a
+        frame.
     `dropped`: the arguments, by index among the node's own, that the functions have as constants.
     `functions`: the names of the program's functions.
     `has_effects`: True when a function returns a chain behind its results.
@@ -33,7 +35,8 @@ class CallSite(NamedTuple):
 
     entry: Resolved
     types: tuple[DType, ...]
-    results: int
+    results: tuple[DType, ...]
+    varying: int = 0
     dropped: tuple[int, ...] = ()
     functions: tuple[str, ...] = ()
     has_effects: bool = False
@@ -57,7 +60,10 @@ class CallSite(NamedTuple):
     @property
     def attrs(self) -> dict[str, Any]:
         """The attributes of the program's call."""
-        return {"chain": True} if self.is_loop and self.has_effects else {}
+        frame = {"variables": self.varying, "exits": len(self.entry.output_tensors)}
+        is_frame = self.entry.op.name == FRAME
+        chain = {"chain": True} if (self.is_loop or is_frame) and self.has_effects else {}
+        return (frame if is_frame else {}) | chain
 
     @property
     def inputs(self) -> list[int]:
@@ -72,7 +78,7 @@ class CallSite(NamedTuple):
 
     def kept(self, body: FunctionBody, label: str) -> tuple[Tensor, ...]:
         """Return the results of a function that the program's function returns."""
-        wanted = 1 if label == COND else self.results
+        wanted = 1 if label == COND else len(self.results)
         if len(body.results) != wanted:
             raise InvalidArgument(f"function '{label}' returns {len(body.results)} values, {wanted} are expected")
         gone = self.dropped if self.is_loop and label != COND else ()
@@ -80,12 +86,14 @@ class CallSite(NamedTuple):
 
     def metas(self, infos: Sequence[ValueInfo], body: FunctionBody) -> list[TensorMetadata]:
         """Return what is known of the functions' arguments in every call. `body` is a loop's body."""
-        own = [info.meta if not self.is_loop or self.is_invariant(body, index) else TensorMetadata(info.dtype, None)
+        own = [info.meta if self.is_constant(body, index) else TensorMetadata(info.dtype, None)
                for index, info in enumerate(infos)]
         return [TensorMetadata(dtypes.int32, ())] * self.extra + own
 
-    def is_invariant(self, body: FunctionBody, index: int) -> bool:
-        """True when a loop's body returns this argument as it is."""
+    def is_constant(self, body: FunctionBody, index: int) -> bool:
+        """True when this argument is the same in every call: a loop's body returns it as it is."""
+        if not self.is_loop:
+            return index >= self.varying
         name, output = body.results[index] if index < len(body.results) else ("", 0)
         while name in body.graph and body.graph[name].op == IDENTITY:
             name, _, output = body.graph[name].inputs[0]
@@ -96,7 +104,11 @@ def call_site(entry: Resolved) -> CallSite:
     """Return the call of a node, with all arguments."""
     flow = CONTROL_FLOW[entry.op.name]
     own = tuple(tensor.dtype for tensor in entry.input_tensors[flow.leading:])
-    return CallSite(entry, (dtypes.int32,) * flow.extra + own, len(entry.output_tensors))
+    outputs = tuple(tensor.dtype for tensor in entry.output_tensors)
+    varying = entry.attrs["variables"] if entry.op.name == FRAME else 0
+    if varying > len(own):
+        raise InvalidArgument(f"a frame of {varying} variables has {len(own)} inputs")
+    return CallSite(entry, (dtypes.int32,) * flow.extra + own, own[:varying] + outputs, varying)
 
 
 def listed_functions(entry: Resolved) -> list[tuple[str, Func]]:

@@ -20,6 +20,7 @@ IDENTITY = "Identity"
 MUST_FEED = frozenset({PLACEHOLDER, "PlaceholderV2"})  # placeholders that have no value of their own
 PLACEHOLDERS = MUST_FEED | {"PlaceholderWithDefault"}
 VALUELESS = frozenset({CONST, NO_OP, *MUST_FEED})  # their outputs are no results of a model
+FRAME = "_Frame"  # a loop whose iterations give dead values: weft's own op
 CALL, STATEFUL_CALL = "PartitionedCall", "StatefulPartitionedCall"
 CALLS = frozenset({CALL, STATEFUL_CALL})
 
@@ -49,6 +50,7 @@ CONTROL_FLOW: Mapping[str, ControlFlow] = {
     CALL: _CALL_FLOW, STATEFUL_CALL: _CALL_FLOW, "If": _IF_FLOW, "StatelessIf": _IF_FLOW, "Case": _CASE_FLOW,
     "StatelessCase": _CASE_FLOW, "While": _WHILE_FLOW, "StatelessWhile": _WHILE_FLOW,
     "For": ControlFlow("weft.for", ("body",), leading=3, extra=1, is_loop=True),
+    FRAME: ControlFlow("weft.frame", ("body",)),
 }
 SWITCHES, MERGES = frozenset({"Switch", "RefSwitch"}), frozenset({"Merge", "RefMerge"})
 DEAD_VALUES: Mapping[str, str] = {  # ops with and for dead values, by op: their host kernels

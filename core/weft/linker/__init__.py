@@ -10,6 +10,8 @@ static work of a program happens here, once per link, so that runs look nothing 
 - The linker changes neither the program nor the graph. Links of one program share values through `Shared`.
 - The linker imports the compiler's inference and the executor, and neither imports the linker.
 
-Modules: `link` binds a whole function, `binder` one call, `host_binding` a call of a host kernel. `folding` computes
-calls with known inputs. `fusion` groups calls for one kernel, `patterns` lets a pack's own function find them.
+Modules: `link` binds a whole function, `binder` one call, `host_binding` a call of a host kernel. `candidates` has the
+kernels that may take a call. `folding` computes calls with known inputs, `known_values` keeps their results. `fusion`
+groups calls for one kernel, `patterns` lets a pack's own function find them, `fused_binding` binds both. `follow` tells
+what is known of the results of functions. `shared` is what the links of one program have in common.
 """

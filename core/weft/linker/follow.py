@@ -62,8 +62,14 @@ def _for(body: BodyOf, inputs: Sequence[ValueInfo], _: int) -> Followed:
     return [link], variables
 
 
+def _frame(body: BodyOf, inputs: Sequence[ValueInfo], _: int) -> Followed:
+    link = body(0, [ValueInfo(TensorMetadata(info.dtype, None)) for info in inputs])
+    return [link], ()
+
+
 FOLLOWED: Mapping[str, Callable[[BodyOf, Sequence[ValueInfo], int], Followed]] = {
     "weft.call": _call, "weft.if": _choice, "weft.case": _choice, "weft.while": _while, "weft.for": _for,
+    "weft.frame": _frame,
 }  # by the code of a call; the last argument is the number of its functions
 
 

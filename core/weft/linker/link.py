@@ -6,31 +6,30 @@ plans memory. A call without static shapes binds in the run (see `LazyKernel`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..compiler.infer import infer_registers
-from ..contract.device import STREAM
-from ..contract.kernel import Bind, Declined, FusionDef, KernelDef, PatternDef
-from ..errors import ResourceExhausted, Unimplemented, WeftError
+from ..contract.kernel import KernelDef
+from ..errors import Unimplemented
 from ..executor.bound_call import BoundCall
 from ..executor.executable import Executable
 from ..executor.host_array import stand_in
-from ..host.device_memory import Owned
-from ..host.host_memory import HostMemory, LaidOut
+from ..host.host_memory import HostMemory
 from ..host.kernel_context import KernelContext
 from ..host.resources import Resources
 from ..program.host_program import CONSTANT, COPY, EVENT, HOST, OWN, Call, ProgramDef, ProgramFunction
-from ..support.aligned_array import is_solid
 from ..support.mapped_file import check_unchanged
-from ..values.tensor import MadeInfo, TensorMetadata, ValueInfo, constant_info
-from .binder import Binder, LazyKernel, bind
+from ..values.tensor import TensorMetadata, ValueInfo, constant_info
+from .binder import Binder, LazyKernel
+from .candidates import Candidates
 from .folding import folded, is_worth_folding, laid_out
 from .follow import DEEPEST_LINK, FOLLOWED
-from .fusion import FusionGroup, fused_call, fused_ops, groups
+from .fused_binding import FusedBinding
 from .host_binding import bind_host_kernel
-from .patterns import found
+from .known_values import KnownValues
+from .shared import Shared
 
 if TYPE_CHECKING:
     from ..contract.host_kernel import Callee
@@ -55,40 +54,6 @@ class NodesDeclined(Unimplemented):
         self.refusals = refusals
 
 
-class Shared:
-    """Values that the links of one program share.
-
-    `prepared`: objects that kernels prepared from constants.
-    `folded`, `uploaded`, `laid_out`: constants by result registers or register.
-    `buffers`: device buffers with the functions that free them; they live as long as the program may be linked or run.
-    `resources`: state that kernels keep for nodes, shared by the programs of one session.
-    """
-
-    def __init__(self, functions: dict[str, LinkedFunction], resources: Resources) -> None:
-        self.prepared: dict[Any, Any] = {}
-        self.folded: dict[tuple[int, ...], list[Any]] = {}
-        self.uploaded: dict[int, Any] = {}
-        self.laid_out: dict[int, LaidOut] = {}
-        self.buffers: list[Owned] = []
-        self.functions = functions
-        self.resources = resources
-        self._callees: dict[str, Shared] = {}
-
-    def of(self, function: str) -> Shared:
-        """Return what the links of a function of the same program share, where each is linked for its callers."""
-        if function not in self._callees:
-            own = self._callees[function] = Shared(self.functions, self.resources)
-            own.prepared, own.buffers, own._callees = self.prepared, self.buffers, self._callees
-        return self._callees[function]
-
-    def renumbered(self) -> Shared:
-        """Return what programs share without the functions that are linked by register number, for a program that was
-        lowered again: the same numbers stand for other values in it."""
-        anew = Shared({}, self.resources)
-        anew.prepared, anew.buffers = self.prepared, self.buffers
-        return anew
-
-
 class LinkedBody:
     """A function that is linked for the one call that it serves."""
 
@@ -101,7 +66,7 @@ class LinkedFunction:
     """A function of a program, linked on first use."""
 
     def __init__(
-        self, program: ProgramDef, name: str, host: Host, functions: dict[str, LinkedFunction],
+        self, program: ProgramDef, name: str, host: Host, functions: dict[str, Callee],
         resources: Resources,
     ) -> None:
         self.name = name
@@ -164,8 +129,7 @@ class Linker:
         self._host = host
         self._shared = shared
         self._around = (*around, function.name)
-        self._devices = [host.open(name) for name in program.requires]  # by stream
-        self._binders: dict[int, Binder] = {}
+        self._candidates = Candidates(program, function.name, host, shared)
         self._declined: dict[str, list[tuple[str, str]]] = {}
         self._frozen: set[int] = set()  # registers with the same value in every link of this program
         self._calls: list[Call] = list(function.kernels)
@@ -200,7 +164,9 @@ class Linker:
         self._calls = self._without_other_names(known)
         bound_calls: list[BoundCall] = []
         refusals: list[Refusal] = []
-        for each in self._fuse(self._needed(values), known):
+        needed = self._needed(values)
+        fused = FusedBinding(function, known, self._candidates, self._host, self._shared)
+        for each in fused.calls(needed) if self._fuses else reversed(needed):
             self._check()
             refused: list[Refusal] = []
             bound = each if isinstance(each, BoundCall) else self._bind(each, known, refused)
@@ -212,15 +178,16 @@ class Linker:
         bound_calls.reverse()
         metas = [info.meta for info in known]
         bound_calls = self._keep_feeds(bound_calls, metas)
-        memory = self._memory()
+        constants = KnownValues(function, self._frozen, self._candidates, self._host, self._shared)
+        memory = constants.memory()
         read = {r for bound in bound_calls for r in bound.read}
         taken = read.union(function.results) & values.keys()
         as_they_are = {r for r in taken - read if memory[r] == HOST}  # results, which the run copies for the user
-        presets = {r: self._elements(r, values[r]) for r in as_they_are}
-        presets |= {r: self._preset(r, self._elements(r, values[r]), memory[r]) for r in taken - as_they_are}
+        presets = {r: constants.elements(r, values[r]) for r in as_they_are}
+        presets |= {r: constants.preset(r, constants.elements(r, values[r]), memory[r]) for r in taken - as_they_are}
         unread = {r for bound in bound_calls for r in bound.call.args} & values.keys() - presets.keys()
         presets |= {r: stand_in(metas[r]) for r in unread}
-        devices = dict(zip(self._program.requires, self._devices, strict=True))
+        devices = dict(zip(self._program.requires, self._candidates.devices, strict=True))
         return Executable(function, metas, bound_calls, presets, devices, self._host, self._declined,
                           self._executables)
 
@@ -241,103 +208,6 @@ class Linker:
         name = call.functions[index]
         return Linker(self._program, self._program.functions[name], self._host, self._shared.of(name), arguments,
                       False, self._fuses, self._check, self._around)
-
-    def _fuse(self, calls: list[Call], known: Sequence[ValueInfo]) -> Iterator[Call | BoundCall]:
-        """Yield the calls from last to first, in reverse of an order in which they may run; a fused call comes bound.
-
-        Networks have their largest weights at the end. Kernels that pack these in threads then work while the rest
-        binds.
-        """
-        if not self._fuses:
-            yield from reversed(calls)
-            return
-        metas = [info.meta for info in known]
-        kept = {*self._function.results, *self._function.targets}
-        calls, done = self._recognise(calls, known, metas, kept)
-        fusible = any(self._fusions(call) for call in calls)
-        groups_found = groups(calls, metas, kept, partial(self._able, metas=metas)) if fusible else {}
-        inner = {id(call) for group in groups_found.values() for call in group.everything}
-        for call in reversed(calls):
-            if id(call) not in inner:
-                yield done.get(id(call), call)
-            elif id(call) in groups_found:
-                yield from self._fuse_group(groups_found[id(call)], known, metas)
-
-    def _recognise(
-        self, calls: list[Call], known: Sequence[ValueInfo], metas: Sequence[TensorMetadata], kept: set[int]
-    ) -> tuple[list[Call], dict[int, BoundCall]]:
-        """Replace calls by the patterns that cover them. Returns the calls, and the bound pattern calls by id."""
-        if not any(self._patterns(call) for call in calls):
-            return calls, {}
-        done: dict[int, BoundCall] = {}
-        gone: dict[int, Call | None] = {}  # id of a call -> its replacement
-        for pattern, members in found(calls, known, kept, partial(self._findable, metas=metas)):
-            bound = self._bind_at_once(pattern, members, known, metas)
-            if bound is not None:
-                gone |= {id(member): None for member in members} | {id(members[-1]): bound.call}
-                done[id(bound.call)] = bound
-        return [left for call in calls if (left := gone.get(id(call), call)) is not None], done
-
-    def _fuse_group(
-        self, group: FusionGroup, known: Sequence[ValueInfo], metas: Sequence[TensorMetadata]
-    ) -> Iterator[Call | BoundCall]:
-        """Yield the group from last to first, in as few calls as its pack's kernels need for it."""
-        for fusion, calls in group.attempts():
-            bound = self._bind_at_once(fusion, calls, known, metas)
-            if bound is not None:
-                place = group.everything.index(calls[-1])
-                yield from group.everything[:place:-1]
-                yield bound
-                yield from (member for member in group.everything[place::-1] if member not in calls)
-                return
-        yield from reversed(group.everything)
-
-    def _bind_at_once(
-        self, what: FusionDef | PatternDef, calls: list[Call], known: Sequence[ValueInfo],
-        metas: Sequence[TensorMetadata],
-    ) -> BoundCall | None:
-        """Return one bound call for all of these, or None when the kernel declines."""
-        args, ops = fused_ops(calls, metas)
-        call = fused_call(what.kernel, calls, args)
-        device, name = self._devices[call.stream], self._program.requires[call.stream]
-        inputs, outputs = tuple(known[r] for r in args), (metas[call.results[0]],)
-        bound = bind(what.kernel, Bind(call.node, call.op, call.attrs, inputs, outputs, device, STREAM,
-                                       self._shared.prepared, ops, self._shared.resources.get, self._function.name,
-                                       ask=self._host.memory.ask),
-                     name)
-        if isinstance(bound, Declined):
-            return None
-        return BoundCall(call, device, HOST if self._visible(call) else call.stream, what.kernel, bound)
-
-    def _fusions(self, call: Call) -> Sequence[FusionDef]:
-        """The fusions that the pack of this call offers."""
-        if call.stream == HOST or call.code in OWN:
-            return ()
-        return self._host.registries.kernels.fusions(self._devices[call.stream].type, call.pack)
-
-    def _patterns(self, call: Call) -> Sequence[PatternDef]:
-        """The patterns that the pack of this call offers."""
-        if call.stream == HOST or call.code in OWN:
-            return ()
-        return self._host.registries.kernels.patterns(self._devices[call.stream].type, call.pack)
-
-    def _findable(self, call: Call, metas: Sequence[TensorMetadata]) -> Sequence[PatternDef]:
-        """The patterns of the call's pack, empty when a pattern must not cover this call."""
-        patterns = self._patterns(call)
-        return patterns if patterns and self._is_plain(call, metas) else ()
-
-    def _able(self, call: Call, metas: Sequence[TensorMetadata]) -> list[FusionDef]:
-        """The fusions of the call's pack that may take this call: it must be plain and all its shapes known."""
-        able = [f for f in self._fusions(call) if call.op in f.ops or call.op in f.heads or call.op in f.leads]
-        return able if able and self._is_plain(call, metas) else []
-
-    def _is_plain(self, call: Call, metas: Sequence[TensorMetadata]) -> bool:
-        """True when all metadata of a call is known, and its kernel only computes."""
-        if not all(metas[r].is_static and metas[r].dtype.itemsize for r in (*call.args, *call.results)):
-            return False
-        binder = self._binder(call)
-        kernel = binder.candidates[0]
-        return not (kernel.host or kernel.retains or kernel.returns or kernel.step or binder.op.stateful)
 
     def _keep_feeds(self, bound_calls: Sequence[BoundCall], metas: list[TensorMetadata]) -> list[BoundCall]:
         """Add a copy, in a new register, of each feed that a kernel retains: after the run the user may change it."""
@@ -365,55 +235,6 @@ class Linker:
                 found.update(call.results)
         return found
 
-    def _memory(self) -> dict[int, int]:
-        """For each register return the stream whose memory holds it, HOST for host memory."""
-        memory: dict[int, int] = dict.fromkeys(range(len(self._function.register_types)), HOST)
-        for call in self._function.kernels:
-            if call.code == COPY:
-                memory[call.results[0]] = call.stream if call.attrs["to"] == "device" else HOST
-            elif call.code not in OWN and not call.is_host_kernel and not self._visible(call):
-                memory |= dict.fromkeys(call.results, call.stream)
-        return memory
-
-    def _preset(self, register: int, value: Any, memory: int) -> Any:
-        """Return a known value in the memory of its register. A value that all links share is uploaded once."""
-        if memory == HOST:
-            return value if is_solid(value) else self._laid_out(register, value)
-        if register in self._frozen and register in self._shared.uploaded:
-            return self._shared.uploaded[register]
-        device = self._devices[memory]
-        try:
-            laid_out = value if is_solid(value) else self._laid_out(register, value).array()
-            buffer = self._host.device_memory.upload(device, laid_out)
-        except WeftError as error:
-            self._host.failed(device, error)
-            raise error.at(device=self._program.requires[memory])  # noqa: B904 - the same error, with its device
-        self._shared.buffers.append((device.free, buffer))
-        if register in self._frozen:
-            self._shared.uploaded[register] = buffer
-        return buffer
-
-    def _elements(self, register: int, known: ValueInfo) -> Any:
-        """Return the elements of a known value. Raises ResourceExhausted when they need memory and it is short."""
-        if not isinstance(known, MadeInfo):
-            return known.value
-        node = self._node_of(register)
-        try:
-            return self._host.memory.lend(laid_out(known.meta), f"constant '{node}' {known.meta}", lambda: known.value)
-        except ResourceExhausted as error:
-            raise error.at(node=node)  # noqa: B904 - the same error, with its node
-
-    def _node_of(self, register: int) -> str:
-        return next((call.node for call in self._function.kernels if register in call.results), "")
-
-    def _laid_out(self, register: int, value: Any) -> LaidOut:
-        """Return the value as calls read it, one object for all links that share it."""
-        laid = LaidOut(value, self._host.memory, self._node_of(register))
-        return self._shared.laid_out.setdefault(register, laid) if register in self._frozen else laid
-
-    def _visible(self, call: Call) -> bool:
-        return bool(self._devices[call.stream].attributes.get("host_visible"))
-
     def _without_other_names(self, known: Sequence[ValueInfo]) -> list[Call]:
         """Return the function's calls, with arguments that are mere aliases in host memory replaced by their sources.
 
@@ -425,9 +246,9 @@ class Linker:
             if not source.keys().isdisjoint(call.args):
                 call = call._replace(args=tuple(source.get(a, a) for a in call.args))
             calls.append(call)
-            if call.is_host_kernel or call.code in OWN or call.after or not self._visible(call):
+            if call.is_host_kernel or call.code in OWN or call.after or not self._candidates.works_on_host(call):
                 continue
-            binder = self._binder(call)
+            binder = self._candidates.binder(call)
             if not all(known[call.args[i]].is_known for i in binder.value_inputs()):
                 continue
             for result, argument in binder.candidates[0].aliases(call.attrs).items():
@@ -441,30 +262,11 @@ class Linker:
         wanted = self._taken = {*self._function.results, *self._function.targets}
         needed = []
         for call in reversed(self._calls):
-            acts = call.is_host_kernel or (call.code not in OWN and self._binder(call).op.stateful)
+            acts = call.is_host_kernel or (call.code not in OWN and self._candidates.binder(call).op.stateful)
             if acts or any(r in wanted and r not in values for r in call.gives):
                 needed.append(call)
                 wanted.update(call.needs)
         return needed[::-1]
-
-    def _binder(self, call: Call) -> Binder:
-        key = id(call)
-        if key not in self._binders:
-            op = self._host.registries.ops.get(call.op)
-            device, name = self._devices[call.stream], self._program.requires[call.stream]
-            candidates = [k for k in self._host.registries.kernels.candidates(call.op, device.type)
-                          if k.refuses(call.attrs) is None]
-            named = next((k for k in candidates if k.pack == call.pack), None)
-            if named is None:
-                raise Unimplemented(f"no kernel {call.code} on {name}", node=call.node, op=call.op, device=name,
-                                    hint="'weft plugins' lists the packs")
-            same = tuple(k for k in candidates[candidates.index(named):]
-                         if k.host == named.host)
-            rule = self._host.registries.ops.metadata(op)
-            self._binders[key] = Binder(call, op, rule, same, device, name, self._shared.prepared,
-                                        self._host.memory, self._shared.resources.get, self._function.name,
-                                        self._host.debug.poison)
-        return self._binders[key]
 
     def _fold(
         self, call: Call, inputs: list[ValueInfo], outputs: tuple[ValueInfo, ...]
@@ -477,7 +279,7 @@ class Linker:
         if frozen and call.results in self._shared.folded:
             return tuple(map(constant_info, self._shared.folded[call.results]))
         of_shapes = all(info.dtype.kind in "iub" and info.rank in (0, 1) for info in (*inputs, *outputs))
-        binder = self._folder(call) if frozen or of_shapes or self._visible(call) else None
+        binder = self._candidates.folder(call) if frozen or of_shapes or self._candidates.works_on_host(call) else None
         if binder is None or binder.op.stateful:
             return outputs
         values = folded(binder, inputs, outputs)
@@ -486,23 +288,6 @@ class Linker:
         if frozen:
             self._shared.folded[call.results] = values
         return tuple(map(constant_info, values))
-
-    def _folder(self, call: Call) -> Binder | None:
-        """Return the binder that can compute a call's results now.
-
-        The kernels are the call's own if they work on host memory, else those of a device that does. None without such
-        a device.
-        """
-        binder = self._binder(call)
-        if self._visible(call):
-            return binder
-        name = self._host.host_device()
-        if name is None:
-            return None
-        device = self._host.open(name)
-        kernels = self._host.registries.kernels.candidates(call.op, device.type)
-        able = tuple(k for k in kernels if k.refuses(call.attrs) is None)
-        return binder._replace(candidates=able, device=device, device_name=name)
 
     def _bind_host(self, call: Call) -> BoundCall:
         kernel = self._host.registries.host_kernels.get(call.code)
@@ -529,12 +314,12 @@ class Linker:
         if not _has_size(known[call.args[0]].meta):
             return None  # the producer or consumer on the device is refused instead
         if call.attrs["to"] == "device":
-            device = self._devices[call.stream]
+            device = self._candidates.devices[call.stream]
             # A caller that does not wait for the devices may write a feed while they still read it.
             wraps = self._waits and call.args[0] < len(self._function.arg_names) and hasattr(device, "wrap")
             return BoundCall(call, device, call.stream, wraps=wraps)
         awaited = not self._waits or any(call.results[0] in other.args for other in self._function.kernels)
-        return BoundCall(call, self._devices[call.stream], HOST, awaited=awaited)
+        return BoundCall(call, self._candidates.devices[call.stream], HOST, awaited=awaited)
 
     def _bind(
         self, call: Call, known: Sequence[ValueInfo], refusals: list[Refusal]
@@ -545,12 +330,12 @@ class Linker:
         if call.code == COPY:
             return self._transfer(call, known)
         if call.code == EVENT:
-            return BoundCall(call, self._devices[call.stream], HOST, awaited=True)
-        binder = self._binder(call)
+            return BoundCall(call, self._candidates.devices[call.stream], HOST, awaited=True)
+        binder = self._candidates.binder(call)
         inputs = [known[a] for a in call.args]
         outputs = [known[r].meta for r in call.results]
         needed = [number for number, register in enumerate(call.results) if register in self._taken]
-        visible = self._visible(call)
+        visible = self._candidates.works_on_host(call)
         memory = HOST if visible else call.stream
         if not visible and (why := _unknown(binder, inputs, outputs)):
             packs = {k.pack for k in self._host.registries.kernels.candidates(call.op, binder.device.type)}

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..contract.host_kernel import Callee
 from ..contract.loader import LoadOptions
 from ..errors import InvalidArgument, NotFound, boundary
 from ..host.host import Host
@@ -76,7 +77,7 @@ class HostProgram:
         given = zip(arguments, chosen.arg_types, chosen.arg_names, strict=True)
         return request.execute(linked.executable, [_argument(*each, request.host.memory) for each in given])
 
-    def _linked(self, host: Host) -> dict[str, LinkedFunction]:
+    def _linked(self, host: Host) -> dict[str, Callee]:
         """Return the functions by name, each linked on first call, once per host. Every call is checked first.
 
         The host holds the links, and they hold its kernels. So a program that outlives a host keeps nothing of it.
@@ -91,7 +92,7 @@ class HostProgram:
                         except NotFound as error:
                             raise error.at(location=call.location)  # noqa: B904 - the same error, with its location
                         check_call(kernel, call, function)
-            linked: dict[str, LinkedFunction] = {}
+            linked: dict[str, Callee] = {}
             resources = Resources()
             definition = ProgramDef(self.functions, self.constants, self.requires)  # the links would keep `self` alive
             for name in self.functions:

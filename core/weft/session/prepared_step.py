@@ -18,7 +18,8 @@ from ..errors import Cancelled
 from ..executor.executable import Executable
 from ..executor.step import RunOptions, Step
 from ..host.host import Host
-from ..linker.link import NodesDeclined, Shared, link
+from ..linker.link import NodesDeclined, link
+from ..linker.shared import Shared
 from ..program.host_program import ProgramDef
 from ..support.fork_safety import inherited
 from ..support.gc_pause import gc_paused

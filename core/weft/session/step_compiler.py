@@ -25,7 +25,8 @@ from ..executor.step import Step
 from ..graph.attr_value import Func
 from ..graph.graph import Graph, Input
 from ..graph.rewriting import constant, new_name
-from ..linker.link import NodesDeclined, Shared, link
+from ..linker.link import NodesDeclined, link
+from ..linker.shared import Shared
 from ..program.host_program import ProgramDef, ProgramFunction
 from ..values.dtypes import DType
 from ..values.tensor import TensorMetadata, ValueInfo
@@ -194,7 +195,7 @@ class StepCompiler:
         """Return the site with its functions. Raises InvalidArgument for results of other types than the node's."""
         functions = [self._functions[name] for name in names]
         for (label, _), function in zip(listed_functions(site.entry), functions, strict=True):
-            wanted = [t.dtype for i, t in enumerate(site.entry.output_tensors) if i not in site.passed]
+            wanted = [dtype for index, dtype in enumerate(site.results) if index not in site.passed]
             found = [function.result_type(tensor) for tensor in function.signature.wanted]
             if label != COND and found != wanted:
                 raise InvalidArgument(f"function '{label}' returns {_types(found)}, the node has {_types(wanted)}")
@@ -222,7 +223,7 @@ def _constants(site: CallSite, body: FunctionBody, infos: Sequence[ValueInfo], g
     """Return the arguments that have the same known value in every call, by index. `body` is a loop's body."""
     found: dict[int, Any] = {}
     for index, info in enumerate(infos):
-        if info.is_known and (not site.is_loop or site.is_invariant(body, index)):
+        if info.is_known and site.is_constant(body, index):
             source = graph.nodes.get(site.entry.inputs[index + site.leading][0])
             found[index] = source.attrs["value"] if source is not None and source.op == CONST else info.value
     return found

@@ -1,0 +1,117 @@
+"""FusedBinding: binds several calls of a function at once, where a pack has a kernel for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..contract.device import STREAM
+from ..contract.kernel import Bind, Declined, FusionDef, PatternDef
+from ..executor.bound_call import BoundCall
+from ..host.host import Host
+from ..program.host_program import HOST, OWN, Call, ProgramFunction
+from ..values.tensor import ValueInfo
+from .binder import bind
+from .candidates import Candidates
+from .fusion import FusionGroup, fused_call, fused_ops, groups
+from .patterns import found
+from .shared import Shared
+
+
+class FusedBinding:
+    """`known`: the facts about the function's registers."""
+
+    def __init__(
+        self, function: ProgramFunction, known: Sequence[ValueInfo], candidates: Candidates, host: Host, shared: Shared
+    ) -> None:
+        self._function = function
+        self._known = known
+        self._metas = [info.meta for info in known]
+        self._kept = {*function.results, *function.targets}
+        self._candidates = candidates
+        self._host = host
+        self._shared = shared
+
+    def calls(self, calls: list[Call]) -> Iterator[Call | BoundCall]:
+        """Yield the calls from last to first, in reverse of an order in which they may run; a fused call comes bound.
+
+        Networks have their largest weights at the end. Kernels that pack these in threads then work while the rest
+        binds.
+        """
+        calls, done = self._recognise(calls)
+        fusible = any(self._fusions(call) for call in calls)
+        groups_found = groups(calls, self._metas, self._kept, self._able) if fusible else {}
+        inner = {id(call) for group in groups_found.values() for call in group.everything}
+        for call in reversed(calls):
+            if id(call) not in inner:
+                yield done.get(id(call), call)
+            elif id(call) in groups_found:
+                yield from self._fuse_group(groups_found[id(call)])
+
+    def _recognise(self, calls: list[Call]) -> tuple[list[Call], dict[int, BoundCall]]:
+        """Replace calls by the patterns that cover them. Returns the calls, and the bound pattern calls by id."""
+        if not any(self._patterns(call) for call in calls):
+            return calls, {}
+        done: dict[int, BoundCall] = {}
+        gone: dict[int, Call | None] = {}  # id of a call -> its replacement
+        for pattern, members in found(calls, self._known, self._kept, self._findable):
+            bound = self._bind_at_once(pattern, members)
+            if bound is not None:
+                gone |= {id(member): None for member in members} | {id(members[-1]): bound.call}
+                done[id(bound.call)] = bound
+        return [left for call in calls if (left := gone.get(id(call), call)) is not None], done
+
+    def _fuse_group(self, group: FusionGroup) -> Iterator[Call | BoundCall]:
+        """Yield the group from last to first, in as few calls as its pack's kernels need for it."""
+        for fusion, calls in group.attempts():
+            bound = self._bind_at_once(fusion, calls)
+            if bound is not None:
+                place = group.everything.index(calls[-1])
+                yield from group.everything[:place:-1]
+                yield bound
+                yield from (member for member in group.everything[place::-1] if member not in calls)
+                return
+        yield from reversed(group.everything)
+
+    def _bind_at_once(self, what: FusionDef | PatternDef, calls: list[Call]) -> BoundCall | None:
+        """Return one bound call for all of these, or None when the kernel declines."""
+        args, ops = fused_ops(calls, self._metas)
+        call = fused_call(what.kernel, calls, args)
+        device, name = self._candidates.devices[call.stream], self._candidates.names[call.stream]
+        inputs, outputs = tuple(self._known[r] for r in args), (self._metas[call.results[0]],)
+        node = Bind(call.node, call.op, call.attrs, inputs, outputs, device, STREAM, self._shared.prepared, ops,
+                    self._shared.resources.get, self._function.name, ask=self._host.memory.ask)
+        bound = bind(what.kernel, node, name)
+        if isinstance(bound, Declined):
+            return None
+        return BoundCall(call, device, self._candidates.memory(call), what.kernel, bound)
+
+    def _fusions(self, call: Call) -> Sequence[FusionDef]:
+        """The fusions that the pack of this call offers."""
+        if call.stream == HOST or call.code in OWN:
+            return ()
+        return self._host.registries.kernels.fusions(self._candidates.devices[call.stream].type, call.pack)
+
+    def _patterns(self, call: Call) -> Sequence[PatternDef]:
+        """The patterns that the pack of this call offers."""
+        if call.stream == HOST or call.code in OWN:
+            return ()
+        return self._host.registries.kernels.patterns(self._candidates.devices[call.stream].type, call.pack)
+
+    def _findable(self, call: Call) -> Sequence[PatternDef]:
+        """The patterns of the call's pack, empty when a pattern must not cover this call."""
+        patterns = self._patterns(call)
+        return patterns if patterns and self._is_plain(call) else ()
+
+    def _able(self, call: Call) -> list[FusionDef]:
+        """The fusions of the call's pack that may take this call: it must be plain and all its shapes known."""
+        able = [f for f in self._fusions(call) if call.op in f.ops or call.op in f.heads or call.op in f.leads]
+        return able if able and self._is_plain(call) else []
+
+    def _is_plain(self, call: Call) -> bool:
+        """True when all metadata of a call is known, and its kernel only computes."""
+        metas = self._metas
+        if not all(metas[r].is_static and metas[r].dtype.itemsize for r in (*call.args, *call.results)):
+            return False
+        binder = self._candidates.binder(call)
+        kernel = binder.candidates[0]
+        return not (kernel.host or kernel.retains or kernel.returns or kernel.step or binder.op.stateful)

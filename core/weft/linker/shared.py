@@ -1,0 +1,46 @@
+"""Shared: values that the links of one program share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..host.device_memory import Owned
+from ..host.host_memory import LaidOut
+from ..host.resources import Resources
+
+if TYPE_CHECKING:
+    from ..contract.host_kernel import Callee
+
+
+class Shared:
+    """Values that the links of one program share.
+
+    `prepared`: objects that kernels prepared from constants.
+    `folded`, `uploaded`, `laid_out`: constants by result registers or register.
+    `buffers`: device buffers with the functions that free them; they live as long as the program may be linked or run.
+    `resources`: state that kernels keep for nodes, shared by the programs of one session.
+    """
+
+    def __init__(self, functions: dict[str, Callee], resources: Resources) -> None:
+        self.prepared: dict[Any, Any] = {}
+        self.folded: dict[tuple[int, ...], list[Any]] = {}
+        self.uploaded: dict[int, Any] = {}
+        self.laid_out: dict[int, LaidOut] = {}
+        self.buffers: list[Owned] = []
+        self.functions = functions
+        self.resources = resources
+        self._callees: dict[str, Shared] = {}
+
+    def of(self, function: str) -> Shared:
+        """Return what the links of a function of the same program share, where each is linked for its callers."""
+        if function not in self._callees:
+            own = self._callees[function] = Shared(self.functions, self.resources)
+            own.prepared, own.buffers, own._callees = self.prepared, self.buffers, self._callees
+        return self._callees[function]
+
+    def renumbered(self) -> Shared:
+        """Return what programs share without the functions that are linked by register number, for a program that was
+        lowered again: the same numbers stand for other values in it."""
+        anew = Shared({}, self.resources)
+        anew.prepared, anew.buffers = self.prepared, self.buffers
+        return anew
