@@ -167,3 +167,10 @@ def test_unknown_attributes_of_weft_are_attribute_errors():
     with pytest.raises(AttributeError, match="nothing_like_this"):
         weft.nothing_like_this  # noqa: B018
     assert "load" in dir(weft)
+
+
+@pytest.mark.parametrize("room", ["compiler", "executor", "host", "linker", "session"])
+def test_the_modules_of_a_room_import_each_other_in_no_circle(room):
+    inside = {name: {found for found in imports(name, path) if found.startswith(f"{room}.")}
+              for name, path in modules().items() if name.startswith(f"{room}.")}
+    TopologicalSorter(inside).prepare()  # raises CycleError, which names the circle

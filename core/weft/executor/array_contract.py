@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from zlib import crc32
 
 import numpy as np
@@ -19,11 +19,14 @@ from ..contract.kernel import KernelDef
 from ..errors import PluginError
 from ..host.allocators.poisoning import POISON, poison
 
-if TYPE_CHECKING:
-    from .frame import Frame
-
 Run = Callable[..., Any]
 Poisoner = Callable[[Any], None]  # overwrites an output
+
+
+class HasCalls(Protocol):
+    """A frame, as far as it matters here: its calls in order."""
+
+    calls: list[Callable[[], Any]]
 
 
 def check_returned(value: Any, outputs: Sequence[Any], kernel: KernelDef) -> None:
@@ -80,7 +83,7 @@ def buffer_poisoner(device: Device, nbytes: int) -> Poisoner:
     return lambda buffer: device.copy_in(nonsense, buffer, STREAM)
 
 
-def look_once(frame: Frame, check: Callable[[int, Any], None]) -> None:
+def look_once(frame: HasCalls, check: Callable[[int, Any], None]) -> None:
     """Check each call of a frame in its first run.
 
     `check(index, returned)` is called for a call that returns a value.
@@ -90,7 +93,7 @@ def look_once(frame: Frame, check: Callable[[int, Any], None]) -> None:
         frame.calls[index] = partial(_first, this, index, call, check)
 
 
-def _first(this: weakref.ref[Frame], index: int, call: Run, check: Callable[[int, Any], None]) -> None:
+def _first(this: weakref.ref[HasCalls], index: int, call: Run, check: Callable[[int, Any], None]) -> None:
     frame = this()
     if frame is not None:
         frame.calls[index] = call

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from numbers import Real
 from threading import TIMEOUT_MAX, get_ident
 from time import monotonic
@@ -121,7 +122,7 @@ class Step:
             return [failed(Cancelled("the run has ended"))] * len(executable.function.results)
         thread = self._thread if not self._loops else self.loop.thread
         if self.depth >= DEEPEST or get_ident() != thread:
-            return self.loop.call(executable, arguments)
+            return [*self.loop.call(partial(executable.invoke, arguments, self), len(executable.function.results))]
         self.depth += 1
         try:
             return executable.invoke(arguments, self)  # type: ignore[no-any-return]

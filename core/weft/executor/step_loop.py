@@ -10,11 +10,11 @@ from __future__ import annotations
 import heapq
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from itertools import count
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import Cancelled, WeftError
 from ..host.kernel_context import KernelContext
@@ -22,11 +22,48 @@ from ..support.kernel_errors import as_weft_error
 from ..values.async_value import AsyncValue, available, failed
 
 if TYPE_CHECKING:
-    from .dataflow import Dataflow
-    from .executable import Executable
-    from .step import Step
+    from ..host.host import Host
 
 DEAF = 0.5  # seconds that a cancelled step waits for kernels that have started
+
+
+class Driven(Protocol):
+    """The step of a loop, as the loop sees it."""
+
+    host: Host
+    error: WeftError | None
+    deadline: float | None
+    ends_at_error: bool
+
+    def cancelled(self) -> bool:
+        """True when the step must end."""
+
+    def cancel(self, error: WeftError) -> None:
+        """End the step with this error."""
+
+    def close(self) -> None:
+        """Called when a step that nobody waits for is over."""
+
+    def on_cancel(self, callback: Callable[[], Any]) -> int:
+        """Call back when the step must end. Returns a handle for `forget`."""
+
+    def forget(self, number: int) -> None:
+        """Call back no more."""
+
+
+class ReadyCalls(Protocol):
+    """The calls of one run of a function that the loop runs when their arguments are available.
+
+    `rank`: the loop runs calls of lower ranks first.
+    """
+
+    rank: int
+
+    def run(self, number: int) -> None:
+        """Run the ready call with this number."""
+
+    def break_promises(self, error: AsyncValue) -> None:
+        """Complete all open promises with this error, at the end of the step."""
 
 
 class StepLoop:
@@ -35,14 +72,14 @@ class StepLoop:
     Any thread may call `post` and `call`. All other methods are for the driving thread.
     """
 
-    def __init__(self, step: Step, thread: int) -> None:
+    def __init__(self, step: Driven, thread: int) -> None:
         self._step = step
         self._thread = thread  # id of the driving thread; 0 without one
         self._context = KernelContext()
-        self._ready: list[tuple[int, int, Dataflow]] = []
+        self._ready: list[tuple[int, int, ReadyCalls]] = []
         self._numbers = count()
         self._expected: dict[int, Callable[[], None]] = {}  # callbacks of values that are pending, or in the mail
-        self._promising: set[Dataflow] = set()
+        self._promising: set[ReadyCalls] = set()
         self._lock = threading.Lock()
         self._mail: deque[Callable[[], None]] = deque()
         self._bell: AsyncValue | None = None  # wakes the waiting thread
@@ -80,34 +117,34 @@ class StepLoop:
         """The id of the driving thread; 0 without one."""
         return self._thread
 
-    def call(self, function: Executable, arguments: Sequence[Any]) -> list[AsyncValue]:
-        """Promise the results of a function, which the driving thread runs when it comes to its mail."""
-        promises = [AsyncValue() for _ in function.function.results]
+    def call(self, invoke: Callable[[], list[Any]], count: int) -> list[AsyncValue]:
+        """Promise the `count` results of a function, which the driving thread calls when it comes to its mail."""
+        promises = [AsyncValue() for _ in range(count)]
 
         def begin() -> None:
-            for promise, value in zip(promises, self._results(function, arguments), strict=True):
+            for promise, value in zip(promises, self._results(invoke, count), strict=True):
                 promise.forward_to(value if isinstance(value, AsyncValue) else available(value))
 
         return promises if self.post(begin) else [self._ended() for _ in promises]
 
-    def _results(self, function: Executable, arguments: Sequence[Any]) -> list[Any]:
+    def _results(self, invoke: Callable[[], list[Any]], count: int) -> list[Any]:
         """Return the results of a function. Errors become results, since no caller could catch them."""
         try:
             if self._step.error is None:
-                return function.invoke(arguments, self._step)
+                return invoke()
         except Exception as error:  # noqa: BLE001 - memory for a frame may be short
             typed = as_weft_error(error, "calling a function")
             if self._step.ends_at_error:
                 self._step.cancel(typed)
-            return [failed(typed)] * len(function.function.results)
-        return [self._ended() for _ in function.function.results]
+            return [failed(typed)] * count
+        return [self._ended() for _ in range(count)]
 
     def _ended(self) -> AsyncValue:
         return failed(self._step.error or Cancelled("the run has ended"))
 
-    def enter(self, dataflow: Dataflow, number: int) -> None:
+    def enter(self, calls: ReadyCalls, number: int) -> None:
         """Queue a ready call. Calls of the youngest function go first, in the order of its program."""
-        heapq.heappush(self._ready, (dataflow.rank, number, dataflow))
+        heapq.heappush(self._ready, (calls.rank, number, calls))
 
     def next_rank(self) -> int:
         return -next(self._numbers)
@@ -124,12 +161,12 @@ class StepLoop:
     def _deliver(self, number: int) -> None:
         self._expected.pop(number)()
 
-    def promises(self, dataflow: Dataflow) -> None:
-        """Register a Dataflow that has promised values, so that the end of the step breaks its promises."""
-        self._promising.add(dataflow)
+    def promises(self, calls: ReadyCalls) -> None:
+        """Register calls that have promised values, so that the end of the step breaks these promises."""
+        self._promising.add(calls)
 
-    def has_kept(self, dataflow: Dataflow) -> None:
-        self._promising.discard(dataflow)
+    def has_kept(self, calls: ReadyCalls) -> None:
+        self._promising.discard(calls)
 
     def post(self, mail: Callable[[], None]) -> bool:
         """Queue a callback for the driving thread. Returns False when the step is over. Any thread may call this."""
@@ -201,8 +238,8 @@ class StepLoop:
         if self._mail:
             self._mail.popleft()()
         elif self._ready:
-            _, number, dataflow = heapq.heappop(self._ready)
-            dataflow.run(number)
+            _, number, calls = heapq.heappop(self._ready)
+            calls.run(number)
         else:
             return False
         return True

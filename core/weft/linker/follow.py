@@ -6,19 +6,26 @@ A loop's variables are described by the facts that hold in every iteration: thos
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from ..values import dtypes
 from ..values.tensor import Shape, TensorMetadata, ValueInfo
 
-if TYPE_CHECKING:
-    from .link import Linker
-
 DEEPEST_LINK = 12  # nested functions that are linked with their callers
 _ROUNDS = 3  # iterations in which a loop's variables may lose single dimensions; then they lose their shape
 
-BodyOf = Callable[[int, Sequence[ValueInfo]], "Linker"]  # index of a function and facts about its arguments
-Followed = tuple[list["Linker"], Sequence[ValueInfo]]  # the links of the functions, and the results
+
+
+class FunctionLink(Protocol):
+    """The link of a function for known arguments."""
+
+    @property
+    def results(self) -> Sequence[ValueInfo]:
+        """The facts about the function's results."""
+
+
+BodyOf = Callable[[int, Sequence[ValueInfo]], FunctionLink]  # index of a function and facts about its arguments
+Followed = tuple[list[Any], Sequence[ValueInfo]]  # the links of the functions, and the results
 
 
 def _branches(first: int, count: int, body: BodyOf, inputs: Sequence[ValueInfo]) -> Followed:
@@ -30,7 +37,7 @@ def _branches(first: int, count: int, body: BodyOf, inputs: Sequence[ValueInfo])
 
 
 def _loop(before: Sequence[ValueInfo], of_body: int, body: BodyOf, inputs: Sequence[ValueInfo]) -> tuple[
-        Linker, list[ValueInfo]]:
+        FunctionLink, list[ValueInfo]]:
     """Return the link of a loop's body, and the facts about its variables in every iteration."""
     variables = [ValueInfo(info.meta, handle=info.handle) for info in inputs]
     for turn in range(_ROUNDS + len(variables)):
