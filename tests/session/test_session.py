@@ -110,15 +110,6 @@ def test_only_what_a_step_needs_must_be_fed_and_must_be_runnable():
     assert unknown.value.node == "u"
 
 
-def test_a_while_loop_of_the_first_tensorflow_is_an_unimplemented_error_and_no_circle():
-    nodes = [const("c", 1), const("p", True, bool), node("enter", "Enter", "c", frame_name="f"),
-             node("merge", "Merge", "enter", "next", N=2), node("switch", "Switch", "merge", "p"),
-             node("next", "NextIteration", "switch:1"), node("exit", "Exit", "switch")]
-    with pytest.raises(Unimplemented, match="while loop|no kernel") as caught:
-        weft.Session(graph(*nodes)).run("exit")
-    assert caught.value.node is not None
-
-
 def test_a_control_edge_from_a_fed_placeholder_needs_nothing_more():
     controlled = Node("n", "Neg", ["c", "^p"], attrs={"T": dtypes.float32})
     session = weft.Session(graph(placeholder("p"), const("c", 1), controlled))

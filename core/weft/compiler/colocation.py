@@ -8,6 +8,7 @@ from typing import Any
 
 from ..contract.device import DeviceName
 from ..graph.node import Node
+from ..graph.traversal import DisjointSets
 
 PREFIX = b"loc:@"
 
@@ -26,23 +27,15 @@ def groups(nodes: Iterable[Node]) -> list[list[str]]:
 
     A node is in the group of each node that it names, and of that node's partners.
     """
-    above: dict[str, str] = {}  # name -> another name of its group, towards the group's root
-
-    def root(name: str) -> str:
-        while (higher := above.get(name, name)) != name:
-            above[name] = above.get(higher, higher)
-            name = higher
-        return name
-
+    sets = DisjointSets()
     names = []
     for node in nodes:
         names.append(node.name)
         for partner in partners(node):
-            if (mine := root(node.name)) != (theirs := root(partner)):
-                above[mine] = theirs
+            sets.join(node.name, partner)
     found: dict[str, list[str]] = {}
     for name in names:
-        found.setdefault(root(name) if above else name, []).append(name)
+        found.setdefault(sets.root(name), []).append(name)
     return list(found.values())
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ..contract.op import attr_text
-from ..contract.structural import MUST_FEED, PLACEHOLDERS
-from ..errors import InvalidArgument, Unimplemented, WeftError
+from ..contract.structural import MUST_FEED, NEXT_ITERATIONS, PLACEHOLDERS
+from ..errors import InvalidArgument, WeftError
 from ..values.tensor import shape_text
 from .resolve import Resolved
 
@@ -20,15 +20,20 @@ def prune(
 ) -> list[Resolved]:
     """Return the nodes to run, each after all nodes that it needs, by data or control.
 
-    Raises InvalidArgument for a placeholder without a feed, Unimplemented for loops, and the recorded error of a needed
-    node.
+    Only nodes that need an output of NextIteration, the back edge of a loop, come before it.
+
+    Raises InvalidArgument for a placeholder without a feed and for a cycle without NextIteration, and the recorded
+    error of a needed node.
     """
     fed = set(feeds)
     fed_nodes = {node for node, _ in fed}
     order: list[Resolved] = []
     state: dict[str, bool] = {}  # False: its inputs are being visited; True: it is in the order
     stack = [*reversed([n for n, i in fetches if (n, i) not in fed] + list(targets))]
-    while stack:
+    back: list[str] = []  # NextIterations that needed nodes have as inputs
+    while stack or back:
+        if not stack:
+            stack.append(back.pop())
         name = stack[-1]
         if name in state:
             stack.pop()
@@ -41,11 +46,12 @@ def prune(
         if entry.op.name in MUST_FEED:
             raise _must_feed(entry)
         for needed in _needs(entry, nodes, fed, fed_nodes):
-            if state.get(needed) is False:
-                # Graphs are verified on reading, so only the back edge of a loop can close a cycle.
-                raise Unimplemented(f"a while loop leads from '{needed}' back to '{name}': loops are not run yet",
-                                    node=name, op=entry.op.name)
-            if needed not in state:
+            if _op_of(nodes[needed]) in NEXT_ITERATIONS:
+                back.append(needed)
+            elif state.get(needed) is False:
+                raise InvalidArgument(f"a cycle leads from '{needed}' back to '{name}'", node=name, op=entry.op.name,
+                                      hint="only the output of NextIteration may lead back")
+            elif needed not in state:
                 stack.append(needed)
     return order
 

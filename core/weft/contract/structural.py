@@ -20,7 +20,8 @@ IDENTITY = "Identity"
 MUST_FEED = frozenset({PLACEHOLDER, "PlaceholderV2"})  # placeholders that have no value of their own
 PLACEHOLDERS = MUST_FEED | {"PlaceholderWithDefault"}
 VALUELESS = frozenset({CONST, NO_OP, *MUST_FEED})  # their outputs are no results of a model
-FRAME = "_Frame"  # a loop whose iterations give dead values: weft's own op
+FRAME = "_Frame"  # a loop in general form: `body` is one iteration, whose values may be dead
+IF, STATELESS_IF, WHILE, STATELESS_WHILE = "If", "StatelessIf", "While", "StatelessWhile"
 CALL, STATEFUL_CALL = "PartitionedCall", "StatefulPartitionedCall"
 CALLS = frozenset({CALL, STATEFUL_CALL})
 
@@ -47,19 +48,27 @@ _IF_FLOW = ControlFlow("weft.if", ("then_branch", "else_branch"), leading=1)
 _CASE_FLOW = ControlFlow("weft.case", ("branches",), leading=1)
 _WHILE_FLOW = ControlFlow("weft.while", ("cond", "body"), is_loop=True)
 CONTROL_FLOW: Mapping[str, ControlFlow] = {
-    CALL: _CALL_FLOW, STATEFUL_CALL: _CALL_FLOW, "If": _IF_FLOW, "StatelessIf": _IF_FLOW, "Case": _CASE_FLOW,
-    "StatelessCase": _CASE_FLOW, "While": _WHILE_FLOW, "StatelessWhile": _WHILE_FLOW,
+    CALL: _CALL_FLOW, STATEFUL_CALL: _CALL_FLOW, IF: _IF_FLOW, STATELESS_IF: _IF_FLOW, "Case": _CASE_FLOW,
+    "StatelessCase": _CASE_FLOW, WHILE: _WHILE_FLOW, STATELESS_WHILE: _WHILE_FLOW,
     "For": ControlFlow("weft.for", ("body",), leading=3, extra=1, is_loop=True),
     FRAME: ControlFlow("weft.frame", ("body",)),
 }
-SWITCHES, MERGES = frozenset({"Switch", "RefSwitch"}), frozenset({"Merge", "RefMerge"})
+
+# The control flow of TensorFlow 1. An op on references does the same as the plain op.
+SWITCH, MERGE = "Switch", "Merge"
+SWITCHES = frozenset({SWITCH, "RefSwitch"})
+MERGES = frozenset({MERGE, "RefMerge"})
+ENTERS = frozenset({"Enter", "RefEnter"})
+EXITS = frozenset({"Exit", "RefExit"})
+NEXT_ITERATIONS = frozenset({"NextIteration", "RefNextIteration"})  # their outputs are for the next iteration
+LOOP_COND = "LoopCond"
+V1_CONTROL_FLOW = SWITCHES | MERGES | ENTERS | EXITS | NEXT_ITERATIONS | {LOOP_COND}
+CONTROL_TRIGGER = "ControlTrigger"  # waits for its control inputs, and is alive even if they are dead
 DEAD_VALUES: Mapping[str, str] = {  # ops with and for dead values, by op: their host kernels
     **dict.fromkeys(SWITCHES, "weft.switch"), **dict.fromkeys(MERGES, "weft.merge")}
 
-NEXT_ITERATIONS = frozenset({"NextIteration", "RefNextIteration"})  # their outputs are for the next iteration
-FRAME_OPS = frozenset({"Enter", "RefEnter", "Exit", "RefExit", "LoopCond", *NEXT_ITERATIONS})
 # the runtime itself serves these
-NO_KERNEL = frozenset({CONST, PLACEHOLDER, NO_OP, *CONTROL_FLOW, *DEAD_VALUES, *FRAME_OPS})
+NO_KERNEL = frozenset({CONST, PLACEHOLDER, NO_OP, *CONTROL_FLOW, *V1_CONTROL_FLOW})
 
 LEGACY_SCALARS = 21  # up to this GraphDef version a placeholder of shape [] may be of any shape
 DEPRECATED = {"PlaceholderV2": 23}  # the GraphDef versions from which on ops are refused
@@ -104,6 +113,7 @@ _LISTS = ("Tin: list(type) >= 0", "Tout: list(type) >= 0")
 _SHAPES = "output_shapes: list(shape) = []"
 _IF = ("Tcond: type", *_LISTS, "then_branch: func", "else_branch: func", _SHAPES)
 _WHILE = ("T: list(type) >= 0", "cond: func", "body: func", _SHAPES, "parallel_iterations: int = 10")
+_GENERAL = ("T: list(type) >= 0", "Tout: list(type) >= 0", "body: func", "variables: int >= 0")
 _CASE = (*_LISTS, "branches: list(func) >= 1", _SHAPES)
 _CALL = (*_LISTS, "f: func", "config: string = ''", "config_proto: string = ''", "executor_type: string = ''")
 
@@ -142,6 +152,7 @@ _SPECS = {spec.name: spec for spec in (
     OpSpec("StatelessWhile", ["input: T"], ["output: T"], _WHILE),
     OpSpec("Case", ["branch_index: int32", "input: Tin"], ["output: Tout"], _CASE, stateful=True),
     OpSpec("StatelessCase", ["branch_index: int32", "input: Tin"], ["output: Tout"], _CASE),
+    OpSpec(FRAME, ["input: T"], ["output: Tout"], _GENERAL, stateful=True),
     OpSpec("For", ["start: int32", "limit: int32", "delta: int32", "input: T"], ["output: T"],
            ["T: list(type) >= 0", "body: func"]),
 

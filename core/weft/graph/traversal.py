@@ -36,6 +36,29 @@ def ancestors(nodes: Mapping[str, Node], names: Iterable[str]) -> set[str]:
     return seen
 
 
+class DisjointSets:
+    """Names in sets; each name is in a set of its own until it is joined with another one."""
+
+    __slots__ = ("_above",)
+
+    def __init__(self) -> None:
+        self._above: dict[str, str] = {}  # name -> another name of its set, towards the root
+
+    def root(self, name: str) -> str:
+        """Return the one name that stands for the set of this name."""
+        above = self._above
+        while (higher := above.get(name, name)) != name:
+            above[name] = above.get(higher, higher)
+            name = higher
+        return name
+
+    def join(self, name: str, other: str) -> None:
+        """Unite the sets of two names."""
+        mine, theirs = self.root(name), self.root(other)
+        if mine != theirs:
+            self._above[mine] = theirs
+
+
 def topological_order(graph: Graph | Mapping[str, Node]) -> list[Node]:
     """The nodes, each after its sources. Nodes that are in such an order already keep it.
 

@@ -12,13 +12,14 @@ from typing import Any
 
 from ..compiler.call_site import COND, CallSite, call_site, known_branches, listed_functions
 from ..compiler.function_body import FunctionBody, function_body, with_partitioned_calls
+from ..compiler.functionalize import functionalize
 from ..compiler.inline import DEEPEST, inline
 from ..compiler.lower import MAIN, Pool, lower
 from ..compiler.pass_manager import NodeFacts
 from ..compiler.place import Assignment
 from ..compiler.prune import Tensor, prune
 from ..compiler.resolve import Resolved
-from ..contract.structural import CONST, CONTROL_FLOW, FRAME_OPS, MERGES, SWITCHES
+from ..contract.structural import CONST, CONTROL_FLOW, V1_CONTROL_FLOW
 from ..errors import InvalidArgument, ResourceExhausted, WeftError
 from ..executor.executable import Executable
 from ..executor.step import Step
@@ -33,7 +34,7 @@ from ..values.tensor import TensorMetadata, ValueInfo
 from .function_graph import Environment, FunctionGraph, StepSignature, needed_part, stand_ins
 from .placed_graph import PlacedGraph, PlannedGraph
 
-_REWRITTEN = frozenset({*CONTROL_FLOW, *FRAME_OPS, *SWITCHES, *MERGES})
+_REWRITTEN = frozenset({*CONTROL_FLOW, *V1_CONTROL_FLOW})
 _DEEPEST_BODY = 16  # nested functions that are compiled for their place; deeper ones are compiled once for all places
 _MOST_NODES = 1_000_000  # of all functions of a step
 
@@ -135,6 +136,7 @@ class StepCompiler:
         """Return the function of a graph without calls of known depth, its control flow in functional form."""
         fed, wanted, acting = signature
         while True:
+            graph = functionalize(graph, {*wanted, *acting}, self._ops)
             facts = NodeFacts(graph, {}, fed, self._ops, self._env.fold)
             calls = known_branches(graph, facts)
             if not calls:
