@@ -762,7 +762,7 @@ def test_what_is_read_of_a_variable_before_and_after_it_is_written_differs():
     nodes = [Node("v", "VariableV2", attrs={"dtype": FLOAT, "shape": ShapeAttr(())}), const("one", 1),
              node("begin", "Assign", "v", "one"), node("a", "Neg", "v"),
              node("write", "AssignAdd", "v", "one").replace(controls=["a"]),
-             node("b", "Neg", "v"), node("y", "Sub", "a", "b")]
+             node("b", "Neg", "v").replace(controls=["write"]), node("y", "Sub", "a", "b")]
     found = optimized(nodes, *PASSES, feeds=())
     assert ops(found)["Neg"] == 2
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
 from weft.api import Bind, Kernels, errors
 
-from ..element_types import NUMBERS, REAL, Array
+from ..element_types import NUMBERS, REAL, Array, zeros
 from ..resources.handles import from_handle
-from ..resources.variable import Variable, variable, variable_of
+from ..resources.variable import ReferenceVariable, Variable, reference_variable_of, variable, variable_of
 from .index_checks import check_inside
 from .indexed import Rows, Update, assign_rows, extreme_rows, scatter_into
 
@@ -22,6 +23,27 @@ TENSOR_SCATTER = (*NUMBERS, "bool", "string")
 def var_handle(b: Bind) -> Run:
     mine = variable_of(b)
     return lambda out: out.fill(mine)
+
+
+def reference_handle(b: Bind) -> Run:
+    mine = reference_variable_of(b)
+    return lambda out: out.fill(mine)
+
+
+def temporary_variable(b: Bind) -> Run:
+    """A new variable in each call; it dies with its handle. TensorFlow leaves its elements undefined, here they are
+    zeros."""
+    name, shape, dtype, ask = b.attrs["var_name"], b.attrs["shape"], b.attrs["dtype"], b.ask
+    if shape is None or None in shape:
+        raise errors.InvalidArgument(f"the temporary variable '{name}' has no static shape")
+
+    def run(out: Array) -> None:
+        ask(prod(shape) * (dtype.itemsize or 8), f"the temporary variable '{name}'")
+        mine = ReferenceVariable(name, None)
+        mine.assign(zeros(dtype, shape))
+        out.fill(mine)
+
+    return run
 
 
 def read(b: Bind) -> Run:
@@ -58,8 +80,9 @@ def leave(_: Bind) -> Run:
     return run
 
 
-def assign(_: Bind) -> Run:
-    return lambda handle, value: variable(handle).assign(value)
+def assign(b: Bind) -> Run:
+    validate = b.attrs["validate_shape"]
+    return lambda handle, value: variable(handle).assign(value, validate_shape=validate)
 
 
 def assign_with(ufunc: np.ufunc) -> Callable[[Bind], Run]:
@@ -202,8 +225,10 @@ UPDATES: tuple[tuple[str, Update, tuple[str, ...]], ...] = (
 
 def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("VarHandleOp")(var_handle)
-    for op, bind in {"ReadVariableOp": read, "VariableShape": shape_of, "ResourceGather": gather,
-                     "ResourceGatherNd": gather_nd}.items():
+    kernels.kernel("_ReferenceVariable")(reference_handle)
+    kernels.kernel("_TemporaryVariable")(temporary_variable)
+    for op, bind in {"ReadVariableOp": read, "_ReadReference": read, "VariableShape": shape_of,
+                     "ResourceGather": gather, "ResourceGatherNd": gather_nd}.items():
         kernels.kernel(op, allocates=True)(bind)
     for op, bind in {"VarIsInitializedOp": is_initialized, "DestroyResourceOp": destroy, "DisableCopyOnRead": leave,
                      "AssignVariableOp": assign, "ResourceCountUpTo": count_up_to}.items():

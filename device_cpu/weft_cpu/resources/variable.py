@@ -17,6 +17,9 @@ from .handles import from_handle
 class Variable:
     """A variable, safe to use from several threads. Changes are atomic."""
 
+    uninitialized: type[errors.WeftError] = errors.NotFound  # raised where a value is needed to change it
+    initial_shape: tuple[int, ...] | None = None  # the shape that the first value must have, if there is such a one
+
     def __init__(self, name: str) -> None:
         self.name = name
         self._value: Array | None = None
@@ -31,9 +34,9 @@ class Variable:
         return self._value is not None
 
     def value(self) -> Array:
-        """The read-only array. Raises NotFound for an uninitialized variable."""
+        """The read-only array. Raises `uninitialized` for an uninitialized variable."""
         if self._value is None:
-            raise errors.NotFound(f"variable '{self.name}' is uninitialized or was deleted", hint=_HINT)
+            raise self.uninitialized(f"variable '{self.name}' is uninitialized or was deleted", hint=_HINT)
         return self._value
 
     def read(self, dtype: np.dtype[Any]) -> Array:
@@ -49,16 +52,22 @@ class Variable:
                                          f"got {value.dtype}")
         return value
 
-    def assign(self, value: Array) -> None:
-        """Store a copy. Raises InvalidArgument where the variable has a value of another dtype."""
+    def assign(self, value: Array, *, validate_shape: bool = False) -> None:
+        """Store a copy. Raises InvalidArgument where the variable has a value of another dtype, with `validate_shape`
+        also of another shape."""
         with self._lock:
             if self._value is not None and self._value.dtype != value.dtype:
                 raise errors.InvalidArgument(f"Trying to assign variable '{self.name}' with wrong dtype. Expected "
                                              f"{self._value.dtype} got {value.dtype}")
+            wanted = self.initial_shape if self._value is None else self._value.shape
+            if validate_shape and wanted is not None and wanted != value.shape:
+                raise errors.InvalidArgument(f"Trying to assign variable '{self.name}' with wrong shape. Expected "
+                                             f"{list(wanted)} got {list(value.shape)}")
             self._value = value.copy()
 
     def change(self, change: Callable[[Array], Array]) -> None:
-        """Store `change(array)`. `change` must not write its argument. Raises NotFound before initialization."""
+        """Store `change(array)`. `change` must not write its argument. Raises `uninitialized` before
+        initialization."""
         with self._lock:
             self._value = change(self.value())
 
@@ -83,12 +92,29 @@ class Variable:
                 one._value = new
 
 
+class ReferenceVariable(Variable):
+    """A reference variable of TensorFlow 1. Its updates raise FailedPrecondition while it is uninitialized."""
+
+    uninitialized = errors.FailedPrecondition
+
+    def __init__(self, name: str, initial_shape: tuple[int, ...] | None) -> None:
+        super().__init__(name)
+        self.initial_shape = initial_shape
+
+
 _HINT = "run the variable's initializer first"
 
 
 def variable_of(b: Bind) -> Variable:
     """The session's variable for this node."""
     return b.resource("variable", lambda: Variable(b.attrs["shared_name"] or b.node))
+
+
+def reference_variable_of(b: Bind) -> ReferenceVariable:
+    """The session's reference variable for this node. TensorFlow takes an unknown rank for that of a scalar."""
+    shape = b.attrs["shape"] or ()
+    initial = None if None in shape else tuple(shape)
+    return b.resource("reference variable", lambda: ReferenceVariable(b.attrs["shared_name"], initial))
 
 
 def variable(scalar: Array) -> Variable:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from weft.api import OpRegistrar, OpTable, hookimpl
+from weft.api import OpRegistrar, OpTable, PassRegistrar, hookimpl
 
 WEFT_API = (1, 1)
 
@@ -11,8 +11,15 @@ OPS = OpTable(
     rows=DATA / "ops.tsv", rules="weft_tf_ops.metadata:rule_of", costs="weft_tf_ops.op_cost:op_cost",
     tiers=DATA / "op_tiers.tsv", probe="AddV2",
 )
+REFERENCE_OPS = OpTable(rows=DATA / "reference_ops.tsv", rules="weft_tf_ops.metadata:rule_of")
 
 
 @hookimpl
 def weft_ops(registry: OpRegistrar) -> None:
     registry.add_table(OPS)
+    registry.add_table(REFERENCE_OPS)
+
+
+@hookimpl
+def weft_passes(registry: PassRegistrar) -> None:
+    registry.add("references", "weft_tf_ops.references:rewrite_references", stage="pre_placement")

@@ -35,12 +35,17 @@ def variable(x: ValueInfo, dtype: DType) -> ValueInfo:
     return ValueInfo(meta)
 
 
-@rule("VarHandleOp")
+@rule("VarHandleOp", "_TemporaryVariable")
 def var_handle(attrs: Attrs) -> ValueInfo:
     return handle(attrs["dtype"], attrs["shape"])
 
 
-@rule("ReadVariableOp")
+@rule("_ReferenceVariable")
+def reference_variable(attrs: Attrs) -> ValueInfo:
+    return handle(attrs["dtype"], None if attrs["reshaped"] else attrs["shape"])
+
+
+@rule("ReadVariableOp", "_ReadReference")
 def read(attrs: Attrs, x: ValueInfo) -> ValueInfo:
     return variable(x, attrs["dtype"])
 
