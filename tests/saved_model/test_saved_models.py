@@ -74,6 +74,16 @@ def test_outputs_may_be_other_tensors_of_the_graph():
     np.testing.assert_array_equal(model([[4]])["y"], [[4]])
 
 
+def test_a_reference_variable_that_a_signature_changes_begins_with_its_saved_value():
+    """TensorFlow gave the same: the model multiplies by a count, which each call raises first."""
+    model = weft.load(DATA / "references" / "model")
+    for count, y in (6, [[24, 36]]), (7, [[28, 42]]):
+        answers = model([[1, 1]])
+        assert answers["count"] == count
+        np.testing.assert_array_equal(answers["y"], y)
+    assert {node.op for node in model.session.graph if node.name in "wn"} == {"Const", "_ReadReference"}
+
+
 def test_what_saving_needs_is_gone_and_variables_are_constants():
     ops = {node.op for node in weft.load(KERAS).session.graph}
     assert not ops & {"VarHandleOp", "ReadVariableOp", "SaveV2", "RestoreV2", "StatefulPartitionedCall", "NoOp"}

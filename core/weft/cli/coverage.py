@@ -1,11 +1,13 @@
-"""What of a graph the registered kernels cover, without opening a device; ops that nobody knows included."""
+"""Coverage: the nodes of a graph that registered kernels can run, found without opening a device."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ..compiler.resolve import Resolved
+from ..compiler.pass_manager import NodeFacts, run_passes
+from ..compiler.resolve import Resolved, resolve
+from ..contract.graph_pass import PRE_PLACEMENT, PassContext, in_order
 from ..contract.structural import NO_KERNEL, VALUELESS
 from ..errors import WeftError
 from ..graph.graph import Graph, Node
@@ -21,6 +23,20 @@ class Missing(NamedTuple):
     op: str
     reason: str
     nodes: list[str]
+
+
+def rewritten(graph: Graph) -> tuple[Graph, Nodes]:
+    """The graph as a session runs it, after the passes that come before placement, and its resolved nodes."""
+    from ..session.constant_folding import ConstantFolder
+    from ..session.runtime import runtime
+
+    host, disabled = runtime().host, runtime().config.passes.disable
+    ops = host.registries.ops
+    passes = in_order([p for name, p in host.registries.passes.items() if name not in disabled], PRE_PLACEMENT)
+    facts = NodeFacts(graph, {}, {}, ops, ConstantFolder(host))
+    stages = run_passes(graph, passes, PassContext(frozenset(), facts.resolve, facts.infer))
+    *_, (_, graph) = ("", graph), *stages
+    return graph, resolve(graph, ops)
 
 
 def sinks(graph: Graph, nodes: Nodes) -> list[str]:

@@ -40,9 +40,9 @@ def explain(args: Namespace) -> int:
     from .table import show_json
 
     opened = open_graph(args)
-    graph = opened.needed
     with ticking("placing"):
-        session = Session(graph, device=args.device)
+        session = Session(opened.needed, device=args.device)
+        graph = session.graph
         outputs = [opened.tensor(name) for name in args.fetch] or opened.outputs or sinks(graph, session.nodes)
         order = [node.name for node in needed(graph, outputs)] if args.fetch else list(graph.nodes)
         note, ways = _link(session, outputs, args.input, opened)

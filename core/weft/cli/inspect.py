@@ -32,14 +32,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 def inspect(args: Namespace) -> int:
     from pathlib import Path
 
-    from ..compiler.resolve import resolve
     from ..session.runtime import runtime
+    from .coverage import rewritten
     from .table import show_json
 
     opened = open_graph(args)
     graph = opened.needed
     host = runtime().host
-    nodes = resolve(graph, host.registries.ops)
+    runnable, nodes = rewritten(graph)
     found = {
         "file": args.model,
         "format": opened.form,
@@ -48,8 +48,8 @@ def inspect(args: Namespace) -> int:
         "versions": {"producer": graph.versions.producer, "min_consumer": graph.versions.min_consumer,
                      "bad_consumers": graph.versions.bad_consumers},
         "signatures": {name: str(signature) for name, signature in opened.signatures.items()},
-        **(_signature(graph, nodes, host) if opened.signature is None else _declared(graph, opened.signature)),
-        "ops": _ops(graph, nodes, host),
+        **(_signature(runnable, nodes, host) if opened.signature is None else _declared(graph, opened.signature)),
+        "ops": _ops(graph, runnable, nodes, host),
         "constants": _constants(graph),
         "functions": _functions(graph),
     }
@@ -113,12 +113,13 @@ def _tensor(name: str, info: ValueInfo | None, op: str) -> dict[str, Any]:
     return {"name": name, "op": op, "dtype": info.dtype.name, "shape": info.shape}
 
 
-def _ops(graph: Graph, nodes: Mapping[str, Resolved | WeftError], host: Host) -> list[dict[str, Any]]:
+def _ops(
+    graph: Graph, runnable: Graph, nodes: Mapping[str, Resolved | WeftError], host: Host
+) -> list[dict[str, Any]]:
+    """Rows of the graph's ops. A node lacks a kernel if its namesake in the graph that runs does."""
     from .coverage import missing
 
-    lacking: Counter[str] = Counter()
-    for row in missing(graph, nodes, host):
-        lacking[row.op] += len(row.nodes)
+    lacking = Counter(graph[name].op for row in missing(runnable, nodes, host) for name in row.nodes if name in graph)
     counts = Counter(node.op for node in graph)
     return [{"op": op, "nodes": count, "without_kernel": lacking[op]}
             for op, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]

@@ -193,14 +193,12 @@ def _none(op: str) -> str:
 
 
 def _missing(args: Namespace, host: Host) -> int:
-    from ..compiler.resolve import resolve
-    from .coverage import missing, needed, sinks
+    from .coverage import missing, needed, rewritten, sinks
     from .table import plural, show, show_json
 
     args.model = args.missing
     opened = open_graph(args)
-    graph = opened.needed
-    nodes = resolve(graph, host.registries.ops)
+    graph, nodes = rewritten(opened.needed)
     order = needed(graph, opened.outputs or sinks(graph, nodes))
     rows = [row._asdict() for row in missing(order, nodes, host)]
     if args.json:

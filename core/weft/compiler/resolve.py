@@ -52,6 +52,7 @@ def resolve(graph: Graph, ops: OpRegistry) -> dict[str, Resolved | WeftError]:
         if isinstance(entry, Resolved):
             try:
                 _check_edges(entry, found)
+                _check_references(entry)
             except WeftError as error:
                 found[name] = error.at(node=name, op=entry.op.name)
     return found
@@ -102,6 +103,16 @@ def _check_edges(entry: Resolved, found: Mapping[str, Resolved | WeftError]) -> 
         if outputs[index].dtype is not wanted.dtype:
             raise InvalidArgument(f"input '{wanted.arg}' must be {wanted.dtype.name}, but '{producer}:{index}' "
                                   f"({source.op.name}) is {outputs[index].dtype.name}")
+
+
+def _check_references(entry: Resolved) -> None:
+    """Raises Unimplemented for an op on references: kernels have none."""
+    for arg in (*entry.op.inputs, *entry.op.outputs):
+        if arg.is_ref:
+            raise Unimplemented(
+                f"op {entry.op.name} works on references ('{arg.name}'), and no graph pass put an op on resources in "
+                "its place: no pass knows the op, or its input is no reference, or the pass is disabled",
+                hint="write the graph with the op's form for resources")
 
 
 def attributes(op: OpDef, node: Node) -> dict[str, Any]:

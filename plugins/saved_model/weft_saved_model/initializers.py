@@ -24,9 +24,10 @@ def with_initializers(
     """
     taken = set(graph.nodes)
     made = [_assigning(graph[name], variables, taken) for name in variables
-            if name in graph and graph[name].op == "VarHandleOp"]
+            if name in graph and graph[name].op in REFERENCES | {"VarHandleOp"}]
     made += [_importing(graph[name], table, taken) for name, table in saved.tables(graph.nodes).items()]
-    held = frozenset(name for name in ancestors(graph.nodes, first) if graph[name].op in _HELD)
+    held = frozenset().union(*(_state(graph[name]) for name in ancestors(graph.nodes, first)
+                               if graph[name].op in _HELD))
     state = (*(initializer for _, initializer in made), *(Initializer(held, name) for name in first))
     return graph.replace(nodes=[node for nodes, _ in made for node in nodes]), state
 
@@ -34,10 +35,16 @@ def with_initializers(
 def _assigning(variable: Node, values: SavedTensors, taken: set[str]) -> tuple[list[Node], Initializer]:
     """Return the nodes and the initializer that assign a variable its saved value."""
     fed = _placeholder(f"{variable.name}/restored", values.dtype(variable.name), variable, taken)
-    assign = Node(new_name(f"{fed.name}/assign", taken), "AssignVariableOp", (variable.name, fed.name),
-                  device=variable.device, attrs={"dtype": fed.attrs["dtype"]})
-    return [fed, assign], Initializer(frozenset((variable.name,)), assign.name,
-                                      lambda: {fed.name: values[variable.name]})
+    op, attr = ("Assign", "T") if variable.op in REFERENCES else ("AssignVariableOp", "dtype")
+    assign = Node(new_name(f"{fed.name}/assign", taken), op, (variable.name, fed.name), device=variable.device,
+                  attrs={attr: fed.attrs["dtype"]})
+    return [fed, assign], Initializer(_state(variable), assign.name, lambda: {fed.name: values[variable.name]})
+
+
+def _state(holder: Node) -> frozenset[str]:
+    """Return the nodes that need the state of a node: itself and, of a reference variable, the handle that the pass
+    `references` makes."""
+    return frozenset((holder.name, f"{holder.name}/handle") if holder.op in REFERENCES else (holder.name,))
 
 
 def _importing(table: Node, saved: SavedTensors, taken: set[str]) -> tuple[list[Node], Initializer]:

@@ -81,9 +81,9 @@ CONTROL_FLOW: dict[str, Form] = {  # ops that pass references on, and afterwards
 FORMS = VARIABLES | UPDATES.keys() | QUERIES.keys() | MOVES.keys() | CONTROL_FLOW.keys()
 CHANGES = UPDATES.keys() | {"CountUpTo"}
 SHARES = frozenset({"Enter", "Identity", "PreventGradient", "StopGradient", "Switch"})  # return their input's memory
-OWN_HANDLE = frozenset({"Enter", "Switch"})  # those of them behind which other handles are to be taken
-MERGES = frozenset({"Merge", "RefMerge"})  # they run although an input never comes, so their reads wait for none
-VISITS = 50  # most visits of an edge while the nodes behind changes are found, variable by variable
+OWN_HANDLE = frozenset({"Enter", "Switch"})  # they pass memory into a frame or branch, where it needs a handle of its own
+MERGES = frozenset({"Merge", "RefMerge"})  # their dead inputs hold nothing up, so their reads wait for no input
+VISITS = 10  # times the number of edges: the limit of the search for nodes behind changes, variable by variable
 READ = "_ReadReference"
 
 
@@ -140,7 +140,8 @@ class _Variables:
     def after(self, node: str) -> set[str]:
         """Return the nodes that change the variable behind a node's references, and all nodes behind these.
 
-        Where this would take too long for each variable, the nodes that come after a change of any variable.
+        A graph in which this takes too long gets the nodes that come after a change of any variable, for more reads
+        than needed are still right.
         """
         variable = self.of(node)
         if variable not in self._after and self._visits > 0:
@@ -302,7 +303,7 @@ class _Rewriting:
         if node.op in MERGES:
             return {}
         sources = {*(source.node for source in node.inputs), *node.controls}
-        known: dict[int, set[str]] = {}  # by id of the nodes after a change: those that are sources
+        known: dict[int, set[str]] = {}  # id of the nodes after a change -> the sources among them
         found = {}
         for index, source in enumerate(node.inputs):
             tensor = source.node, source.index
