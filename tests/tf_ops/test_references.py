@@ -103,6 +103,17 @@ def test_conditionals_pass_on_handles():
     assert edges(found, "set/AssignVariableOp") == ["m", "one"]
 
 
+def test_a_read_in_a_branch_waits_for_the_outputs_of_switches_not_for_the_switches():
+    found = rewritten([
+        variable("v"), placeholder("p", (), dtypes.bool_), const("one", 1), node("up", "AssignAdd", "v", "one"),
+        node("x", "Switch", "up", "p"), node("read", "Identity", "v"), node("s", "Switch", "read", "p"),
+        node("y", "Mul", "x:1", "s:1"),
+    ])
+    assert edges(found, "y") == ["x:1", "y/_ReadReference_1"]
+    assert edges(found, "y/_ReadReference_1") == ["s/handle:1", "^x/pivot_1"]
+    assert (found["x/pivot_1"].op, edges(found, "x/pivot_1")) == ("Identity", ["x:1"])
+
+
 def test_loops_take_handles_and_read_in_each_iteration():
     frame = {"frame_name": b"loop", "is_constant": True, "parallel_iterations": 10}
     found = rewritten([

@@ -81,7 +81,8 @@ CONTROL_FLOW: dict[str, Form] = {  # ops that pass references on, and afterwards
 FORMS = VARIABLES | UPDATES.keys() | QUERIES.keys() | MOVES.keys() | CONTROL_FLOW.keys()
 CHANGES = UPDATES.keys() | {"CountUpTo"}
 SHARES = frozenset({"Enter", "Identity", "PreventGradient", "StopGradient", "Switch"})  # return their input's memory
-OWN_HANDLE = frozenset({"Enter", "Switch"})  # they pass memory into a frame or branch, where it needs a handle of its own
+OWN_HANDLE = frozenset({"Enter", "Switch"})  # they pass memory into a frame or branch, which needs its own handle
+SWITCHES = frozenset({"RefSwitch", "Switch"})
 MERGES = frozenset({"Merge", "RefMerge"})  # their dead inputs hold nothing up, so their reads wait for no input
 VISITS = 10  # times the number of edges: the limit of the search for nodes behind changes, variable by variable
 READ = "_ReadReference"
@@ -318,12 +319,24 @@ class _Rewriting:
 
     def _ready(self, node: Node, late: set[str]) -> str:
         """Return a node that runs after the nodes `late`, made if they are several: each read waits for one."""
-        gates = self._gates(sorted(late))
+        taken = [(source.node, source.index) for source in node.inputs
+                 if (switch := self.graph[source.node]).op in SWITCHES and isinstance(switch.attrs.get("T"), DType)]
+        gates = [self._pivot(tensor) for tensor in dict.fromkeys(taken) if tensor[0] in late]
+        gates += self._gates(sorted(late - {name for name, _ in taken}))
         if len(gates) == 1:
             return gates[0]
         ready = self._name(node.name, "ready")
         self._make(ready, "NoOp", (), gates, {})
         return ready
+
+    def _pivot(self, switched: Tensor) -> str:
+        """Return a node that runs if this output of a Switch is alive. The Switch itself runs in any case."""
+        name, index = switched
+        role = f"pivot_{index}"
+        if (name, role) not in self.names:
+            dtype = dtypes.resource if name in self.references else self.graph[name].attrs["T"]
+            self._make(self._name(name, role), "Identity", [Input(name, None, index)], (), {"T": dtype})
+        return self._name(name, role)
 
     def _shared_read(self, tensor: Tensor) -> Input:
         """Return the value of a reference as every consumer may read it that waits for nothing else."""
