@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import weft
-from builders.graphs import FLOAT, const, node, placeholder
+from builders.graphs import FLOAT, node, placeholder
 from harness.run_op import REGISTRIES
 from weft.compiler.inline import inline
 from weft.contract.op import ArgDef
@@ -13,8 +13,7 @@ from weft.errors import InvalidArgument, ResourceExhausted
 from weft.graph.attr_value import AttrPlaceholder, Func
 from weft.graph.graph import Function, Graph, Input, Node
 from weft.graph.verifier import verify
-from weft_saved_model.freeze import freeze
-from weft_saved_model.signature_graph import _without_functions
+from weft_saved_model.unused_functions import without_unused_functions
 
 OPS = REGISTRIES.ops
 X, Y = ArgDef("x", FLOAT), ArgDef("y", FLOAT)
@@ -91,7 +90,7 @@ def test_a_function_that_calls_itself_stays_a_call():
     endless = Function("endless", [X], [Y], [call("again", "endless", "x")], {"y": "again:output:0"})
     graph, _ = inlined([placeholder("a"), call("c", "endless", "a")], [endless])
     assert graph["c/again"].op == "StatefulPartitionedCall"
-    assert _without_functions(graph).functions.keys() == {"endless"}
+    assert without_unused_functions(graph).functions.keys() == {"endless"}
 
 
 def test_calls_that_do_not_fit_are_refused():
@@ -113,32 +112,3 @@ def test_names_do_not_become_longer_than_memory():
     body = Function("body", [X], [Y], [node(f"n{i}", "Neg", "x") for i in range(1000)], {"y": "n0:y:0"})
     with pytest.raises(ResourceExhausted, match="characters"):
         inlined([placeholder("a"), call("c" * 300_000, "body", "a")], [body])
-
-
-VARIABLE = Node("v", "VarHandleOp", attrs={"dtype": FLOAT, "shape": None, "shared_name": b"", "container": b""})
-READ = Node("r", "ReadVariableOp", ["v"], attrs={"dtype": FLOAT})
-
-
-def test_a_variable_that_is_only_read_is_a_constant():
-    value = np.arange(6, dtype="f4").reshape(3, 2)
-    gather = Node("g", "ResourceGather", ["v", "i"], attrs={"dtype": FLOAT, "Tindices": weft.api.dtypes.int32})
-    shape = Node("s", "VariableShape", ["v"])
-    wait = Node("w", "NoOp", controls=["r"])
-    nodes = [VARIABLE, READ, gather, shape, wait, const("i", [2, 0], np.int32),
-             Node("y", "Neg", ["r"], controls=["w"], attrs={"T": FLOAT})]
-    graph = freeze(Graph(nodes), {"v": value}, OPS)
-    verify(graph)
-    assert graph["y"].controls == ()
-    assert [graph[name].op for name in "vrgs"] == ["Const", "Identity", "GatherV2", "Const"]
-    with weft.Session(graph) as session:
-        np.testing.assert_array_equal(session.run("y"), -value)
-        assert session.run("s").tolist() == [3, 2]
-
-
-def test_a_variable_that_is_written_stays_one():
-    assign = Node("a", "AssignVariableOp", ["v", "c"], attrs={"dtype": FLOAT})
-    reference = Node("o", "VariableV2", attrs={"dtype": FLOAT, "shape": (), "shared_name": b"", "container": b""})
-    written = Node("p", "Assign", ["o", "c"], attrs={"T": FLOAT})
-    graph = freeze(Graph([VARIABLE, READ, const("c", 1), assign, reference, written]),
-                   {"v": np.float32(2), "o": np.array(2, "f4")}, OPS)
-    assert [graph[name].op for name in "vro"] == ["VarHandleOp", "ReadVariableOp", "VariableV2"]

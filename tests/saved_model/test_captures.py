@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 import weft
 from builders.graphs import FLOAT, const, placeholder
-from harness.run_op import REGISTRIES
+from harness.saved_values import begun
+from harness.saved_values import frozen as froze
 from weft.contract.op import ArgDef
 from weft.graph.attr_value import Func
 from weft.graph.graph import Function, Graph, Input, Node
 from weft.graph.rewriting import pruned
 from weft.graph.verifier import verify
 from weft.values import dtypes
-from weft_saved_model.freeze import freeze
 
-OPS = REGISTRIES.ops
 X, Y, HANDLE = ArgDef("x", FLOAT), ArgDef("y", FLOAT), ArgDef("v", dtypes.resource)
 VARIABLE = Node("v", "VarHandleOp", attrs={"dtype": FLOAT, "shape": None})
 READ = Node("read", "ReadVariableOp", ["v"], attrs={"dtype": FLOAT})
@@ -35,8 +34,8 @@ def frozen(*functions, op="If", attrs=None):
     names = attrs or {"then_branch": Func("f"), "else_branch": Func("g")}
     node = Node("n", op, ["p", "a", "v"], attrs={"Tcond": dtypes.bool_, "Tin": (FLOAT, dtypes.resource),
                                                  "Tout": (FLOAT,), **names})
-    graph = freeze(Graph([placeholder("p", (), dtypes.bool_), placeholder("a"), VARIABLE, node], functions),
-                   {"v": np.float32([2])}, OPS)
+    graph = froze(Graph([placeholder("p", (), dtypes.bool_), placeholder("a"), VARIABLE, node], functions),
+                  {"v": np.float32([2])})
     verify(graph)
     return graph
 
@@ -50,7 +49,25 @@ def test_branches_take_the_value():
     assert [arg.dtype for arg in taken.inputs] == [FLOAT, FLOAT]
     assert list(taken.nodes) == ["mul"]
     assert (taken.nodes["mul"].inputs, taken.nodes["mul"].controls) == ((Input("x"), Input("v")), ())
-    assert graph.functions["f"].nodes["read"].op == "ReadVariableOp"
+    assert "f" not in graph.functions
+
+
+def test_a_read_that_waits_for_a_write_in_a_function_keeps_the_order():
+    handles = [X, HANDLE, ArgDef("w", dtypes.resource)]
+    assign = Node("assign", "AssignVariableOp", ["w", "x"], attrs={"dtype": FLOAT})
+    late = Node("late", "ReadVariableOp", ["w"], controls=["read"], attrs={"dtype": FLOAT})
+    body = Function("f", handles, [Y], [assign, READ.replace(controls=["assign"]), late, Node(
+        "sum", "AddV2", ["read:value:0", "late:value:0"], attrs={"T": FLOAT})], {"y": "sum:z:0"})
+    node = Node("n", "If", ["p", "a", "v", "w"], attrs={
+        "Tcond": dtypes.bool_, "Tin": (FLOAT, dtypes.resource, dtypes.resource), "Tout": (FLOAT,),
+        "then_branch": Func("f"), "else_branch": Func("f")})
+    graph, state = begun(Graph([placeholder("p", (), dtypes.bool_), placeholder("a"), VARIABLE, VARIABLE.replace(
+        name="w"), node], [body]), {"v": np.float32([10]), "w": np.float32([2])})
+    with weft.Session(graph, initial_state=state) as session:
+        assert (session.graph["v"].op, session.graph["w"].op) == ("Const", "VarHandleOp")
+        (taken,) = session.graph.functions.values()
+        assert (taken.nodes["read"].op, taken.nodes["late"].controls) == ("Identity", ("read",))
+        verify(session.graph)
 
 
 @pytest.mark.parametrize("other", [
@@ -81,6 +98,6 @@ def test_a_handle_that_a_loop_gives_on_is_not_a_value():
                                                     "body": Func("body")})
     nodes = [placeholder("a"), VARIABLE, loop]
     values = {"v": np.float32([2])}
-    assert freeze(Graph(nodes, [body]), values, OPS)["v"].op == "Const"
+    assert froze(Graph(nodes, [body]), values)["v"].op == "Const"
     after = Node("after", "ReadVariableOp", ["loop:1"], attrs={"dtype": FLOAT})
-    assert freeze(Graph([*nodes, after, const("c", 1)], [body]), values, OPS)["v"].op == "VarHandleOp"
+    assert froze(Graph([*nodes, after, const("c", 1)], [body]), values)["v"].op == "VarHandleOp"

@@ -385,3 +385,23 @@ def test_the_command_line_takes_a_folder(capsys):
     assert main(["ops", "--missing", str(TF1), "--signature", "regress", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
     assert main(["run", str(TF1), "--tags", "serve,gpu", "--input", "x=1"]) == 1
+
+
+def test_inspect_tells_of_variables_that_become_constants(capsys):
+    from weft.cli import main
+
+    assert main(["inspect", str(KERAS), "--passes", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    row = found["passes_before_placement"][0]
+    assert (row["pass"], row["less"]["VarHandleOp"], row["more"]["Const"]) == ("freeze", 11, 11)
+    assert found["constants"]["bytes"] > 2000
+    assert main(["inspect", str(KERAS), "--passes"]) == 0
+    assert "passes before placement, over the whole graph" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("model", [KERAS, TF1], ids=["keras", "tf1"])
+def test_two_devices_are_compared_with_the_saved_values(model, capsys):
+    from weft.cli import main
+
+    assert main(["diff", str(model), "--device", "EXAMPLE:0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import weft
 from builders.graphs import const, graph, node, placeholder
+from weft import errors
 from weft.contract.loader import Initializer
 
 EARLY = """
@@ -46,3 +47,32 @@ def test_a_disabled_pass_before_placement_does_not_run(early):
     nodes = graph(placeholder("x", (2,)), node("y", "Abs", "x"), node("assign", "NoOp"))
     with weft.Session(nodes, early | {"passes": {"disable": ["early"]}}) as session:
         np.testing.assert_array_equal(session.run("y", {"x": [1, -2]}), [1, 2])
+
+
+ASKING = """
+from weft.api import hookimpl
+WEFT_API = (1, 0)
+
+def asking(graph, context):
+    for each in context.initial_state:
+        each.values()
+    raise ValueError("its own fault")
+
+@hookimpl
+def weft_passes(registry):
+    registry.add("asking", asking, stage="pre_placement")
+"""
+
+
+def test_values_that_cannot_be_read_are_no_fault_of_the_pass_that_asks_for_them(tmp_path, monkeypatch):
+    def damaged():
+        raise errors.DataLoss("the file is damaged")
+
+    (tmp_path / "asking_pass.py").write_text(ASKING)
+    monkeypatch.syspath_prepend(tmp_path)
+    nodes, config = graph(placeholder("x", (2,))), {"plugins": {"load": ["asking_pass"]}}
+    with pytest.raises(errors.DataLoss, match="the file is damaged"):
+        weft.Session(nodes, config, initial_state=[Initializer(frozenset({"x"}), "x", damaged)])
+    with pytest.raises(errors.PluginError, match=r"pass 'asking' of plugin asking_pass raised .*its own fault"):
+        weft.Session(nodes, config)
+    sys.modules.pop("asking_pass")

@@ -57,8 +57,8 @@ def add_listing(parser: ArgumentParser) -> None:
 
 
 class Opened(NamedTuple):
-    """A graph; where the file declares signatures, the chosen one and all of them; the state that a session begins
-    with; the format's name for readers."""
+    """The graph of a file; where the file declares signatures, the chosen one and all of them; the state that a session
+    begins with; the format's name for readers."""
 
     graph: Graph
     form: str
@@ -78,10 +78,14 @@ class Opened(NamedTuple):
 
     @property
     def needed(self) -> Graph:
-        """The part of the graph that the signature needs; all of it where there is none."""
+        """The part that the signature needs of the graph after the passes before placement; all of it where there is
+        no signature."""
         from ..graph.rewriting import pruned
+        from ..session.runtime import runtime
+        from ..session.session_graph import session_graphs
 
-        return self.graph if self.signature is None else pruned(self.graph, self._nodes(self.signature))
+        *_, (_, graph) = session_graphs(self.graph, self.initial_state, runtime())
+        return graph if self.signature is None else pruned(graph, self._nodes(self.signature))
 
     def _nodes(self, signature: SignatureDef) -> list[str]:
         sides = (*signature.inputs.values(), *signature.outputs.values())

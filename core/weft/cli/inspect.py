@@ -25,7 +25,7 @@ LARGEST = 5  # constants that are listed
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_model(parser)
-    parser.add_argument("--passes", action="store_true", help="what each graph pass does to what the outputs need")
+    parser.add_argument("--passes", action="store_true", help="the effect of each graph pass")
     add_listing(parser)
 
 
@@ -64,13 +64,17 @@ def inspect(args: Namespace) -> int:
 
 def _passes(opened: Opened) -> dict[str, Any]:
     from ..session.model import find_inputs, find_outputs
+    from ..session.runtime import runtime
     from ..session.session import Session
+    from ..session.session_graph import session_graphs
     from .passes import left_out, passes
 
-    with Session(opened.graph) as session:
+    first = passes(session_graphs(opened.graph, opened.initial_state, runtime()))
+    with Session(opened.graph, initial_state=opened.initial_state) as session:
         fetches = opened.outputs or find_outputs(session)
         feeds = find_inputs(session, fetches)
-        return {"passes": passes(session, feeds, fetches), "passes_left_out": left_out(session, feeds, fetches)}
+        return {"passes_before_placement": first, "passes": passes(session.optimized(list(fetches), feeds)),
+                "passes_left_out": left_out(session, feeds, fetches)}
 
 
 def _size(path: Path) -> int:
@@ -169,7 +173,7 @@ def _tell(found: dict[str, Any]) -> None:
     if "passes" in found:
         from .passes import tell
 
-        tell(found["passes"], found["passes_left_out"])
+        tell(found["passes_before_placement"], found["passes"], found["passes_left_out"])
 
 
 def _section(title: str, rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:

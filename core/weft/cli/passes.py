@@ -1,9 +1,9 @@
-"""weft inspect --passes: what each graph pass does to what the outputs need."""
+"""weft inspect --passes: what each graph pass does to the whole graph, or to what the outputs need."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from ..session.session import Session
 
 
-def passes(session: Session, feeds: Sequence[str], fetches: Sequence[str]) -> list[dict[str, Any]]:
-    """A row a pass: its name, milliseconds, nodes after it, and the ops that went and came."""
+def passes(graphs: Iterable[tuple[str, Graph]]) -> list[dict[str, Any]]:
+    """A row a pass: its name, milliseconds, nodes after it, and the ops that went and came. `graphs` has the first
+    graph, and the graph after each pass under the pass's name."""
     rows: list[dict[str, Any]] = []
     before: Graph | None = None
     started = perf_counter()
-    for name, graph in session.optimized(list(fetches), feeds):
+    for name, graph in graphs:
         if before is not None:
             rows.append({"pass": name, "ms": (perf_counter() - started) * 1e3, "nodes": len(graph),
                          **_difference(before, graph)})
@@ -37,15 +38,25 @@ def left_out(session: Session, feeds: Sequence[str], fetches: Sequence[str]) -> 
         return ""
 
 
-def tell(rows: Sequence[dict[str, Any]], why_not: str) -> None:
-    from .table import show
-
-    say(f"\n{'passes, in order' if rows else 'no passes: no plugin brings one, or config disables them'}")
+def tell(first: Sequence[dict[str, Any]], rows: Sequence[dict[str, Any]], why_not: str) -> None:
+    """Tell of the passes before placement, `first`, where they changed the graph, and of the others."""
+    changed = any(row["less"] or row["more"] for row in first)
+    if changed:
+        say("\npasses before placement, over the whole graph")
+        _show(first)
+    none = f"no {'further ' * changed}passes: no plugin brings one, or config disables them"
+    say(f"\n{'passes, in order' if rows else none}")
     if rows:
-        show([row | {"ms": f"{row['ms']:.1f}", "less": _counts(row["less"]), "more": _counts(row["more"])}
-              for row in rows], ("pass", "ms", "nodes", "less", "more"), wrap=("less", "more"))
+        _show(rows)
     if why_not:
         say(f"the graph is run without some of that: {why_not}")
+
+
+def _show(rows: Sequence[dict[str, Any]]) -> None:
+    from .table import show
+
+    show([row | {"ms": f"{row['ms']:.1f}", "less": _counts(row["less"]), "more": _counts(row["more"])}
+          for row in rows], ("pass", "ms", "nodes", "less", "more"), wrap=("less", "more"))
 
 
 def _difference(before: Graph, after: Graph) -> dict[str, dict[str, int]]:

@@ -10,11 +10,10 @@ from typing import Any
 
 from ..compiler.function_body import with_partitioned_calls
 from ..compiler.names import flatten, listed, mapped, target, tensor
-from ..compiler.pass_manager import NodeFacts, run_passes
 from ..compiler.place import Assignment, Placement
 from ..compiler.prune import Tensor, prune
 from ..compiler.resolve import Resolved, check_versions
-from ..contract.graph_pass import FUSION, GRAPH, PRE_PLACEMENT, GraphPass, PassContext, in_order
+from ..contract.graph_pass import FUSION, GRAPH
 from ..contract.loader import Initializer
 from ..contract.structural import LEGACY_SCALARS, PLACEHOLDERS
 from ..errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, boundary, unexpected
@@ -33,6 +32,7 @@ from .function_graph import Environment, StepSignature
 from .placed_graph import Nodes, PlacedGraph, Placers, with_rows
 from .prepared_step import PreparedStep
 from .runtime import Runtime, runtime
+from .session_graph import enabled_passes, session_graphs
 from .step_compiler import StepCompiler
 
 MOST_PREPARED_BYTES = 32 << 20  # bytes of prepared steps that are kept, without their arrays
@@ -71,14 +71,13 @@ class Session:
         host, settings = self._runtime.host, self._runtime.config
         self._step = lasting_step(host, Resources())
         self._closing = CancelToken()
-        passes = [p for name, p in host.registries.passes.items() if name not in settings.passes.disable]
-        graph = self._before_placement(with_partitioned_calls(graph), in_order(passes, PRE_PLACEMENT))
+        *_, (_, graph) = session_graphs(with_partitioned_calls(graph), self._left, self._runtime)
         self._left = tuple(each for each in self._left if each.target in graph)
         placers = Placers(host, settings.placement, device)
         self._placed = PlacedGraph(graph, placers, host)
         self._served: dict[str, Assignment] = {}  # rows that links have changed, by node
         self._served_after = 0  # the number of declined kernels that these rows go by
-        self._environment = Environment(host, placers, in_order(passes, GRAPH),
+        self._environment = Environment(host, placers, enabled_passes(self._runtime, GRAPH),
                                         FUSION not in settings.passes.disable, ConstantFolder(host))
         inherited.add(self)
 
@@ -182,16 +181,6 @@ class Session:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-    def _before_placement(self, graph: Graph, passes: Sequence[GraphPass]) -> Graph:
-        """Return the graph after the passes that run once per session."""
-        if not passes:
-            return graph
-        registries = self._runtime.host.registries
-        facts = NodeFacts(graph, {}, {}, registries.ops, ConstantFolder(self._runtime.host))
-        context = PassContext(frozenset(), facts.resolve, facts.infer, self._left)
-        *_, (_, graph) = run_passes(graph, passes, context)
-        return graph
 
     def _new_step(self, options: RunOptions) -> Step:
         """Return a step for one run. Raises InvalidArgument for options of the wrong type."""

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from weft.api import DType, Graph, Initializer, Node, new_name
 from weft.graph import ancestors
 
-from .freeze import REFERENCES
+from .freeze import ASSIGNS, REFERENCES
 from .saved_model import SavedModel, SavedTensors
 
 TABLES = frozenset({"AnonymousHashTable", "HashTable", "HashTableV2", "MutableHashTableOfTensorsV2",
                     "MutableHashTableV2"})
-_HELD = TABLES | REFERENCES | {"VarHandleOp"}  # ops whose nodes hold state
+_HELD = TABLES | ASSIGNS.keys()  # ops whose nodes hold state
 
 
 def with_initializers(
-    graph: Graph, saved: SavedModel, variables: SavedTensors, first: Sequence[str]
+    graph: Graph, saved: SavedModel, variables: SavedTensors, first: Sequence[str], read: Container[str]
 ) -> tuple[Graph, tuple[Initializer, ...]]:
     """Add the initializers' nodes to the graph, for these variables and for saved tables.
 
-    Return the graph and all initializers. The nodes named in `first` are initializers of the graph itself.
+    Return the graph and all initializers. The nodes named in `first` are initializers of the graph itself. They do not
+    change the variables named in `read`.
     """
     taken = set(graph.nodes)
     made = [_assigning(graph[name], variables, taken) for name in variables
-            if name in graph and graph[name].op in REFERENCES | {"VarHandleOp"}]
+            if name in graph and graph[name].op in ASSIGNS]
     made += [_importing(graph[name], table, taken) for name, table in saved.tables(graph.nodes).items()]
     held = frozenset().union(*(_state(graph[name]) for name in ancestors(graph.nodes, first)
-                               if graph[name].op in _HELD))
+                               if graph[name].op in _HELD and name not in read))
     state = (*(initializer for _, initializer in made), *(Initializer(held, name) for name in first))
     return graph.replace(nodes=[node for nodes, _ in made for node in nodes]), state
 
@@ -35,9 +36,9 @@ def with_initializers(
 def _assigning(variable: Node, values: SavedTensors, taken: set[str]) -> tuple[list[Node], Initializer]:
     """Return the nodes and the initializer that assign a variable its saved value."""
     fed = _placeholder(f"{variable.name}/restored", values.dtype(variable.name), variable, taken)
-    op, attr = ("Assign", "T") if variable.op in REFERENCES else ("AssignVariableOp", "dtype")
+    op = ASSIGNS[variable.op]
     assign = Node(new_name(f"{fed.name}/assign", taken), op, (variable.name, fed.name), device=variable.device,
-                  attrs={attr: fed.attrs["dtype"]})
+                  attrs={"T" if op == "Assign" else "dtype": fed.attrs["dtype"]})
     return [fed, assign], Initializer(_state(variable), assign.name, lambda: {fed.name: values[variable.name]})
 
 

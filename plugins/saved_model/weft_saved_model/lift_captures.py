@@ -2,7 +2,8 @@
 
 A branch or a loop's body takes a variable's handle as one more argument. The value may replace the handle when the
 function only reads it, hands it on to such functions, or returns it unchanged from a loop. (A loop's body returns all
-its arguments.) The function is copied under another name, without the reads.
+its arguments.) The function is copied under another name, without the reads. A read that waits for other nodes stays as
+an Identity, for its consumers wait for these nodes, too.
 """
 
 from __future__ import annotations
@@ -114,22 +115,29 @@ class Captures:
 
     def _with_values(self, function: Function, name: str, values: Mapping[int, DType]) -> Function:
         types = {function.inputs[index].name: dtype for index, dtype in values.items()}
-        reads = {node.name: node.inputs[0] for node in function.nodes.values()
-                 if _is_read(node) and node.inputs[0].node in types}
-        nodes = []
+        reads, late, nodes = {}, set(), []
         for node in function.nodes.values():
-            if node.name in reads:
+            if _is_read(node) and node.inputs[0].node in types:
+                reads[node.name] = Input(node.name, "output", 0) if node.controls else node.inputs[0]
+                late |= {node.name} if node.controls else set()
+        dropped = reads.keys() - late
+        for node in function.nodes.values():
+            if node.name in dropped:
                 continue
             taken = {i: types[source.node] for i, source in enumerate(node.inputs) if source.node in types}
-            node = self.handed(node, taken) if taken else node
+            if node.name in late:
+                node = Node(node.name, "Identity", node.inputs, controls=node.controls, device=node.device,
+                            attrs={"T": taken[0]})
+            elif taken:
+                node = self.handed(node, taken)
             nodes.append(node.replace(inputs=[reads.get(i.node, i) for i in node.inputs],
-                                      controls=[c for c in node.controls if c not in reads]))
+                                      controls=[c for c in node.controls if c not in dropped]))
         passed = {output: types[source.node] for output, source in function.ret.items() if source.node in types}
         return function.replace(
             name=name, nodes=nodes, inputs=[_of_type(arg, types) for arg in function.inputs],
             outputs=[_of_type(arg, passed) for arg in function.outputs],
             ret={output: reads.get(source.node, source) for output, source in function.ret.items()},
-            control_ret={key: node for key, node in function.control_ret.items() if node not in reads})
+            control_ret={key: node for key, node in function.control_ret.items() if node not in dropped})
 
 
 def _uses(function: Function) -> _Uses:

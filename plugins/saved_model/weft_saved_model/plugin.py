@@ -1,4 +1,7 @@
-"""The plugin registers the loader of SavedModels. Every start of weft imports this module, so the module is light."""
+"""The plugin registers the loader of SavedModels and the pass "freeze".
+
+Every start of weft imports this module, so the module is light.
+"""
 
 from typing import Any
 
@@ -10,3 +13,8 @@ WEFT_API = (1, 1)
 @hookimpl
 def weft_loaders(registry: Any) -> None:
     registry.add("saved_model", "weft_saved_model.loader:LOADER")
+
+
+@hookimpl
+def weft_passes(registry: Any) -> None:
+    registry.add("freeze", "weft_saved_model.freeze:freeze", stage="pre_placement", before=("references",))

@@ -5,16 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from weft.api import Graph, Initializer, Input, Node, SignatureDef, TensorInfo, constant, new_name
+from weft.api import (
+    Graph,
+    Initializer,
+    Input,
+    Node,
+    SignatureDef,
+    TensorInfo,
+    constant,
+    new_name,
+    without_idle_controls,
+)
 from weft.compiler import inline
 from weft.contract import OpRegistry
-from weft.errors import NotFound, Unimplemented
-from weft.graph import Func, Function, ancestors, did_you_mean, parse_input
+from weft.errors import NotFound, Unimplemented, WeftError
+from weft.graph import ancestors, did_you_mean, parse_input
 
 from .asset_tables import with_constants
-from .freeze import freeze
+from .freeze import idle_reads, only_read
 from .initializers import TABLES, with_initializers
 from .saved_model import SavedModel
+from .unused_functions import without_unused_functions
 
 
 class SignatureGraph(NamedTuple):
@@ -28,11 +39,11 @@ class SignatureGraph(NamedTuple):
 def signature_graph(
     saved: SavedModel, names: Sequence[str], ops: OpRegistry, outputs: Sequence[str] = ()
 ) -> SignatureGraph:
-    """Build the graph of these signatures, functions inlined. A variable that all signatures only read is a constant.
-    The other variables have initializers, which read the checkpoint when they run.
+    """Build the graph of these signatures, functions inlined. Variables have initializers, which read the checkpoint
+    when they run, or when the pass "freeze" asks for the values.
 
     `outputs` may name further tensors of the SavedModel's graph to keep. A node without a kernel is no error here.
-    Raises NotFound for a variable without a value, DataLoss for an unreadable checkpoint.
+    Raises NotFound for a variable without a value, DataLoss for an unreadable index of the checkpoint.
     """
     declared = {name: saved.signature(name) for name in names}
     further = [parse_input(output).node for output in outputs]
@@ -42,7 +53,8 @@ def signature_graph(
     graph = saved.graph.replace(without=saved.graph.nodes.keys() - needed, nodes=_assets(saved, needed))
     graph, given, _ = inline.inline(graph, ops)
     values = saved.variables(needed)
-    graph = freeze(graph, values, ops)
+    read = only_read(graph, values, lambda node: _op(node, ops))
+    graph = without_idle_controls(graph, idle_reads(graph, read, lambda node: _op(node, ops)))
     signatures = {}
     for name, signature in declared.items():
         calls = [node for node in saved.graph.nodes if node in parts[name] and saved.graph[node].op != "NoOp"]
@@ -53,8 +65,8 @@ def signature_graph(
         kept |= ancestors(graph.nodes, first)
     else:
         first = []
-    graph, state = with_initializers(graph.replace(without=graph.nodes.keys() - kept), saved, values, first)
-    return SignatureGraph(_without_functions(graph), signatures, state)
+    graph, state = with_initializers(graph.replace(without=graph.nodes.keys() - kept), saved, values, first, read)
+    return SignatureGraph(without_unused_functions(graph), signatures, state)
 
 
 def check_runnable(saved: SavedModel, name: str) -> None:
@@ -66,6 +78,14 @@ def check_runnable(saved: SavedModel, name: str) -> None:
         if node not in saved.graph:
             raise NotFound(f"signature '{name}' has a tensor of '{node}', which is not in the graph",
                            hint=did_you_mean(node, saved.graph.nodes))
+
+
+def _op(node: Node, ops: OpRegistry) -> Any:
+    """Return the OpDef of a node's op, or None for an unknown op."""
+    try:
+        return ops.get(node.op)
+    except WeftError:
+        return None
 
 
 def _nodes(signature: SignatureDef) -> list[str]:
@@ -113,28 +133,3 @@ def _after(
         nodes.append(node)
         infos[name] = info._replace(tensor=f"{node.name}:0")
     return graph.replace(nodes=nodes), infos
-
-
-def _without_functions(graph: Graph) -> Graph:
-    """Remove the functions that no node calls any more."""
-    called: dict[str, Function] = {}
-    waiting = [name for node in graph for name in _called(node)]
-    while waiting:
-        name = waiting.pop()
-        function = graph.functions.get(name)
-        if function is not None and name not in called:
-            called[name] = function
-            waiting += [inner for node in function.nodes.values() for inner in _called(node)]
-    return graph.replace(without_functions=graph.functions.keys() - called.keys())
-
-
-def _called(node: Node) -> Iterator[str]:
-    yield node.op
-    for value in node.attrs.values():
-        yield from (func.name for func in _functions(value))
-
-
-def _functions(value: Any) -> Iterator[Func]:
-    for item in value if isinstance(value, tuple) else (value,):
-        if isinstance(item, Func):
-            yield item
