@@ -50,7 +50,7 @@ def function_body(
     arguments = [Node(f"{site}/{arg.name}", PLACEHOLDER, attrs={"dtype": dtype})
                  for arg, dtype in zip(function.inputs, types, strict=True)]
     call = Node(site, STATEFUL_CALL, [node.name for node in arguments], attrs={"f": func})
-    graph = Graph([*arguments, call], library.functions.values(), library.versions)
+    graph = library.with_nodes([*arguments, call])
     made = inline(graph, ops, around=around)
     results = [made.given[Input(site, None, index)] for index in range(len(function.outputs))]
     effects = made.graph[site].controls

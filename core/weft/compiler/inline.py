@@ -48,8 +48,8 @@ class _Inlining:
 
     def __post_init__(self) -> None:
         self.taken = set(self.nodes)
-        written = len(self.nodes) + sum(len(function.nodes) for function in self.functions.values())
-        self.most = min(_MOST_NODES, max(_FEW_NODES, _TIMES * written))
+        self.written = len(self.nodes)
+        self.most = _FEW_NODES  # more is asked for when it is reached: most graphs never count their functions
         self.text = 0  # characters that names of calls add to names of nodes
         self.calls = 0  # calls that were replaced
 
@@ -62,7 +62,10 @@ class _Inlining:
             raise InvalidArgument(f"function '{function.name}' takes {len(function.inputs)} arguments, "
                                   f"{len(call.inputs)} are given", node=call.name, op=call.op)
         self.text += len(call.name) * len(function.nodes)
-        if len(self.nodes) + len(function.nodes) > self.most or self.text > _MOST_TEXT:
+        count = len(self.nodes) + len(function.nodes)
+        if count > self.most:
+            self.most = self._most()
+        if count > self.most or self.text > _MOST_TEXT:
             raise ResourceExhausted(f"the functions of this graph expand to more than {self.most:,} nodes, or their "
                                     f"names to more than {_MOST_TEXT:,} characters", node=call.name, op=call.op)
         self.calls += 1
@@ -75,6 +78,11 @@ class _Inlining:
         inside = (*self.callers.get(call.name, self.around), function.name)
         self.callers.update((node.name, inside) for node in made)
         return made
+
+    def _most(self) -> int:
+        """The number of nodes that the graph may expand to, by the number of nodes in its file."""
+        written = self.written + sum(len(function.nodes) for function in self.functions.values())
+        return min(_MOST_NODES, max(_FEW_NODES, _TIMES * written))
 
     def called(self, node: Node) -> tuple[Function, Mapping[str, Any]] | None:
         """Return the function that a node calls, with its attributes.

@@ -90,6 +90,15 @@ class Graph:
         )
         return graph
 
+    def with_nodes(self, nodes: Iterable[Node]) -> Graph:
+        """Return a graph of these nodes alone, with the functions and versions of this graph.
+
+        Raises InvalidArgument when two nodes have the same name.
+        """
+        graph = Graph.__new__(Graph)
+        _fill(graph, by_name(nodes), self.functions, self.versions, self.form)
+        return graph
+
     def __getitem__(self, name: str) -> Node:
         """The node of this name. Raises NotFound, with the nearest names, when there is none."""
         node = self.nodes.get(name)
@@ -124,7 +133,7 @@ _Named = TypeVar("_Named", Node, Function)
 
 
 def _fill(
-    graph: Graph, nodes: dict[str, Node], functions: dict[str, Function], versions: Versions, form: FileForm
+    graph: Graph, nodes: Mapping[str, Node], functions: Mapping[str, Function], versions: Versions, form: FileForm
 ) -> None:
     values = (MappingProxyType(nodes), MappingProxyType(functions), versions, form)
     for setter, value in zip(_SETTERS, values, strict=True):

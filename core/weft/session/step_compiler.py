@@ -155,15 +155,20 @@ class StepCompiler:
 
     def _sites(self, caller: FunctionGraph) -> dict[str, CallSite]:
         """Return the calls of a function by node, and compile the functions that they call."""
-        for entry in caller.made.order:
-            if entry.op.name in CONTROL_FLOW and entry.node.name not in caller.sites:
+        calling = [entry for entry in caller.made.order
+                   if entry.op.name in CONTROL_FLOW and entry.node.name not in caller.sites]
+        if calling:
+            facts = caller.facts()
+            for entry in calling:
                 try:
-                    caller.sites[entry.node.name] = self._site(caller, entry)
+                    caller.sites[entry.node.name] = self._site(caller, entry, facts)
                 except WeftError as error:
                     raise error.at(node=entry.node.name, op=entry.op.name)  # noqa: B904 - the same error
         return caller.sites
 
-    def _site(self, caller: FunctionGraph, entry: Resolved) -> CallSite:
+    def _site(
+        self, caller: FunctionGraph, entry: Resolved, facts: Mapping[str, tuple[ValueInfo, ...]]
+    ) -> CallSite:
         node = entry.node.name
         site = call_site(entry)
         funcs = listed_functions(entry)
@@ -172,7 +177,7 @@ class StepCompiler:
         if deep or any(func.name in around for _, func in funcs):
             names = [self._generic_function(func, site.types, caller) for _, func in funcs]
             return self._of(site, names)
-        library, facts = caller.made.graph, caller.facts()
+        library = caller.made.graph
         bodies = [function_body(f"{node}/{label}", func, site.types, library, self._ops, around)
                   for label, func in funcs]
         infos = [facts[name][index] if name in facts else ValueInfo(TensorMetadata(dtype, None))
