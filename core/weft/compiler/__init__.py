@@ -10,7 +10,9 @@ Each step is a function from values to values. A session calls them in this orde
 
 Modules: `resolve` matches nodes with the op table, `place`, `colocation` and `host_integers` choose devices. `names`
 reads the names of users. `prune` orders the needed nodes. `pass_manager` runs passes, `inline` replaces calls by
-bodies. `infer` and `infer_node` derive metadata, `op_cost` counts work, `lower` writes the program.
+bodies. `functionalize` turns the control flow of TensorFlow 1 into calls: `frames` finds the loops around each node,
+`liveness` the conditions under which it is alive, `loops` and `conditionals` write the calls, and `function_library`
+has their functions. `infer` and `infer_node` derive metadata, `op_cost` counts work, `lower` writes the program.
 """
 
 from typing import TYPE_CHECKING

@@ -216,7 +216,8 @@ class Writer:
             else:
                 (gates if name in self._live.gates else joins).append(name)
         name = self._library.node_name(sibling((joins or gates)[0], IF))
-        captures = _Captures(self._nodes, self._library, body.local, frozenset(gates))
+        switches = frozenset(gates)
+        captures = _Captures(self._nodes, self._library, body.local, switches)
         outputs = [Input(join, None, index) for join in joins for index in range(1 + (join in self._live.indexed))]
         functions = []
         for side, inside in enumerate(sides):
@@ -228,7 +229,7 @@ class Writer:
                 if index == 1:
                     extra.append(self._constant(f"{join}/value_index", chosen))
                     value = Input(extra[-1].name)
-                elif value.node in gates:
+                elif value.node in switches:
                     captures.take(local, value)
                 results.append(value)
             function = self._library.function_name(f"{name}/{('else', 'then')[side]}")

@@ -25,17 +25,25 @@ class FunctionLibrary:
         self._resolved = resolve(graph, ops)
         self._names, self._function_names = set(graph.nodes), set(graph.functions)
         self._made: dict[str, tuple[Sequence[DType], bool]] = {}  # new node: types of outputs, whether it has effects
+        self._numbers: dict[str, int] = {}  # wanted name -> the last number that was added to it
         self._argument = "arg"
         while any(name.startswith(f"{self._argument}_") for name in graph.nodes):
             self._argument += "x"
 
     def node_name(self, wanted: str) -> str:
         """Return a name that no node of the graph has."""
-        return new_name(wanted, self._names)
+        return self._new(wanted, self._names)
 
     def function_name(self, wanted: str) -> str:
         """Return a name that no function has."""
-        return new_name(wanted, self._function_names)
+        return self._new(wanted, self._function_names)
+
+    def _new(self, wanted: str, taken: set[str]) -> str:
+        """Return a name that is not taken. Thousands of nodes may want the same name."""
+        number = self._numbers.get(wanted)
+        name = new_name(wanted if number is None else f"{wanted}_{number + 1}", taken)
+        self._numbers[wanted] = 0 if number is None else number + 1
+        return name
 
     def argument(self, index: int) -> Input:
         """Return the tensor that is an argument of a new function."""
