@@ -32,7 +32,7 @@ class PassContext(NamedTuple):
     `infer(graph)`: By node name, a ValueInfo for each output, as known before the run. Elements are known where they
         depend on constants alone and take little more memory than these. Nodes that do not fit their op are left out.
     `initial_state`: In the stage "pre_placement", the initializers of the session's state. One whose target a pass
-        removes never runs.
+        removes never runs. A pass lets errors of `values()` through: they are the file's.
 
     In the stage "pre_placement" `kept` is empty, for any node may be fed, fetched or run later: a pass keeps the names
     of the nodes that it replaces, and their outputs' values.

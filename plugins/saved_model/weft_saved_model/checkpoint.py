@@ -68,6 +68,7 @@ class Checkpoint:
         self._shards: dict[int, Buffer] = {}
         self._spare: dict[int, int] = {}  # by shard, its bytes less the sizes of the entries read so far
         self._found: set[bytes] = set()  # keys of the entries read so far
+        self._parsed: dict[bytes, Entry] = {}
         self._arrays: dict[str, Array] = {}
 
     @property
@@ -97,6 +98,11 @@ class Checkpoint:
         return array[_wanted(wanted, name, entry)] if wanted else array
 
     def _entry(self, key: bytes, name: str) -> Entry:
+        if key not in self._parsed:
+            self._parsed[key] = self._parse(key, name)
+        return self._parsed[key]
+
+    def _parse(self, key: bytes, name: str) -> Entry:
         raw = self._entries.get(key)
         if raw is None:
             raise NotFound(f"the checkpoint has no tensor '{name}'", hint=did_you_mean(name, self.names))

@@ -55,9 +55,10 @@ def freeze(graph: Graph, context: PassContext) -> Graph:
     values = {name: value for name, value in found.items() if value is not None}
     consumers = {name: read[name] for name in values}
     idle, captures = idle_reads(graph, consumers, op_of), Captures(graph)
-    nodes = [node.replace(controls=graph[node.name].controls) if node.name in graph.nodes.keys() - idle else node
-             for node in _constants(graph, values, consumers, context)]
-    nodes += _handed(graph, values, consumers, captures)
+    nodes = [*_constants(graph, values, consumers, context)]
+    late = [node.replace(controls=graph[node.name].controls) for node in nodes
+            if node.name in graph and node.name not in idle]
+    nodes = [*{node.name: node for node in (*nodes, *late)}.values(), *_handed(graph, values, consumers, captures)]
     graph = graph.replace(nodes=nodes, functions=captures.made or None,
                           without=[name for variable in values for name in begun[variable][:2]])
     graph = without_idle_controls(graph, idle)
@@ -75,9 +76,9 @@ def only_read(graph: Graph, names: Collection[str], op_of: OpOf) -> Consumers:
 
 
 def idle_reads(graph: Graph, read: Consumers, op_of: OpOf) -> set[str]:
-    """Return the names of variables that are only read and of their reads, without those that come after an effect.
+    """Return the names of the variables in `read` and of their reads, without the nodes after an effect.
 
-    The order of the returned nodes and others does not matter.
+    Control edges of the returned nodes order nothing.
     """
     reads = {*read, *(node.name for name in read for node in _readers(graph, name, read) if node.op in _READS)}
     seen: set[str] = set()
