@@ -78,14 +78,16 @@ class Opened(NamedTuple):
 
     @property
     def needed(self) -> Graph:
-        """The part that the signature needs of the graph after the passes before placement; all of it where there is
-        no signature."""
+        """The part that the signature needs of the graph after the passes before placement. The file's graph where
+        there is no signature."""
         from ..graph.rewriting import pruned
         from ..session.runtime import runtime
         from ..session.session_graph import session_graphs
 
+        if self.signature is None:
+            return self.graph
         *_, (_, graph) = session_graphs(self.graph, self.initial_state, runtime())
-        return graph if self.signature is None else pruned(graph, self._nodes(self.signature))
+        return pruned(graph, self._nodes(self.signature))
 
     def _nodes(self, signature: SignatureDef) -> list[str]:
         sides = (*signature.inputs.values(), *signature.outputs.values())

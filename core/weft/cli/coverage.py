@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ..compiler.pass_manager import NodeFacts, run_passes
 from ..compiler.resolve import Resolved, resolve
-from ..contract.graph_pass import PRE_PLACEMENT, PassContext, in_order
 from ..contract.structural import NO_KERNEL, VALUELESS
 from ..errors import WeftError
 from ..graph.graph import Graph, Node
@@ -27,16 +25,11 @@ class Missing(NamedTuple):
 
 def rewritten(graph: Graph) -> tuple[Graph, Nodes]:
     """The graph as a session runs it, after the passes that come before placement, and its resolved nodes."""
-    from ..session.constant_folding import ConstantFolder
     from ..session.runtime import runtime
+    from ..session.session_graph import session_graphs
 
-    host, disabled = runtime().host, runtime().config.passes.disable
-    ops = host.registries.ops
-    passes = in_order([p for name, p in host.registries.passes.items() if name not in disabled], PRE_PLACEMENT)
-    facts = NodeFacts(graph, {}, {}, ops, ConstantFolder(host))
-    stages = run_passes(graph, passes, PassContext(frozenset(), facts.resolve, facts.infer))
-    *_, (_, graph) = ("", graph), *stages
-    return graph, resolve(graph, ops)
+    *_, (_, graph) = session_graphs(graph, (), runtime())
+    return graph, resolve(graph, runtime().host.registries.ops)
 
 
 def sinks(graph: Graph, nodes: Nodes) -> list[str]:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
-from ..compiler.function_body import with_partitioned_calls
 from ..compiler.names import flatten, listed, mapped, target, tensor
 from ..compiler.place import Assignment, Placement
 from ..compiler.prune import Tensor, prune
@@ -71,7 +70,7 @@ class Session:
         host, settings = self._runtime.host, self._runtime.config
         self._step = lasting_step(host, Resources())
         self._closing = CancelToken()
-        *_, (_, graph) = session_graphs(with_partitioned_calls(graph), self._left, self._runtime)
+        *_, (_, graph) = session_graphs(graph, self._left, self._runtime)
         self._left = tuple(each for each in self._left if each.target in graph)
         placers = Placers(host, settings.placement, device)
         self._placed = PlacedGraph(graph, placers, host)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ..compiler.function_body import with_partitioned_calls
 from ..compiler.pass_manager import NodeFacts, run_passes
 from ..contract.graph_pass import PRE_PLACEMENT, GraphPass, PassContext, in_order
 from ..contract.loader import Initializer
@@ -24,9 +25,11 @@ def session_graphs(
     graph: Graph, initial_state: Sequence[Initializer], own: Runtime
 ) -> Iterator[tuple[str, Graph]]:
     """Yield the graph under "", and then the graph after each pass of the stage "pre_placement" under the pass's name.
+    Nodes whose op is a function of the graph are calls of it.
 
     Raises the errors of `run_passes`, and the error of an initializer whose values a pass asks for and cannot get.
     """
+    graph = with_partitioned_calls(graph)
     yield "", graph
     passes, failed = enabled_passes(own, PRE_PLACEMENT), list[WeftError]()
     if not passes:
