@@ -20,7 +20,7 @@ CORE_ALONE = OpRegistry(structural.OPS)
 ROLES = {name: value for name, value in vars(structural).items() if name.isupper() and isinstance(value, frozenset)}
 
 
-@pytest.mark.parametrize("name", structural.OPS)
+@pytest.mark.parametrize("name", sorted({*structural.OPS} - {structural.FRAME}))  # weft's own op
 def test_a_structural_op_is_declared_as_in_tensorflows_op_set(name):
     mine, theirs = structural.OPS[name], OPS[name]
     assert mine.signature == theirs.signature

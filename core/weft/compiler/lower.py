@@ -12,7 +12,7 @@ from typing import Any
 
 from ..contract.host_type import CHAIN
 from ..contract.op import OpRegistry
-from ..contract.structural import CONST, DEAD_VALUES, NO_OP
+from ..contract.structural import CONST, DEAD_VALUES, FRAME, MERGE_CODE, NO_OP, SWITCH_CODE
 from ..errors import Unimplemented
 from ..program.host_program import CONSTANT, COPY, EVENT, HOST, Call, ProgramFunction, RegisterType
 from ..values.tensor import TensorMetadata, ValueInfo
@@ -43,6 +43,7 @@ class Builder:
     """A function being written: its calls, and its registers with their types and the stream of their memory."""
 
     def __init__(self, pool: Pool) -> None:
+        self.may_be_dead = False  # some values of the function may be dead
         self.host_visible = pool.host_visible
         self.constants = pool.constants
         self.devices = pool.devices
@@ -97,7 +98,7 @@ class Builder:
             call = self.made[name]
             stream = HOST if call.stream == HOST else self.memory(self.devices[call.stream])
             if stream in (HOST, memory):
-                registers.update(dict.fromkeys(call.gives))
+                registers.update(dict.fromkeys(call.results[-1:] if call.code == SWITCH_CODE else call.gives))
                 continue
             if name not in self.events:
                 self.events[name] = self.register(CHAIN, HOST)
@@ -116,15 +117,18 @@ class Builder:
 def lower(
     name: str, order: Sequence[Resolved], placement: Placement, feeds: Sequence[tuple[Tensor, TensorMetadata]],
     fetches: Sequence[Tensor], targets: Sequence[str], pool: Pool, ops: OpRegistry, sites: Mapping[str, CallSite],
-    *, gives_chain: bool = False,
+    *, gives_chain: bool = False, takes_dead: bool = False,
 ) -> ProgramFunction:
     """Return the function that computes `fetches`, and runs `targets`, from `feeds`.
 
-    `sites`: the nodes that call functions. `gives_chain`: one more result is a chain, filled when the targets have run.
+    `sites`: the nodes that call functions.
+    `gives_chain`: one more result is a chain, filled when the targets have run.
+    `takes_dead`: the feeds may be dead.
 
     Raises the placement error of a node, and Unimplemented for ops on references.
     """
     builder = Builder(pool)
+    builder.may_be_dead = takes_dead or any(entry.op.name in (*DEAD_VALUES, FRAME) for entry in order)
     at: dict[Tensor, int] = {tensor: builder.register(meta, HOST) for tensor, meta in feeds}
     for entry in order:
         if entry.node.name in sites:
@@ -168,13 +172,29 @@ def _lower_site(builder: Builder, site: CallSite, at: dict[Tensor, int]) -> None
 
 
 def _lower_dead_values(builder: Builder, entry: Resolved, at: dict[Tensor, int]) -> None:
-    """Write a Switch or a Merge, which give and take dead values, on host memory."""
-    node = entry.node.name
+    """Write a Switch or a Merge, which give and take dead values, on host memory, or a ControlTrigger.
+
+    Behind the outputs of a Switch, one of which is dead, comes a chain for those that wait for the Switch.
+    """
+    node, code = entry.node.name, DEAD_VALUES[entry.op.name]
     args = tuple(builder.moved(at[source], HOST, node) for source in entry.inputs)
     results = tuple(builder.register(TensorMetadata(tensor.dtype, None), HOST) for tensor in entry.output_tensors)
     for index, register in enumerate(results):
         at.setdefault((node, index), register)
-    call = Call(DEAD_VALUES[entry.op.name], args, results, {}, HOST, node, after=builder.after(entry, HOST))
+    if code != MERGE_CODE:
+        results += (builder.register(CHAIN, HOST),)
+    call = Call(code, args, results, {}, HOST, node, after=builder.after(entry, HOST))
+    builder.made[node] = call
+    builder.calls.append(call)
+
+
+def _lower_gate(builder: Builder, entry: Resolved, at: dict[Tensor, int]) -> None:
+    """Write a call that passes a constant on, and is dead when the constant's control inputs are."""
+    node = entry.node.name
+    after = builder.done(builder.held.pop(node), HOST)
+    register = builder.register(builder.types[at[node, 0]], HOST)
+    call = Call("weft.gate", (at[node, 0],), (register,), {}, HOST, node, after=after)
+    at[node, 0] = register
     builder.made[node] = call
     builder.calls.append(call)
 
@@ -194,6 +214,8 @@ def _lower_node(builder: Builder, entry: Resolved, placement: Placement, at: dic
         builder.calls.append(Call(CONSTANT, (), (register,), {"index": len(builder.constants)}, node=node.name))
         builder.constants.append(value)
         at[node.name, 0] = register
+        if builder.may_be_dead and builder.held[node.name]:
+            _lower_gate(builder, entry, at)
         return
     kernel = row.kernel
     assert kernel is not None

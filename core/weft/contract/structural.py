@@ -64,11 +64,12 @@ NEXT_ITERATIONS = frozenset({"NextIteration", "RefNextIteration"})  # their outp
 LOOP_COND = "LoopCond"
 V1_CONTROL_FLOW = SWITCHES | MERGES | ENTERS | EXITS | NEXT_ITERATIONS | {LOOP_COND}
 CONTROL_TRIGGER = "ControlTrigger"  # waits for its control inputs, and is alive even if they are dead
-DEAD_VALUES: Mapping[str, str] = {  # ops with and for dead values, by op: their host kernels
-    **dict.fromkeys(SWITCHES, "weft.switch"), **dict.fromkeys(MERGES, "weft.merge")}
+SWITCH_CODE, MERGE_CODE = "weft.switch", "weft.merge"
+DEAD_VALUES: Mapping[str, str] = {  # ops that give dead values, or live ones in spite of them: their host kernels
+    **dict.fromkeys(SWITCHES, SWITCH_CODE), **dict.fromkeys(MERGES, MERGE_CODE), CONTROL_TRIGGER: "weft.trigger"}
 
 # the runtime itself serves these
-NO_KERNEL = frozenset({CONST, PLACEHOLDER, NO_OP, *CONTROL_FLOW, *V1_CONTROL_FLOW})
+NO_KERNEL = frozenset({CONST, PLACEHOLDER, NO_OP, CONTROL_TRIGGER, *CONTROL_FLOW, *V1_CONTROL_FLOW})
 
 LEGACY_SCALARS = 21  # up to this GraphDef version a placeholder of shape [] may be of any shape
 DEPRECATED = {"PlaceholderV2": 23}  # the GraphDef versions from which on ops are refused
@@ -145,6 +146,7 @@ _SPECS = {spec.name: spec for spec in (
     OpSpec("NextIteration", ["data: T"], ["output: T"], ["T: type"]),
     OpSpec("RefNextIteration", ["data: Ref(T)"], ["output: Ref(T)"], ["T: type"]),
     OpSpec("LoopCond", ["input: bool"], ["output: bool"]),
+    OpSpec(CONTROL_TRIGGER),
 
     OpSpec("If", ["cond: Tcond", "input: Tin"], ["output: Tout"], _IF, stateful=True),
     OpSpec("StatelessIf", ["cond: Tcond", "input: Tin"], ["output: Tout"], _IF),

@@ -1,7 +1,8 @@
 """Dataflow: runs calls when their arguments are available, in any order.
 
 A call is ready when all its arguments are available; a non-strict call is ready with one of them. An error or a dead
-value among the arguments becomes the call's results, and the call does not run. The step's loop runs ready calls and
+value among the arguments becomes the call's results, and the call does not run; so does a dead value that a strict call
+waits for. The step's loop runs ready calls and
 reports values that have come.
 
 A Dataflow writes no memory of the plan, since the plan holds for the flat list's order only. The results of its calls
@@ -123,6 +124,8 @@ class Dataflow:
             stopped = _stopped(arguments)
         if call.call.after and stopped is None:
             stopped = _stopped([self.values[r] for r in call.call.after])
+            if stopped is not None and number in self._layout.nonstrict and not stopped.is_error():
+                stopped = None  # dead control inputs do not kill a Merge
         if stopped is not None:
             self._finish(number, call, [stopped] * len(self._layout.gives[number]), 0)
             return

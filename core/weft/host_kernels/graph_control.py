@@ -10,7 +10,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from ..contract.host_kernel import Callee, HostKernels
-from ..contract.host_type import I1, I64
+from ..contract.host_type import I1, I64, Chain
 from ..contract.structural import branch, is_true
 from ..errors import Cancelled, InvalidArgument, WeftError
 from ..executor.step import Step
@@ -27,6 +27,8 @@ def register(kernels: HostKernels) -> None:
     kernels.kernel("weft.frame", step=True)(frame)
     kernels.kernel("weft.switch")(switch)
     kernels.kernel("weft.merge", nonstrict=True)(merge)
+    kernels.kernel("weft.trigger", nonstrict=True)(trigger)
+    kernels.kernel("weft.gate")(gate)
 
 
 def call(step: Step, *arguments: Any, f: Callee) -> list[Any]:
@@ -71,9 +73,18 @@ def frame(step: Step, *values: Any, body: Callee, variables: I64, exits: I64, ch
     return _finished(step, _frame(step, values, body, variables, exits, chain), exits + chain)
 
 
-def switch(data: Any, pred: Any) -> tuple[Any, Any]:
-    """Return (data, dead) for a false predicate, (dead, data) for a true one."""
-    return (DEAD, data) if pred else (data, DEAD)
+def switch(data: Any, pred: Any) -> tuple[Any, Any, Chain]:
+    """Return (data, dead) for a false predicate, (dead, data) for a true one, and a chain."""
+    return (DEAD, data, None) if pred else (data, DEAD, None)
+
+
+def gate(value: Any) -> Any:
+    """Return the value. The call is dead when what it waits for is."""
+    return value
+
+
+def trigger() -> Chain:
+    """Return a chain: it is alive although the values that were waited for may be dead."""
 
 
 def merge(*inputs: Any) -> tuple[Any, Any]:

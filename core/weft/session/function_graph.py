@@ -60,6 +60,7 @@ class FunctionGraph:
         self.signature = signature
         self.depth = depth
         self.has_effects = has_effects
+        self.takes_dead = False  # its arguments may be dead: it is one iteration of a frame
         self.left_out: dict[str, str] = {}
         self.sites: dict[str, CallSite] = {}
         self._around, self._env = around, env

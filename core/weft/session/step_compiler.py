@@ -19,7 +19,7 @@ from ..compiler.pass_manager import NodeFacts
 from ..compiler.place import Assignment
 from ..compiler.prune import Tensor, prune
 from ..compiler.resolve import Resolved
-from ..contract.structural import CONST, CONTROL_FLOW, V1_CONTROL_FLOW
+from ..contract.structural import CONST, CONTROL_FLOW, FRAME, V1_CONTROL_FLOW
 from ..errors import InvalidArgument, ResourceExhausted, WeftError
 from ..executor.executable import Executable
 from ..executor.step import Step
@@ -82,7 +82,8 @@ class StepCompiler:
             sites = self._sites(function)
             signature = function.signature
             done[name] = lower(name, function.made.order, placement, [*signature.fed.items()], signature.wanted,
-                               signature.acting, pool, self._ops, sites, gives_chain=function.has_effects)
+                               signature.acting, pool, self._ops, sites, gives_chain=function.has_effects,
+                               takes_dead=function.takes_dead)
             left += [callee for site in sites.values() for callee in site.functions]
         self._env.fold.forget()
         return ProgramDef(done, tuple(pool.constants), tuple(pool.devices))
@@ -208,6 +209,7 @@ class StepCompiler:
                 raise InvalidArgument(f"function '{label}' returns {_types(found)}, the node has {_types(wanted)}")
         has_effects = any(function.has_effects for function in functions)
         for function in functions:
+            function.takes_dead |= site.entry.op.name == FRAME
             function.has_effects = has_effects  # then all functions of a call have the same results
         return site._replace(functions=tuple(names), has_effects=has_effects)
 
