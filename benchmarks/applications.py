@@ -1,0 +1,119 @@
+"""Whole applications with control flow, tables and variables: each run in weft, and compared with TensorFlow's results.
+
+    python benchmarks/applications.py FOLDER [--only WORD] [--errors]
+
+application_models.py makes FOLDER, with a Python that has TensorFlow, and describes its files. Nothing is timed. A row
+has one of three verdicts: `right`, `WRONG` with the output of the largest difference, or the error. Differences are in
+standard deviations of TensorFlow's output. The losses of a training loop are compared step by step, relative to
+TensorFlow's. Integers, booleans and strings must be equal. The command exits with 1 unless all rows are right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import weft
+from tabulate import tabulate
+from weft.errors import WeftError
+
+Arrays = Mapping[str, np.ndarray]
+Run = Callable[[Arrays], dict[str, np.ndarray]]
+ERROR_WIDTH = 100
+
+
+def opened(path: Path, form: Mapping[str, Any]) -> Run:
+    """The application of this form: a function from all its inputs to its outputs."""
+    if "fetches" not in form:
+        model = weft.load(path)
+        return lambda feeds: _named(model({name: feeds[name] for name in model.inputs}), list(model.outputs))
+    session, steps = weft.Session(weft.graphdef.load(path)), form.get("steps", 0)
+
+    def run(feeds: Arrays) -> dict[str, np.ndarray]:
+        for node in form.get("before", ()):
+            session.run([], targets=[node])
+        given = {tensor: feeds[name] for name, tensor in form["feeds"].items()}
+        runs = [session.run(form["fetches"], given, targets=form.get("targets", ())) for _ in range(steps or 1)]
+        return {name: np.stack([each[name] for each in runs]) for name in form["fetches"]} if steps else runs[0]
+
+    return run
+
+
+def _named(outputs: Any, names: list[str]) -> dict[str, np.ndarray]:
+    return outputs if isinstance(outputs, dict) else {names[0]: outputs}
+
+
+def difference(ours: np.ndarray, theirs: np.ndarray, *, relative: bool) -> float:
+    """The largest difference, relative to each element or in standard deviations of `theirs`.
+
+    Infinite when shapes differ, or elements that must be equal. NaNs at the same places are equal.
+    """
+    ours = np.asarray(ours)
+    if ours.shape != theirs.shape:
+        return np.inf
+    if theirs.dtype.kind not in "fc":
+        same = ours.astype(object) if theirs.dtype.kind in "SO" else ours
+        return 0.0 if np.array_equal(same, theirs.astype(same.dtype)) else np.inf
+    if not np.array_equal(np.isnan(ours), np.isnan(theirs)):
+        return np.inf
+    scale = np.abs(theirs) if relative else np.std(theirs) or 1.0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        each = np.where((ours == theirs) | np.isnan(theirs), 0.0, np.abs(theirs.astype(np.float64) - ours) / scale)
+    return float(each.max(initial=0.0))
+
+
+def verdict(run: Run, feeds: Arrays, expected: Arrays, tolerance: float, *, relative: bool) -> str:
+    found = run(feeds)
+    off = {name: difference(found[name], theirs, relative=relative) for name, theirs in expected.items()}
+    worst = max(off, key=lambda name: off[name])
+    return f"right ({off[worst]:.0e})" if off[worst] <= tolerance else f"WRONG: {worst} by {off[worst]:.1e}"
+
+
+def arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """The inputs and the outputs of an application. Strings are objects."""
+    with np.load(path) as file:
+        known = {name: file[name].astype(object) if file[name].dtype.kind == "S" else file[name] for name in file}
+    return tuple({name.partition("/")[2]: array for name, array in known.items() if name.startswith(side)}  # type: ignore[return-value]
+                 for side in ("in/", "out/"))
+
+
+def rows(folder: Path, *, whole: bool) -> list[list[str]]:
+    """The verdict on each form of the application in this folder; errors are cut unless `whole`."""
+    case = json.loads((folder / "case.json").read_text())
+    feeds, expected = arrays(folder / "arrays.npz")
+    found = []
+    for name, form in case["forms"].items():
+        try:
+            said = verdict(opened(folder / form["path"], form), feeds, expected, case["tolerance"],
+                           relative=bool(form.get("steps")))
+        except WeftError as error:
+            said = f"{type(error).__name__}: {error}"
+        except Exception as error:  # noqa: BLE001 - a fault of weft, which must raise only errors of its own
+            said = f"UNTYPED: {type(error).__name__}: {error}"
+        found.append([case["application"], name, said if whole else " ".join(said.split())[:ERROR_WIDTH]])
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    parser.add_argument("--only", default="", metavar="WORD", help="applications with this word in their folder's name")
+    parser.add_argument("--errors", action="store_true", help="show errors whole")
+    options = parser.parse_args()
+    cases = sorted(options.folder.glob("*/case.json"))
+    if not cases:
+        parser.error(f"{options.folder} has no applications: with TensorFlow, python benchmarks/application_models.py "
+                     f"{options.folder} makes them")
+    table = [row for case in cases if options.only in case.parent.name
+             for row in rows(case.parent, whole=options.errors)]
+    print(tabulate(table, headers=["application", "form", "against TensorFlow"], disable_numparse=True))
+    return int(not all(row[-1].startswith("right") for row in table))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""TensorFlow in a process of its own, which runs GraphDefs by tf.compat.v1.Session and times them when it is asked.
+
+Run as a program it is that process; it needs tensorflow-cpu and NumPy, and not weft. It reads requests from stdin and
+answers each on stdout, both as lines of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from timing import seconds
+
+
+class TensorFlowError(Exception):
+    """The text of an error of TensorFlow."""
+
+
+class TensorFlow:
+    """The process, as seen by its parent. Files for it lie in `folder`."""
+
+    def __init__(self, python: str, folder: Path) -> None:
+        """Start the process. Raises TensorFlowError when this Python has no TensorFlow."""
+        self._folder, self._numbers = folder, count()
+        self._process = subprocess.Popen([python, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                         stderr=subprocess.DEVNULL, text=True)
+        self._answer()
+
+    def __enter__(self) -> TensorFlow:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    def open(
+        self, graph: bytes, fetch: str, feeds: Mapping[str, np.ndarray], *, one_thread: bool
+    ) -> tuple[np.ndarray, Callable[[int], float]]:
+        """The fetched array, and a function that returns the seconds of a run over so many runs.
+
+        `one_thread`: all ops run on the thread that calls; else TensorFlow's default, all cores.
+        """
+        stem = self._folder / f"graph{next(self._numbers)}"
+        stem.with_suffix(".pb").write_bytes(graph)
+        np.savez(stem.with_suffix(".npz"), **feeds)
+        number = self._ask(do="open", stem=str(stem), fetch=fetch, one_thread=one_thread)
+        result = np.load(stem.with_suffix(".npy"))
+        return result, lambda repeat: float(self._ask(do="time", number=number, repeat=repeat))
+
+    def _ask(self, **request: Any) -> Any:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise TensorFlowError("the process of TensorFlow has ended")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise TensorFlowError(answer["error"])
+        return answer["is"]
+
+
+def _opened(stem: Path, fetch: str, *, one_thread: bool) -> Callable[[], Any]:
+    """A function that runs the graph once. The result of a first run is written beside it."""
+    import tensorflow as tf
+
+    v1 = tf.compat.v1
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(v1.GraphDef.FromString(stem.with_suffix(".pb").read_bytes()), name="")
+    config = v1.ConfigProto()
+    if one_thread:
+        config.inter_op_parallelism_threads, config.intra_op_parallelism_threads = -1, 1
+    with np.load(stem.with_suffix(".npz")) as file:
+        feeds = {name: file[name] for name in file}
+    step = v1.Session(graph=graph, config=config).make_callable(fetch, [f"{name}:0" for name in feeds])
+    np.save(stem.with_suffix(".npy"), step(*feeds.values()))
+    return lambda: step(*feeds.values())
+
+
+def _serve() -> None:
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # libraries may print
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+    def answer(**what: Any) -> None:
+        print(json.dumps(what), file=answers)
+
+    try:
+        import tensorflow  # noqa: F401
+    except ImportError as error:
+        answer(error=str(error))
+        return
+    answer(**{"is": None})
+    steps: list[Callable[[], Any]] = []
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            if request["do"] == "open":
+                steps.append(_opened(Path(request["stem"]), request["fetch"], one_thread=request["one_thread"]))
+                answer(**{"is": len(steps) - 1})
+            else:
+                answer(**{"is": seconds(steps[request["number"]], request["repeat"])})
+        except Exception as error:  # noqa: BLE001 - the parent tells it
+            answer(error=f"{type(error).__name__}: {error}")
+
+
+if __name__ == "__main__":
+    _serve()
