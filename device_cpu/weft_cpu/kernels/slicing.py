@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import accumulate
 from math import prod
 from typing import Any
 
@@ -67,24 +68,30 @@ def unpack(b: Bind) -> Run:
 
 
 def split(b: Bind) -> Run:
-    (axis,) = integers(b, 0)
+    parts = _parts(b, *integers(b, 0))
 
     def run(_split_dim: Any, x: Any, *outs: Any) -> None:
-        for out, part in zip(outs, np.split(x, len(outs), axis), strict=True):
-            np.copyto(out, part)
+        for out, part in zip(outs, parts, strict=True):
+            np.copyto(out, x[part])
 
     return run
 
 
 def split_v(b: Bind) -> Run:
-    (axis,) = integers(b, 2)
-    ends = np.cumsum([meta.dims[axis] for meta in b.outputs])[:-1]
+    parts = _parts(b, *integers(b, 2))
 
     def run(x: Any, _size_splits: Any, _split_dim: Any, *outs: Any) -> None:
-        for out, part in zip(outs, np.split(x, ends, axis), strict=True):
-            np.copyto(out, part)
+        for out, part in zip(outs, parts, strict=True):
+            np.copyto(out, x[part])
 
     return run
+
+
+def _parts(b: Bind, axis: int) -> list[tuple[slice, ...]]:
+    """The index of each output in the input that is split along `axis`."""
+    lengths = [meta.dims[axis] for meta in b.outputs]
+    before = (slice(None),) * (axis % len(b.outputs[0].dims))
+    return [(*before, slice(end - length, end)) for length, end in zip(lengths, accumulate(lengths), strict=True)]
 
 
 def gather(b: Bind) -> Run:
