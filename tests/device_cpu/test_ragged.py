@@ -131,3 +131,72 @@ def test_what_a_shape_leaves_open_is_unknown_but_for_the_lengths_of_a_value():
     assert known(attrs, constant_info(np.int64([5, -1, -1])), values, default, splits).shape == (5, None, 2)
     assert known(attrs, info(dtypes.int64, (3,)), values, default, splits).shape == (None, None, 2)
     assert known(attrs, info(dtypes.int64, None), info(dtypes.int32, None), default, splits).shape is None
+
+
+def to_variant(splits, values, *, batched):
+    return call("RaggedTensorToVariant", splits, values, RAGGED_RANK=len(splits), Tsplits=dtypes.int64,
+                batched_input=batched)
+
+
+def from_variant(encoded, rank, inner=-1, **types):
+    types = {"Tvalues": dtypes.int32, "Tsplits": dtypes.int64} | types
+    return call("RaggedTensorFromVariant", encoded, input_ragged_rank=inner, output_ragged_rank=rank, **types)
+
+
+def flat(rows):
+    return [each for row in rows for each in row]
+
+
+@fast
+@given(st.lists(ragged, max_size=4))
+def test_rows_of_a_variant_stack_to_the_ragged_tensor_that_they_were(nested):
+    outer, rows = np.append(0, np.cumsum([len(rows) for rows in nested])).astype(np.int64), flat(nested)
+    inner, values = parts(rows)
+    each = to_variant([outer, inner], values, batched=True)
+    assert [each[i].values.tolist() for i in range(len(nested))] == [flat(rows) for rows in nested]
+    assert [np.diff(each[i].splits[0]).tolist() for i in range(len(nested))] == [[*map(len, rows)] for rows in nested]
+    same(from_variant(each, 2, 1), outer, inner, values)
+    same(from_variant(to_variant([outer, inner], values, batched=False), 2), outer, inner, values)
+    same(from_variant(to_variant([inner], values, batched=True), 1), inner, values)
+
+
+def test_a_matrix_of_variants_has_rows_of_one_length():
+    values = np.int32([1, 2, 3])
+    each = to_variant([np.int64([0, 1, 1, 3, 3])], values, batched=True).reshape(2, 2)
+    same(from_variant(each, 2), np.int64([0, 2, 4]), np.int64([0, 1, 1, 3, 3]), values)
+
+
+def test_dense_rows_are_stacked_with_a_new_dimension():
+    rows = np.int32([[1, 2], [3, 4]])
+    same(from_variant(to_variant([], rows, batched=True), 0), rows)
+    same(from_variant(to_variant([], np.int32(7), batched=False), 0), np.int32(7))
+
+
+@pytest.mark.parametrize(("rank", "inner", "types", "reason"), [
+    (2, 0, {}, "output_ragged_rank: 2"), (2, 1, {}, "ragged_rank=0. Expected ragged_rank=1"),
+    (1, 0, {"Tvalues": dtypes.float32}, "dtype: float32, found: int32"), (0, -1, {}, "compatible shapes"),
+])
+def test_variants_of_another_kind_are_refused(rank, inner, types, reason):
+    each = to_variant([np.int64([0, 1, 3])], np.int32([1, 2, 3]), batched=True)
+    with pytest.raises(InvalidArgument, match=reason):
+        from_variant(each, rank, inner, **types)
+
+
+def test_components_that_cannot_be_stacked_are_refused():
+    with pytest.raises(InvalidArgument, match="rank >= 1"):
+        from_variant(to_variant([], np.int32([1, 2]), batched=True), 1, 0)
+    pair = to_variant([np.int64([0, 1])], np.int32([[1, 2]]), batched=True), to_variant(
+        [np.int64([0, 1])], np.int32([[1, 2, 3]]), batched=True)
+    with pytest.raises(InvalidArgument, match="compatible shapes"):
+        from_variant(np.concatenate(pair), 1)
+    with pytest.raises(InvalidArgument, match="row_splits"):
+        from_variant(to_variant([np.int64([0, 1])], np.int32([1]), batched=False), 1, Tsplits=dtypes.int32)
+    with pytest.raises(InvalidArgument, match="a RaggedTensor is expected"):
+        from_variant(np.array([None], object), 1)
+
+
+@pytest.mark.parametrize("splits", [[0, 2, 1, 3], [0, 4], [1, 3], []])
+@pytest.mark.parametrize("batched", [True, False])
+def test_no_variant_is_made_of_splits_that_do_not_divide_the_values(splits, batched):
+    with pytest.raises(InvalidArgument, match="splits"):
+        to_variant([np.int64(splits)], np.int32([1, 2, 3]), batched=batched)

@@ -17,7 +17,7 @@ def call(op: str, *inputs: Any, **attrs: Any) -> Any:
     arrays = []
     for arg, given in zip(defined.inputs, inputs, strict=True):
         mine = [np.asarray(x) for x in (given if arg.number_attr else [given])]
-        found |= {arg.number_attr: len(mine), arg.type_attr: dtypes.of_numpy(mine[0].dtype)}
+        found |= {arg.number_attr: len(mine)} | ({arg.type_attr: dtypes.of_numpy(mine[0].dtype)} if mine else {})
         arrays += mine
     outputs = run_op(op, arrays, {name: value for name, value in (found | attrs).items() if name is not None})
     return outputs[0] if len(outputs) == 1 else outputs

@@ -109,7 +109,7 @@ def ragged_to_sparse(b: Bind) -> Run:
 
     def run(*arrays: Array) -> None:
         *levels, values, indices, out_values, shape = arrays
-        _check_whole(levels, len(values))
+        check_whole(levels, len(values))
         index, lengths = np.arange(len(levels[0]) - 1)[:, None], [len(levels[0]) - 1]
         for splits in levels:
             sizes = np.diff(splits)
@@ -124,7 +124,7 @@ def ragged_to_sparse(b: Bind) -> Run:
     return run
 
 
-def _check_whole(levels: list[Array], count: int) -> None:
+def check_whole(levels: list[Array], count: int) -> None:
     """Raise InvalidArgument unless the splits of each level divide all of the next, or all values."""
     _check_bounds(levels, count)
     for splits, rows in zip(levels, [*(len(each) - 1 for each in levels[1:]), count], strict=True):

@@ -48,6 +48,29 @@ def ragged_to_sparse(_: Attrs, *inputs: ValueInfo) -> tuple[ValueInfo, ValueInfo
     return info(dtypes.int64, (count, rank)), info(values.dtype, (count,)), info(dtypes.int64, (rank,))
 
 
+@rule("RaggedTensorToVariant")
+def ragged_to_variant(attrs: Attrs, *inputs: ValueInfo) -> ValueInfo:
+    """Return a scalar, or with `batched_input` a vector with an element for each row."""
+    *splits, values = inputs
+    if splits or attrs["batched_input"]:
+        _check_splits(splits, values)
+    if not attrs["batched_input"]:
+        return info(dtypes.variant, ())
+    (length,) = (splits[0].shape if splits else values.shape[:1] if values.shape else None) or (None,)
+    return info(dtypes.variant, (None if length is None else length - bool(splits),))
+
+
+@rule("RaggedTensorFromVariant")
+def ragged_from_variant(attrs: Attrs, encoded: ValueInfo) -> tuple[ValueInfo, ...]:
+    """Return the splits and values of the stack of all elements. An `input_ragged_rank` of -1 is inferred."""
+    inner, rank = attrs["input_ragged_rank"], attrs["output_ragged_rank"]
+    if encoded.rank is not None and (rank != inner + encoded.rank if inner >= 0 else rank < encoded.rank - 1):
+        raise InvalidArgument(f"output_ragged_rank must be equal to input_ragged_rank + encoded_ragged.dims(); "
+                              f"output_ragged_rank: {rank}, input_ragged_rank: {inner}, encoded_ragged.dims(): "
+                              f"{encoded.rank}")
+    return *(info(attrs["Tsplits"], (None,)) for _ in range(rank)), info(attrs["Tvalues"], None)
+
+
 def _check_splits(splits: Sequence[ValueInfo], values: ValueInfo) -> None:
     for each in splits:
         if ranked(each, 1, "ragged splits") == (0,):
