@@ -61,7 +61,7 @@ def difference(ours: np.ndarray, theirs: np.ndarray, *, relative: bool) -> float
         return 0.0 if np.array_equal(same, theirs.astype(same.dtype)) else np.inf
     if not np.array_equal(np.isnan(ours), np.isnan(theirs)):
         return np.inf
-    scale = np.abs(theirs) if relative else np.std(theirs) or 1.0
+    scale = np.abs(theirs) if relative else (np.std(theirs) if theirs.size else 0.0) or 1.0
     with np.errstate(invalid="ignore", divide="ignore"):
         each = np.where((ours == theirs) | np.isnan(theirs), 0.0, np.abs(theirs.astype(np.float64) - ours) / scale)
     return float(each.max(initial=0.0))

@@ -32,15 +32,22 @@ class TensorFlow:
         self._folder, self._numbers = folder, count()
         self._process = subprocess.Popen([python, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                          stderr=subprocess.DEVNULL, text=True)
-        self._answer()
+        try:
+            self._answer()
+        except TensorFlowError:
+            self.close()
+            raise
 
     def __enter__(self) -> TensorFlow:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+        self.close()
+
+    def close(self) -> None:
+        """End the process, which ends with its requests."""
+        with self._process:
+            pass
 
     def open(
         self, graph: bytes, fetch: str, feeds: Mapping[str, np.ndarray], *, one_thread: bool

@@ -1,6 +1,5 @@
 """benchmarks/inference.py: it measures and tells, without a word on how fast anything is."""
 
-import importlib
 import json
 import subprocess
 import sys
@@ -28,16 +27,6 @@ def results():
             "python": "3.11.7", "versions": {"weft-core": "0.1.0", "numpy": "2.0.0"},
             "results": [entry("resnet50", batch, threads, tensorflow=0.5, openvino=1.25)
                         for threads in (1, 2) for batch in (1, 16)] + [entry("digits", 1, 2, tensorflow=0.1)]}
-
-
-@pytest.fixture
-def module(monkeypatch):
-    """A module of benchmarks/ by its name."""
-    monkeypatch.syspath_prepend(SCRIPT.parent)
-    yield importlib.import_module
-    for name, loaded in [*sys.modules.items()]:
-        if str(getattr(loaded, "__file__", "")).startswith(str(SCRIPT.parent)):
-            del sys.modules[name]
 
 
 def measured(*arguments):
