@@ -40,6 +40,7 @@ bench: $(VENV)/.ready
 	$(VENV)/bin/python benchmarks/overhead.py
 	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python benchmarks/kernels.py
 	$(VENV)/bin/python benchmarks/peers.py
+	$(VENV)/bin/python benchmarks/control_flow.py
 	$(VENV)/bin/python benchmarks/queues.py
 	$(VENV)/bin/python benchmarks/parallel.py
 	$(VENV)/bin/python benchmarks/allocators.py

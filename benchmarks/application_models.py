@@ -11,8 +11,9 @@ FOLDER/NAME has case.json, arrays.npz and the application's files, one for each 
     graph            a GraphDef whose variables are initialised and changed by its nodes
 
 case.json: {"application": text, "tolerance": largest difference, "forms": {form: {"path", "feeds" and "fetches"
-(tensors by name), "before" (nodes run once), "targets", "steps" (runs in turn)}}}. arrays.npz has "in/NAME" and
-"out/NAME"; with steps, the outputs of all runs are stacked. Outputs are TensorFlow's.
+(tensors by name; a SavedModel has its signature instead), "before" (nodes run once), "targets", "steps" (runs in
+turn)}}}. arrays.npz has "in/NAME" and "out/NAME"; with steps, the outputs of all runs are stacked. Outputs are
+TensorFlow's.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ Arrays = Mapping[str, np.ndarray]
 SEED = 11
 TOLERANCE = 1e-4  # of the standard deviation of an output; of a loss, relative to it
 STEPS = 50  # of a training loop
+GATED = v1.train.Optimizer.GATE_GRAPH  # all gradients are known before a reference variable changes
 WORDS = ["the", "film", "was", "good", "bad", "very", "plot", "actors", "boring", "brilliant", "and", "not", "long"]
 TEXTS = np.array([b"The film was very good, and not long", b"Bad plot! Boring actors.", b"brilliant", b"",
                   b"A plot unknown to the actors was very, very BAD"], object)
@@ -333,8 +335,8 @@ def switch_case(folder: Path) -> dict[str, Any]:
         tf.TensorSpec([], tf.bool, name="doubled")])
 
 
-def dynamic_rnn(folder: Path) -> dict[str, Any]:
-    """A TF1 graph: the loop of tf.compat.v1.nn.dynamic_rnn, with TensorArrays, over rows of several lengths."""
+def v1_loop(folder: Path) -> dict[str, Any]:
+    """A TF1 graph: an LSTM as a while_loop that has a cond inside, with TensorArrays, over rows of several lengths."""
     rng = np.random.default_rng(SEED)
     feeds = {"x": rng.normal(0, 1, (3, 9, 5)).astype(np.float32), "lengths": np.array([9, 2, 5], np.int32)}
     v1.disable_control_flow_v2()
@@ -365,6 +367,36 @@ def dynamic_rnn(folder: Path) -> dict[str, Any]:
     return _case(folder, {"graph": form}, feeds, _run_session(folder, form, feeds))
 
 
+def dynamic_rnn_of_cells(folder: Path) -> dict[str, Any]:
+    """tf.compat.v1.nn.dynamic_rnn of an LSTMCell with peepholes, with its variables and frozen as TF1 freezes."""
+    from tensorflow.python.keras.layers.legacy_rnn.rnn_cell_impl import LSTMCell
+
+    rng = np.random.default_rng(SEED)
+    feeds = {"x": rng.normal(0, 1, (3, 9, 5)).astype(np.float32), "lengths": np.array([9, 2, 5], np.int32)}
+    v1.disable_control_flow_v2()
+    try:
+        with tf.Graph().as_default() as graph:
+            x, lengths = v1.placeholder(tf.float32, [None, None, 5], "x"), v1.placeholder(tf.int32, [None], "lengths")
+            cell = LSTMCell(8, use_peepholes=True, initializer=_varied)
+            outputs, state = v1.nn.dynamic_rnn(cell, x, lengths, dtype=tf.float32)
+            fetches = {"outputs": tf.identity(outputs, "outputs"), "state": tf.identity(state.h, "state")}
+            init = v1.global_variables_initializer()
+            form = _graph(folder, graph, {"x": x, "lengths": lengths}, fetches, [init])
+            with v1.Session() as session:
+                session.run(init)
+                frozen = v1.graph_util.convert_variables_to_constants(session, graph.as_graph_def(), [*fetches])
+    finally:
+        v1.enable_control_flow_v2()
+    (folder / "frozen.pb").write_bytes(frozen.SerializeToString())
+    forms = {"graph": form, "frozen": {**form, "path": "frozen.pb", "before": []}}
+    return _case(folder, forms, feeds, _run_session(folder, form, feeds))
+
+
+def _varied(shape: Sequence[int], **_: Any) -> Any:
+    """An initializer that gives the same values everywhere."""
+    return tf.constant(np.random.default_rng(SEED).normal(0, 0.4, shape).astype(np.float32))
+
+
 def training(folder: Path, optimizer: Callable[[], Any], *, resources: bool) -> dict[str, Any]:
     """A network of two layers and a batch normalisation's moving mean; the loss of each step."""
     rng = np.random.default_rng(SEED)
@@ -380,10 +412,51 @@ def training(folder: Path, optimizer: Callable[[], Any], *, resources: bool) -> 
         moved = mean.assign(0.9 * mean + 0.1 * tf.reduce_mean(hidden, 0))
         with tf.control_dependencies([moved]):
             loss = tf.reduce_mean(tf.square(tf.tanh(hidden - 0.01 * mean.read_value()) @ last - y))
-        train = optimizer().minimize(loss)
+        train = optimizer().minimize(loss, gate_gradients=GATED)
         init = v1.global_variables_initializer()
         form = _graph(folder, graph, {"x": x, "y": y}, {"loss": loss}, [init], [train], STEPS)
     return _case(folder, {"graph": form}, feeds, _run_session(folder, form, feeds))
+
+
+def training_of_embeddings(folder: Path, optimizer: Callable[[], Any], *, resources: bool) -> dict[str, Any]:
+    """Sparse gradients: rows of a table by indices, some of them twice."""
+    rng = np.random.default_rng(SEED)
+    feeds = {"ids": rng.integers(0, 30, (8, 6)).astype(np.int32), "y": rng.normal(0, 1, (8, 1)).astype(np.float32)}
+    with tf.Graph().as_default() as graph, v1.variable_scope("net", use_resource=resources):
+        ids, y = v1.placeholder(tf.int32, [None, 6], "ids"), v1.placeholder(tf.float32, [None, 1], "y")
+        table = v1.get_variable("table", initializer=rng.normal(0, 0.5, (30, 4)).astype(np.float32))
+        out = v1.get_variable("out", initializer=rng.normal(0, 0.5, (4, 1)).astype(np.float32))
+        pooled = tf.reduce_mean(v1.nn.embedding_lookup(table, ids), 1)
+        loss = tf.reduce_mean(tf.square(pooled @ out - y))
+        train = optimizer().minimize(loss, gate_gradients=GATED)
+        form = _graph(folder, graph, {"ids": ids, "y": y}, {"loss": loss}, [v1.global_variables_initializer()], [train],
+                      STEPS)
+    return _case(folder, {"graph": form}, feeds, _run_session(folder, form, feeds))
+
+
+def training_on_device(folder: Path) -> dict[str, Any]:
+    """A SavedModel whose signature trains a Keras GRU by a step of Keras' Adam, and returns the loss."""
+    model = keras.Sequential([keras.Input((7, 4)), layers.GRU(8), layers.Dense(1)])
+    _vary(model)
+    optimizer = keras.optimizers.Adam(0.01)
+    optimizer.build(model.trainable_variables)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 7, 4], name="x"), tf.TensorSpec([None, 1], name="y")])
+    def train(x: tf.Tensor, y: tf.Tensor) -> dict[str, tf.Tensor]:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(model(x, training=True) - y))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        return {"loss": loss}
+
+    rng = np.random.default_rng(SEED)
+    feeds = {"x": rng.normal(0, 1, (16, 7, 4)).astype(np.float32)}
+    feeds["y"] = feeds["x"].sum((1, 2))[:, None] / 5
+    holder = tf.Module()
+    holder.model, holder.optimizer_state = model, [each.value for each in optimizer.variables]
+    form = {**_saved(folder, holder, train), "steps": STEPS}
+    losses = [train(*map(tf.constant, feeds.values()))["loss"].numpy() for _ in range(STEPS)]
+    return _case(folder, {"SavedModel": form}, feeds, {"loss": np.stack(losses)})
 
 
 def training_of_a_loop(folder: Path) -> dict[str, Any]:
@@ -510,14 +583,22 @@ APPLICATIONS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "CRF": crf,
     "map_fn, scan, foldl": maps_and_scans,
     "switch_case": switch_case,
-    "TF1 dynamic RNN": dynamic_rnn,
+    "TF1 loop of TensorArrays": v1_loop,
+    "TF1 dynamic_rnn of LSTMCell": dynamic_rnn_of_cells,
     "training, momentum, resources": lambda folder: training(folder, _momentum, resources=True),
     "training, momentum, references": lambda folder: training(folder, _momentum, resources=False),
     "training, Adam, resources": lambda folder: training(folder, v1.train.AdamOptimizer, resources=True),
     "training, Adam, references": lambda folder: training(folder, v1.train.AdamOptimizer, resources=False),
     "training, SGD, references": lambda folder: training(
         folder, lambda: v1.train.GradientDescentOptimizer(0.05), resources=False),
+    "training, embeddings, momentum, resources": lambda folder: training_of_embeddings(
+        folder, _momentum, resources=True),
+    "training, embeddings, momentum, references": lambda folder: training_of_embeddings(
+        folder, _momentum, resources=False),
+    "training, embeddings, Adam, resources": lambda folder: training_of_embeddings(
+        folder, v1.train.AdamOptimizer, resources=True),
     "training of an LSTM's loop": training_of_a_loop,
+    "training signature, GRU, Adam": training_on_device,
 }
 
 

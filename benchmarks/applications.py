@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,23 +29,31 @@ ERROR_WIDTH = 100
 
 def opened(path: Path, form: Mapping[str, Any]) -> Run:
     """The application of this form: a function from all its inputs to its outputs."""
-    if "fetches" not in form:
-        model = weft.load(path)
-        return lambda feeds: _named(model({name: feeds[name] for name in model.inputs}), list(model.outputs))
-    session, steps = weft.Session(weft.graphdef.load(path)), form.get("steps", 0)
+    once = _signature(path) if "fetches" not in form else _session(path, form)
+    steps = form.get("steps", 0)
+    return (lambda feeds: _stacked([once(feeds) for _ in range(steps)])) if steps else once
+
+
+def _stacked(runs: Sequence[Arrays]) -> dict[str, np.ndarray]:
+    return {name: np.stack([each[name] for each in runs]) for name in runs[0]}
+
+
+def _signature(path: Path) -> Run:
+    model = weft.load(path)
 
     def run(feeds: Arrays) -> dict[str, np.ndarray]:
-        for node in form.get("before", ()):
-            session.run([], targets=[node])
-        given = {tensor: feeds[name] for name, tensor in form["feeds"].items()}
-        runs = [session.run(form["fetches"], given, targets=form.get("targets", ())) for _ in range(steps or 1)]
-        return {name: np.stack([each[name] for each in runs]) for name in form["fetches"]} if steps else runs[0]
+        found = model({name: feeds[name] for name in model.inputs})
+        return found if isinstance(found, dict) else dict.fromkeys(model.outputs, found)
 
     return run
 
 
-def _named(outputs: Any, names: list[str]) -> dict[str, np.ndarray]:
-    return outputs if isinstance(outputs, dict) else {names[0]: outputs}
+def _session(path: Path, form: Mapping[str, Any]) -> Run:
+    session = weft.Session(weft.graphdef.load(path))
+    for node in form.get("before", ()):
+        session.run([], targets=[node])
+    return lambda feeds: session.run(form["fetches"], {tensor: feeds[name] for name, tensor in form["feeds"].items()},
+                                     targets=form.get("targets", ()))
 
 
 def difference(ours: np.ndarray, theirs: np.ndarray, *, relative: bool) -> float:
