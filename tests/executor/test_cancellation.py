@@ -182,7 +182,7 @@ def in_pieces(length):
     program = prepared.program
     executable = link(program, host, program.functions["main"].arg_metas, waits=True)
     layout = executable.layout
-    calls = [layout.calls[n].call.node for n in layout.attached]
+    calls = [layout.calls[n].call.node for n in layout.flat]
     members = [[i for i, name in enumerate(calls) if name[0] == c and int(name[1:]) // 5 == part]
                for part in range(length // 5) for c in "ab"]
     flat = executable.autotuner.schedule

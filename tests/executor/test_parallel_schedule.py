@@ -308,7 +308,7 @@ def test_an_error_names_the_call_that_failed_in_the_middle_of_a_piece(host):
              for i in range(130)]
     parallel = executable(host, [*nodes, node("m", "Test>Add", "v1", "v1")], ["n129", "m"])
     needs = dependencies(parallel.layout)
-    chain = [i for i, n in enumerate(parallel.layout.attached) if parallel.layout.calls[n].call.node != "m"]
+    chain = [i for i, n in enumerate(parallel.layout.flat) if parallel.layout.calls[n].call.node != "m"]
     other, = {*range(len(needs))} - {*chain}
     put_in_pieces(host, parallel, TaskPartition.of([[other], chain], needs))
     with pytest.raises(InvalidArgument, match="boom n100") as caught:
@@ -460,7 +460,7 @@ def test_a_frame_for_which_there_is_no_memory_is_run_by_one_thread(host):
     small = limited(enough)
     parallel = executable(small, nodes, ["c29"], (1000,))
     put_in_pieces(small, parallel)
-    assert not parallel.autotuner.schedule.make_frame().pieces
+    assert not parallel.autotuner.schedule.make_frame().parts
     x = np.ones(1000, np.float32)
     assert (parallel.run([x, x], Step(small))[0] == 91).all()
     small.close()

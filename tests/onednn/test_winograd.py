@@ -210,7 +210,7 @@ def test_a_step_tells_which_convolutions_are_done_so() -> None:
     nodes = [placeholder("x", (1, 28, 28, 128)), const("w", numbers(3, 3, 128, 128)), conv("tiled", "x", "w"),
              const("v", numbers(1, 1, 128, 128)), conv("direct", "tiled", "v"), node("y", "Relu", "direct")]
     with weft.Session(graph(*nodes)) as session:
-        ways = session.prepare("y", ["x"]).executable().ways()
+        ways = session.prepare("y", ["x"]).executable().algorithms()
     assert ways["tiled"].startswith("Winograd, tiles of ")
     assert "Winograd" not in ways["direct"]
     assert ways["direct"] == ways["y"] != ""

@@ -84,7 +84,7 @@ def _link(
         _check_fits(name, shape or (), metas[name])
     executable = prepared.executable(tuple(shape or () for shape in wanted.values()))
     left_out = f"run without what graph passes would make: {prepared.left_out}" if prepared.left_out else ""
-    return left_out, executable.ways()
+    return left_out, executable.algorithms()
 
 
 EXAMPLE = "NAME=1,224,224,3"

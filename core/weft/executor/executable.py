@@ -69,7 +69,7 @@ class Executable:
         self._results = function.results
         self._copied = self.layout.copied_results
         self._pick = _picker(function.results)
-        run_flat = _run_one if len(self.layout.attached) == 1 else _run_flat
+        run_flat = _run_one if len(self.layout.flat) == 1 else _run_flat
         self._flat = flat = Schedule(self.layout.make_frame, run_flat, _run_flat_each)
         # approximate
         self.nbytes: int = sum(bytes_of_call(bound.bound) for bound in calls) + sum(each.nbytes for each in callees)
@@ -77,7 +77,7 @@ class Executable:
         self._most_free = max(1, min(FREE_FRAMES, FREE_BYTES // max(self._frame_bytes, 1)))
         host.memory.may_drop(flat.frames)
         self.autotuner = Autotuner(flat, partial(divided, self.layout, host, flat))
-        if self._asynchronous or len(self.layout.attached) < 2 or self.layout.is_in_order:
+        if self._asynchronous or len(self.layout.flat) < 2 or self.layout.is_in_order:
             self.autotuner.schedule = flat
 
     @property
@@ -94,7 +94,7 @@ class Executable:
             yield each
             left += each._callees
 
-    def ways(self) -> dict[str, str]:
+    def algorithms(self) -> dict[str, str]:
         """Return the kernel's description of its algorithm by node, for kernels that have one."""
         told = ((bound.call, bound.how) for bound in self.layout.calls)
         return {node: how for call, how in told if how for node in call.fused or (call.node,)}
@@ -277,7 +277,7 @@ class Executable:
         """Make the error of the failed call its results. Return the indices of the remaining calls."""
         position = frame.position()
         failure = failed(self._typed_at(error, frame))
-        for register in self.layout.calls[self.layout.attached[position]].call.gives:
+        for register in self.layout.calls[self.layout.flat[position]].call.gives:
             frame.registers[register] = failure
         return self.layout.after(position, without=True)
 
@@ -300,7 +300,7 @@ class Executable:
         call()
         if step.trace is None:
             return
-        bound = self.layout.calls[self.layout.attached[index]]
+        bound = self.layout.calls[self.layout.flat[index]]
         given = [frame.registers[r] for r in bound.given] if bound.pends else ()
         step.trace.record(bound.call, self._device_names[id(bound.device)], started, given)
 
@@ -342,9 +342,9 @@ class Executable:
 
     def _typed_at(self, error: BaseException, frame: Frame) -> WeftError:
         """Return the typed error for an exception of the call at the frame's cursor."""
-        if not self.layout.attached:
+        if not self.layout.flat:
             return self._typed(error, None)
-        return self._typed(error, self.layout.calls[self.layout.attached[frame.position()]])
+        return self._typed(error, self.layout.calls[self.layout.flat[frame.position()]])
 
     def _typed(self, error: BaseException, bound: BoundCall | None) -> WeftError:
         """Return the typed error for an exception of a call. Exceptions of kernels become weft's only here."""

@@ -89,11 +89,11 @@ class Frame:
     `copies`: (register, array) for each feed that is copied.
     `lent`: buffers of the current run, with the functions that free them.
     `cursor`: the position of the current run.
-    `pieces`: the calls of each piece, in frames of a parallel schedule.
+    `parts`: the calls of each part, in frames of a parallel schedule.
     `cursors`: the position in each piece.
     """
 
-    __slots__ = ("__weakref__", "calls", "context", "copies", "cursor", "cursors", "lent", "pieces", "registers")
+    __slots__ = ("__weakref__", "calls", "context", "copies", "cursor", "cursors", "lent", "parts", "registers")
 
     def __init__(
         self, registers: list[Any], calls: list[FrameCall], copies: list[tuple[int, Any]], lent: list[Owned]
@@ -102,7 +102,7 @@ class Frame:
         self.calls = calls
         self.copies = copies
         self.lent = lent
-        self.pieces: list[list[FrameCall]] = []
+        self.parts: list[list[FrameCall]] = []
         self.cursor = Cursor()
         self.cursors: list[Cursor] = []
         self.context = KernelContext()
@@ -124,7 +124,7 @@ class Frame:
 class FrameLayout:
     """All properties of an executable's frames that are known before the first frame exists.
 
-    `attached`: for each FrameCall of the flat list the index of its call in `calls`.
+    `flat`: for each FrameCall of the flat list the index of its call in `calls`.
     `late`: the indices of the calls that run in a Dataflow, behind asynchronous results.
     `plan`: the memory plan of the flat list.
     """
@@ -161,7 +161,7 @@ class FrameLayout:
         given = {*presets, *self.plan.slot_of, *self.copied_feeds}
         self.fixed = self._find_fixed(given)
         self.open = (*(r for r in range(len(metas)) if r not in self.fixed or r in arguments), len(metas))
-        self.attached = tuple(n for n, bound in enumerate(calls) if n not in self.late
+        self.flat = tuple(n for n, bound in enumerate(calls) if n not in self.late
                               and not (bound.is_view and self.fixed.issuperset(bound.call.results)))
         self._dying = self._find_dying({*function.results, *arguments})
         passed = {r for bound in calls if bound.passes_on for r in bound.call.results}
@@ -169,7 +169,7 @@ class FrameLayout:
 
     def plan_of(self, partition: TaskPartition) -> MemoryPlan:
         """Return the memory plan under a task partition. The planned registers are those of `plan`."""
-        return plan_memory([self._uses[n] for n in self.attached], partition)
+        return plan_memory([self._uses[n] for n in self.flat], partition)
 
     def make_frame(self, plan: MemoryPlan | None = None) -> Frame:
         """Return a new frame for `plan`, by default the plan of the flat list.
@@ -197,7 +197,7 @@ class FrameLayout:
         flat = [call for call in bound if call is not None]
         if plan is self.plan:  # under a task partition the last consumer is not known beforehand
             flat = [partial(then_forget, call, registers, self._dying[n]) if n in self._dying else call
-                    for n, call in zip(self.attached, flat, strict=True)]
+                    for n, call in zip(self.flat, flat, strict=True)]
         if self._host.debug.poison:
             flat = self._poisoned(flat, buffers, dict(copies))
         frame = Frame(registers, flat, copies, lent)
@@ -215,13 +215,13 @@ class FrameLayout:
     def _poisoned(self, flat: list[FrameCall], buffers: Mapping[int, Any], copies: dict[int, Any]) -> list[FrameCall]:
         """Wrap the FrameCalls so that they poison the frame's host memory as soon as it is dead."""
         touched = [{self._root[r] for r in (*call.args, *call.results)}
-                   for call in (self.calls[n].call for n in self.attached)]
+                   for call in (self.calls[n].call for n in self.flat)]
         blocks = {r: buffers[slot] for r, slot in self.plan.slot_of.items() if self.plan.slots[slot][0] == HOST}
         return poisoned(flat, touched, blocks | {i: copy.reshape(-1).view(np.uint8) for i, copy in copies.items()})
 
     def _check_returned(self, registers: list[Any], index: int, returned: Any) -> None:
         """Raises PluginError when a call of the flat list returned an array that is not one of its outputs."""
-        bound = self.calls[self.attached[index]]
+        bound = self.calls[self.flat[index]]
         outputs = [registers[r] for r in bound.call.results]
         if bound.kernel is not None and all(out is not None for out in outputs):  # None: dead already
             check_returned(returned, outputs, bound.kernel)
@@ -498,9 +498,9 @@ class FrameLayout:
 
         `without` leaves out the call at that index.
         """
-        if not self.attached:
+        if not self.flat:
             return sorted(self.late)
-        start = self.attached[position] + without
+        start = self.flat[position] + without
         return sorted(self.late.union(range(start, len(self.calls))))
 
     def _find_late(self) -> frozenset[int]:

@@ -26,9 +26,9 @@ def dependencies(layout: FrameLayout) -> list[list[int]]:
 
     A stateful call needs the previous stateful call: side effects have an order.
     """
-    index_of = {number: i for i, number in enumerate(layout.attached)}
+    index_of = {number: i for i, number in enumerate(layout.flat)}
     producer: dict[int, int] = {}  # register -> index of the call that fills it
-    needs: list[list[int]] = [[] for _ in layout.attached]
+    needs: list[list[int]] = [[] for _ in layout.flat]
     last_stateful: list[int] = []
     for number, bound in enumerate(layout.calls):
         call = bound.call
@@ -48,7 +48,7 @@ def dependencies(layout: FrameLayout) -> list[list[int]]:
 
 def divided(layout: FrameLayout, host: Host, flat: Schedule, costs: Sequence[int]) -> Schedule | None:
     """Partition the list by the costs of its calls, in ns. Return None when that does not promise to be faster."""
-    alone = sum(cost for number, cost in zip(layout.attached, costs, strict=True) if layout.calls[number].fills_cores)
+    alone = sum(cost for number, cost in zip(layout.flat, costs, strict=True) if layout.calls[number].fills_cores)
     if alone * LEAST_GAIN > sum(costs):
         return None
     partition = divide(dependencies(layout), costs, host.work_queue.parallelism_level)
@@ -74,36 +74,36 @@ class ParallelSchedule:
         self._users = partition.users()
 
     def make_frame(self) -> Frame:
-        """Return a frame with the calls of each piece, or a frame of the flat plan when memory is short."""
+        """Return a frame with the calls of each part, or a frame of the flat plan when memory is short."""
         with suppress(ResourceExhausted):
             return self._make_frame()
         return self._layout.make_frame()  # after the handler: the error kept parts of the first frame alive
 
     def _make_frame(self) -> Frame:
         frame = self._layout.make_frame(self._plan)
-        frame.pieces = [[frame.calls[i] for i in members] for members in self._partition.calls]
+        frame.parts = [[frame.calls[i] for i in members] for members in self._partition.calls]
         return frame
 
     def run(self, frame: Frame, step: Step) -> None:
-        """Run all pieces. After all started pieces have ended, raises the error of the first call that failed.
+        """Run all parts. After all started parts have ended, raises the error of the first call that failed.
 
         The frame's cursor then stands at that call.
         """
-        if frame.pieces:
+        if frame.parts:
             self._run(frame, step, None)
         else:
             self._flat[0](frame, step)
 
     def run_each(self, call_each: CallEach, frame: Frame, step: Step) -> None:
-        if frame.pieces:
+        if frame.parts:
             self._run(frame, step, call_each)
         else:
             self._flat[1](call_each, frame, step)
 
     def _run(self, frame: Frame, step: Step, call_each: CallEach | None) -> None:
-        frame.cursors = cursors = [Cursor() for _ in frame.pieces]
-        last: dict[int, int] = {}  # piece that raised -> flat index of the call that raised
-        work = partial(self._run_piece, frame, step, last, call_each)
+        frame.cursors = cursors = [Cursor() for _ in frame.parts]
+        last: dict[int, int] = {}  # part that raised -> flat index of the call that raised
+        work = partial(self._run_part, frame, step, last, call_each)
 
         def stop() -> None:
             for cursor in cursors:
@@ -119,11 +119,11 @@ class ParallelSchedule:
                 frame.cursor = self._cursor_at(frame, last[job.failed]) if job.failed in last else cursors[job.failed]
             raise
 
-    def _run_piece(
-        self, frame: Frame, step: Step, last: dict[int, int], call_each: CallEach | None, _: Job, piece: int
+    def _run_part(
+        self, frame: Frame, step: Step, last: dict[int, int], call_each: CallEach | None, _: Job, part: int
     ) -> None:
-        indices, cursor = self._partition.calls[piece], frame.cursors[piece]
-        cursor.calls = calls = iter(frame.pieces[piece])
+        indices, cursor = self._partition.calls[part], frame.cursors[part]
+        cursor.calls = calls = iter(frame.parts[part])
         if step.error is not None or cursor.is_stopped:  # after `calls` is set: a stop moves that iterator
             raise step.end()
         try:
@@ -136,7 +136,7 @@ class ParallelSchedule:
         except BaseException:
             left: int = calls.__length_hint__()  # type: ignore[attr-defined]
             if not cursor.is_stopped:  # tested after the position is read: `stop` sets the flag, then moves
-                last[piece] = indices[max(len(indices) - left - 1, 0)]
+                last[part] = indices[max(len(indices) - left - 1, 0)]
             raise
         if cursor.is_stopped:
             raise step.end()

@@ -66,13 +66,13 @@ class FunctionGraph:
         self._around, self._env = around, env
         self._plain = PlannedGraph(placed.graph, placed.nodes, order)
         self._stand_ins = stand_ins(self._plain, signature)
-        self._made: PlannedGraph | None = None
+        self._after_passes: PlannedGraph | None = None
 
     @property
-    def made(self) -> PlannedGraph:
+    def after_passes(self) -> PlannedGraph:
         """The graph after all passes but those in `left_out`. It exists once `place` was called."""
-        assert self._made is not None
-        return self._made
+        assert self._after_passes is not None
+        return self._after_passes
 
     def around(self, node: str) -> tuple[str, ...]:
         return self._around.get(node, self._around.get("", ()))
@@ -97,15 +97,15 @@ class FunctionGraph:
         While there is none, the first pass whose graph cannot be placed is left out.
         """
         while True:
-            if self._made is None:
-                self._made, self.sites = self._make(check), {}
-            found = self.placed.placed(self._made)
+            if self._after_passes is None:
+                self._after_passes, self.sites = self._make(check), {}
+            found = self.placed.placed(self._after_passes)
             if not isinstance(found, str):
                 return found
             tried = ((name, self.placed.placed(self._finished(graph))) for name, graph in self.stages(check))
             name, why = next((name, why) for name, why in tried if isinstance(why, str))
             self.left_out[name] = why
-            self._made = None
+            self._after_passes = None
 
     def result_type(self, tensor: Tensor) -> DType:
         """Return the type of a tensor of the graph before passes."""
@@ -116,7 +116,7 @@ class FunctionGraph:
 
     def facts(self) -> Mapping[str, tuple[ValueInfo, ...]]:
         """Known facts about the outputs of the nodes after passes."""
-        graph, nodes, _ = self.made
+        graph, nodes, _ = self.after_passes
         return NodeFacts(graph, nodes, self.signature.fed, self._env.host.registries.ops, self._env.fold).infer(graph)
 
     def _make(self, check: Callable[[], object]) -> PlannedGraph:

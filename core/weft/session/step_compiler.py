@@ -81,7 +81,7 @@ class StepCompiler:
             pool.host_visible = frozenset(r.name for r in host.opened() if r.attributes.get("host_visible"))
             sites = self._sites(function)
             signature = function.signature
-            done[name] = lower(name, function.made.order, placement, [*signature.fed.items()], signature.wanted,
+            done[name] = lower(name, function.after_passes.order, placement, [*signature.fed.items()], signature.wanted,
                                signature.acting, pool, self._ops, sites, gives_chain=function.has_effects,
                                takes_dead=function.takes_dead)
             left += [callee for site in sites.values() for callee in site.functions]
@@ -112,11 +112,11 @@ class StepCompiler:
 
     def _decline(self, declined: NodesDeclined) -> None:
         for function in self._functions.values():
-            graph = function.made.graph
+            graph = function.after_passes.graph
             if any(refusal[0] in graph for refusal in declined.refusals):
                 function.placed.decline(declined.refusals, graph)
                 return
-        self._main.placed.decline(declined.refusals, self._main.made.graph)
+        self._main.placed.decline(declined.refusals, self._main.after_passes.graph)
 
     def _step_function(self, signature: StepSignature) -> FunctionGraph:
         graph, nodes = self._own.graph, self._own.nodes
@@ -156,7 +156,7 @@ class StepCompiler:
 
     def _sites(self, caller: FunctionGraph) -> dict[str, CallSite]:
         """Return the calls of a function by node, and compile the functions that they call."""
-        calling = [entry for entry in caller.made.order
+        calling = [entry for entry in caller.after_passes.order
                    if entry.op.name in CONTROL_FLOW and entry.node.name not in caller.sites]
         if calling:
             facts = caller.facts()
@@ -178,7 +178,7 @@ class StepCompiler:
         if deep or any(func.name in around for _, func in funcs):
             names = [self._generic_function(func, site.types, caller) for _, func in funcs]
             return self._of(site, names)
-        library = caller.made.graph
+        library = caller.after_passes.graph
         bodies = [function_body(f"{node}/{label}", func, site.types, library, self._ops, around)
                   for label, func in funcs]
         infos = [facts[name][index] if name in facts else ValueInfo(TensorMetadata(dtype, None))
@@ -218,7 +218,7 @@ class StepCompiler:
         key = func.name, repr(sorted(func.attrs.items())), tuple(types)
         if key not in self._generic:
             name = self._generic[key] = new_name(func.name, self._taken)
-            body = function_body(name, func, types, caller.made.graph, self._ops)
+            body = function_body(name, func, types, caller.after_passes.graph, self._ops)
             fed = {(argument, 0): TensorMetadata(dtype, None)
                    for argument, dtype in zip(body.arguments, types, strict=True)}
             acting = [] if body.effects is None else [body.effects]

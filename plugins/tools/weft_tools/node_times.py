@@ -41,7 +41,7 @@ def node_times(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
                 calls[event.call.node] = event.call
                 taken[event.call.node].append((event.end_ns - event.start_ns) / 1e6)
     executable = model.session.prepare(fetches, tuple(fed)).executable(tuple(value.shape for value in fed.values()))
-    works, ways = _op_costs(executable), executable.ways()
+    works, ways = _op_costs(executable), executable.algorithms()
     rows = []
     for name, call in calls.items():
         ms = median(taken[name])
