@@ -129,6 +129,13 @@ class Step:
         finally:
             self.depth -= 1
 
+    def caller(self, function: Callee) -> Callable[[Sequence[Any]], list[Any]]:
+        """Return `invoke` of this function, as a function of its arguments: for kernels that call it often."""
+        executable = function.executable
+        if executable.is_asynchronous:
+            return partial(self.invoke, function)
+        return lambda arguments: executable.invoke(arguments, self)
+
     def own(self, free: Callable[[Any], None], buffer: Any) -> None:
         """Free a device buffer when the step is over. Work enqueued by then may still use it."""
         self._owned.append((free, buffer))

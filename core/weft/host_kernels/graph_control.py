@@ -120,16 +120,19 @@ Turns = Generator[list[AsyncValue], None, list[Any]]  # a loop: yields the value
 
 def _while(step: Step, variables: Sequence[Any], cond: Callee, body: Callee, chain: bool) -> Turns:
     values, count, done = list(variables), len(variables), [None] * chain
+    test, turn = step.caller(cond), step.caller(body)
     while True:
-        step.check()
-        condition, *after = step.invoke(cond, values)
-        if condition.__class__ is AsyncValue or after:
-            condition, *_ = yield from _settled([condition, *after])
+        if step.error is not None or step.deadline is not None:
+            step.check()
+        found = test(values)
+        condition = found[0]
+        if chain or condition.__class__ is AsyncValue:
+            condition, *_ = yield from _settled(found)
         if condition is DEAD:
             return [DEAD] * (count + chain)
-        if not is_true(condition):
+        if not (condition if condition.shape == () and condition.dtype.kind == "b" else is_true(condition)):
             return values + done
-        values = step.invoke(body, values)
+        values = turn(values)
         if chain:
             yield from _settled(values[count:])
             del values[count:]
