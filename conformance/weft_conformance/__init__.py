@@ -1,9 +1,9 @@
-"""The conformance suite of weft's devices: what every device does, whoever wrote it.
+"""The conformance suite: the contract that every device of weft keeps, as test cases.
 
     pytest --pyargs weft_conformance --device OPENCL:0
 
-Each case is a function, too: `weft_conformance.case("memory.one_byte_is_copied_and_no_more")("OPENCL:0")` raises
-Broken where the device breaks the contract, and NotApplicable where it has not what the case needs.
+Each case is a function, too: `weft_conformance.case("memory.copies_of_no_bytes_do_nothing")("OPENCL:0")`. It raises
+Broken where the device breaks the contract, and NotApplicable where the device lacks a feature that the case needs.
 """
 
 from .case import Case, case, cases

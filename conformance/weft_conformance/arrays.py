@@ -1,4 +1,4 @@
-"""Host arrays to try things with, the same in every run."""
+"""Host arrays for the cases, the same in every run."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from weft.api import DType, dtypes, errors
 
 Array = np.ndarray[Any, Any]
 Rng = np.random.Generator
-NARROW = ("int2", "uint2", "int4", "uint4", "float4_e2m1fn")  # a byte each, of which only some bits count
+NARROW = ("int2", "uint2", "int4", "uint4", "float4_e2m1fn")  # one byte an element, of which only some bits count
 
 WORDS = (b"", b"a", b"1.5", b"Two words", b" spaced ", "Straße".encode())
 
 
 def generator(*seed: object) -> Rng:
-    """Random numbers that depend on nothing but these words."""
+    """A random generator whose numbers depend on the seed's words only."""
     return np.random.default_rng(crc32(" ".join(map(str, seed)).encode()))
 
 
@@ -26,7 +26,7 @@ def fixed_size_types() -> list[DType]:
 
 
 def any_bits(dtype: DType, shape: tuple[int, ...], rng: Rng) -> Array:
-    """Elements of any bit pattern that the type has, NaNs of every kind included."""
+    """Elements of all bit patterns of the type, NaNs of every kind included."""
     if dtype.kind == "b" or dtype.name in NARROW:
         return rng.integers(0, 2, shape).astype(dtype.numpy)
     count = int(np.prod(shape))
@@ -34,7 +34,7 @@ def any_bits(dtype: DType, shape: tuple[int, ...], rng: Rng) -> Array:
 
 
 def numbers(dtype: DType, shape: tuple[int, ...], rng: Rng) -> Array:
-    """Numbers to compute with: small, and of integers none that is zero. Of strings, words."""
+    """Operands of arithmetic: small numbers; integers are never zero, and strings are words."""
     if dtype.name == "string":
         return np.asarray(rng.choice(np.array(WORDS, object), shape), object)
     if dtype.kind == "b":
@@ -50,7 +50,7 @@ def numbers(dtype: DType, shape: tuple[int, ...], rng: Rng) -> Array:
 
 
 def special(dtype: DType) -> Array:
-    """The floats that arithmetic is about: NaN, infinities, both zeros, the largest and the smallest normal one."""
+    """The edge cases of float arithmetic: NaN, infinities, both zeros, ones, the largest numbers, and 0.5."""
     largest = 3.0e38 if dtype.itemsize >= 4 or dtype.name == "bfloat16" else 6.0e4
     return np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1, -1, largest, -largest, 0.5], dtype.numpy)
 

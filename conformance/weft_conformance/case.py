@@ -1,7 +1,7 @@
-"""A case: a sentence about devices, and the function that finds out whether it holds for one.
+"""A case: a sentence about devices, and the function that checks it on one device.
 
-A level is a module of such functions, each marked with `sentence`; its name is what it claims. A case that is `over`
-something holds for each of several parameters, which may depend on the device: element types, ops, seeds.
+A level is a module of such functions, each marked with `sentence`; the function's name is its claim. A case with `over`
+has several parameters, which may depend on the device: element types, ops, seeds. Its claim holds for each of them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Parameters = Callable[["Subject"], Iterable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`memory.one_byte_is_copied_and_no_more`, or `kernels.agrees_with_the_cpu[Neg-float32]` for one parameter.
+    """One claim, for instance `memory.copies_of_no_bytes_do_nothing` or `kernels.agrees_with_the_cpu[Neg-float32]`.
 
-    `title` is the same as a sentence.
+    `title` is the id's name as a sentence.
     """
 
     level: str
@@ -43,17 +43,17 @@ class Case:
         return self.name.replace("_", " ") + ("" if self.parameter is None else f": {self.parameter}")
 
     def on(self, subject: Subject) -> list[Case]:
-        """The cases to run on this device: this one, or one for each parameter."""
+        """The cases to run on this device: the case itself, or one for each parameter."""
         if self.over is None or self.parameter is not None:
             return [self]
         return [Case(self.level, self.name, self.function, self.over, p) for p in self.over(subject)]
 
     def run(self, subject: Subject) -> Any:
-        """Find out, for one parameter if there are any. Throughput cases return their figures, the others nothing."""
+        """Check the claim, for `parameter` if the case has one. Throughput cases return figures, all others None."""
         return self.function(subject) if self.parameter is None else self.function(subject, self.parameter)
 
     def __call__(self, device: str, settings: Settings | None = None) -> list[Any]:
-        """Find out for every parameter. Raises Broken for the first that does not hold."""
+        """Check the claim for every parameter. Raises Broken for the first parameter that fails."""
         from .subject import Subject
 
         subject = Subject(device, settings)
@@ -61,7 +61,7 @@ class Case:
 
 
 def sentence(over: Parameters | None = None) -> Callable[[F], F]:
-    """Mark a function of a level as a case: of the device under test and, with `over`, of a parameter."""
+    """Mark a function of a level as a case. It takes the device under test and, with `over`, a parameter."""
 
     def mark(function: F) -> F:
         level = function.__module__.rpartition(".")[2]
@@ -72,14 +72,14 @@ def sentence(over: Parameters | None = None) -> Callable[[F], F]:
 
 
 def cases(level: str | None = None) -> list[Case]:
-    """Every case of a level, or of all levels, in their order."""
+    """Every case of a level, or of all levels, in the order of `LEVELS`."""
     for name in LEVELS:
         import_module(f"{__package__}.levels.{name}")
     return [c for name in LEVELS if level in (None, name) for c in _LEVELS[name]]
 
 
-def case(id: str) -> Case:  # noqa: A002 - what it is called everywhere else
-    """The case of this id, as reports show it; without a parameter, all of them. Raises LookupError."""
+def case(id: str) -> Case:  # noqa: A002 - its name everywhere else
+    """The case of an id as reports show it. An id without a parameter stands for all parameters. Raises LookupError."""
     stem, bracket, parameter = id.partition("[")
     known = {c.id: c for c in cases()}
     if stem not in known:

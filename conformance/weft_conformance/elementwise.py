@@ -1,4 +1,4 @@
-"""The simplest ops, one of which any device has: graphs of them try the device, whatever else it can do."""
+"""The simplest ops: every device has a kernel for one of them, so that graphs of them run on any device."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OPS = (
 
 
 def ops_of(on: Subject) -> list[Op]:
-    """Those that the device has. Raises NotApplicable where it has none."""
+    """The ops of `OPS` with a kernel of the device. Raises NotApplicable where it has none."""
     found = [op for op in OPS if on.has_kernel(op.name, T=dtypes.float32)]
     if not found:
         raise NotApplicable(f"{on.type} has no float32 kernel for any of {', '.join(op.name for op in OPS)}")
@@ -39,11 +39,11 @@ def ops_of(on: Subject) -> list[Op]:
 
 
 class Chain:
-    """x -> op -> op -> ... -> y on the device; a second operand is x itself. `last` names the result."""
+    """A graph x -> op -> op -> ... -> y on the device. A second operand is x itself. `last` names the result."""
 
     def __init__(self, on: Subject, length: int) -> None:
         available = ops_of(on)
-        # A sum of one and the same x grows by a step a node, so that every node's result is another.
+        # Sums and differences with the same x change at every node, so that no two nodes have equal results.
         growing = [op for op in available if op.name in ("AddV2", "Sub")] or available
         self.ops = [growing[i % len(growing)] if i % 3 else available[i % len(available)] for i in range(length)]
         self.nodes = [placeholder("x")]

@@ -24,8 +24,11 @@ CARRIERS = {"bfloat16": np.dtype(ml_dtypes.bfloat16), "qint8": np.dtype(np.int8)
 
 @dataclass(frozen=True)
 class Case:
-    """`outputs`: an array each, None where TensorFlow leaves it open; None as a whole where it gives an error.
-    `static`: the output shapes that TensorFlow infers without values (None: unknown), or its complaint."""
+    """One recorded call of an op.
+
+    `outputs`: one array for each output, None where TensorFlow leaves it open; None as a whole for an error.
+    `static`: the output shapes that TensorFlow infers without values (None: unknown), or its error.
+    """
 
     id: str
     op: str
@@ -38,7 +41,7 @@ class Case:
     static: Any
 
     def graph(self) -> Graph:
-        """The case as a graph: placeholders i0, i1, ... with nothing known of them, and the node `op`."""
+        """The case as a graph: placeholders i0, i1, ... of unknown shape, and the node `op`."""
         return graphdef.loads(_graphs().read(f"{self.id}.pb"))
 
 
@@ -59,9 +62,9 @@ def cases() -> dict[str, list[Case]]:
 
 
 def disagreements(case: Case, got: Sequence[Array] | errors.WeftError) -> list[str]:
-    """What is wrong with the outputs, or with the error, that the case's op gave; nothing where all is well."""
+    """Describe the faults of the outputs, or of the error, that the case's op returned. Empty without a fault."""
     if isinstance(got, errors.WeftError):
-        # TensorFlow calls a missing kernel InvalidArgument, and its shape functions refuse what some kernels accept.
+        # TensorFlow calls a missing kernel InvalidArgument, and its shape functions refuse some calls that run there.
         no_kernel = "No OpKernel" in case.message and isinstance(got, errors.Unimplemented)
         refused_by_shape = isinstance(case.static, dict) and case.outputs is not None
         if got.code == case.code or no_kernel or refused_by_shape:
@@ -75,7 +78,7 @@ def disagreements(case: Case, got: Sequence[Array] | errors.WeftError) -> list[s
 
 
 def agree(got: Array, want: Array, tolerance: tuple[float, float]) -> bool:
-    """Equal type and shape, and elements within the tolerance (relative, absolute)."""
+    """True for equal types and shapes, and elements within the tolerance (relative, absolute)."""
     if got.shape != want.shape or got.dtype != want.dtype:
         return False
     if want.dtype.kind in "fcV":

@@ -1,4 +1,4 @@
-"""Faults brought in on purpose: a kernel that raises, and methods of the device that fail for a while."""
+"""Planted faults: a kernel that raises, and methods of the device that fail for a while."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _with_it: set[str] = set()  # device types for which the failing kernel is regis
 
 
 class Fault(Exception):
-    """What a device that is made to fail raises: nothing that weft knows."""
+    """The exception of a planted fault. It is unknown to weft, as a driver's own exceptions are."""
 
 
 def failing_node(on: Subject, name: str, source: str) -> Node:
@@ -33,19 +33,21 @@ def failing_node(on: Subject, name: str, source: str) -> Node:
 
 @contextmanager
 def failing(on: Subject, method: str, instead: Callable[..., Any]) -> Iterator[None]:
-    """The device with another method, and without `wrap`, by which the runtime would go round some. Raises
-    NotApplicable where the runtime would not call it."""
+    """Replace a method of the device, and `wrap`, by which the runtime would avoid some copies.
+
+    Raises NotApplicable where the runtime would not call the method.
+    """
     if on.host_visible:
-        raise NotApplicable("the runtime works on its memory without asking it")
+        raise NotApplicable("the runtime uses its memory as host memory, and calls none of its methods for that")
     with replaced(on, {"wrap": nothing, method: instead}):
         yield
 
 
 @contextmanager
 def replaced(on: Subject, methods: dict[str, Callable[..., Any]]) -> Iterator[None]:
-    """The device with other methods. Raises NotApplicable where its own are fixed."""
+    """Replace methods of the device. Raises NotApplicable for an object without a `__dict__`."""
     if not hasattr(on.device, "__dict__"):
-        raise NotApplicable("its methods cannot be replaced")
+        raise NotApplicable("its methods cannot be replaced: the object has no __dict__")
     vars(on.device).update(methods)
     try:
         yield
@@ -63,7 +65,7 @@ def raising(*_arguments: Any) -> Any:
 
 
 def _plugin(device_type: str) -> ModuleType:
-    """A plugin that brings the failing op, and its kernel for this type of device."""
+    """A plugin with the failing op, and the op's kernel for this device type."""
     module = ModuleType(f"weft_conformance_fault_{device_type.lower()}")
 
     def run(*_buffers: Any) -> None:

@@ -1,6 +1,6 @@
-"""Launches of one kernel by hand, in buffers that hold a pattern before: its outputs afterwards, and its inputs.
+"""Launches of one kernel without the runtime: outputs start as a byte pattern, and inputs are compared afterwards.
 
-The runtime binds the kernel, for a sample of its op, and runs it once. Then it is launched once for each pattern.
+The runtime binds the kernel for a sample of its op, and runs it once. This module then launches it for each pattern.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from .samples import Sample
 from .subject import Subject, constant, placeholder, tolerant_of_fallback
 
 Array = np.ndarray[Any, Any]
-PATTERNS = (0x5A, 0xA5)  # no bit is the same
+PATTERNS = (0x5A, 0xA5)  # they differ in every bit
 
 
 class NoLaunch(Exception):
-    """The kernel cannot be launched by hand; the message says why."""
+    """The kernel cannot be launched without the runtime. The message gives the reason."""
 
 
 class Launched(NamedTuple):
-    """The outputs after the launch of each pattern, and the numbers of the inputs whose bytes a launch changed."""
+    """The outputs after the launch for each pattern, and the indices of inputs whose bytes a launch changed."""
 
     outputs: list[list[Array]]
     changed: list[int]
 
 
 def launched(on: Subject, op: str, sample: Sample, fed: frozenset[int]) -> Launched:
-    """Launch the kernel of `op` that serves this sample; inputs that are not fed are constants.
+    """Launch the kernel of `op` that serves this sample. Inputs that are not in `fed` are constants.
 
     Raises NoLaunch, and the errors of a session's run.
     """
@@ -50,7 +50,7 @@ def launched(on: Subject, op: str, sample: Sample, fed: frozenset[int]) -> Launc
         names = [f"op:{i}" for i in range(len(entry.output_tensors))]
         results = session.run(names, feeds)
         if session.placement()["op"].device != on.name or not results or any(r.dtype.hasobject for r in results):
-            raise NoLaunch("it runs elsewhere, or gives no numbers")
+            raise NoLaunch("the op runs on another device, or its results are not numbers")
         executable = session.prepare(names, tuple(feeds)).executable(tuple(x.shape for x in feeds.values()))
         bound = next((b for b in executable.layout.calls if b.call.node == "op" and b.call.op == op), None)
         registers, made = executable.layout.make_frame().registers, executable.layout.producer
@@ -65,8 +65,11 @@ def _launch(
     on: Subject, bound: BoundCall, inputs: Sequence[Array], kept: dict[int, Any], host: set[int],
     results: Sequence[Array],
 ) -> Launched:
-    """`kept`: arguments that the runtime has prepared; `host`: those in host memory; `results`: arrays like the
-    outputs."""
+    """Launch a bound kernel for each pattern.
+
+    `kept`: arguments that the runtime has prepared, by input; `host`: the inputs in host memory; `results`: arrays of
+    the outputs' types and shapes.
+    """
     sizes = [x.nbytes for x in (*inputs, *results)]
     assert bound.bound is not None
     outputs, changed, run = [], set(), run_of(bound.bound)
@@ -93,17 +96,17 @@ def _launch(
 
 
 def _on_host(on: Subject, inputs: Sequence[Array], buffers: Sequence[Any], host: set[int]) -> list[Any]:
-    """The buffers, with copies of the inputs in place of those that a kernel reads in host memory."""
+    """The buffers of the inputs; an input that the kernel reads in host memory is a copy of its array instead."""
     return [x.copy().reshape(-1).view(np.uint8) if i in host and not on.host_visible else buffer
             for i, (x, buffer) in enumerate(zip(inputs, buffers, strict=True))]
 
 
 def _typed(buffer: Array, like: Array) -> Array:
-    """The start of a byte array as an array of this type and shape; objects as they are."""
+    """View the start of a byte array with the type and shape of `like`. Arrays of objects are copied from `like`."""
     return like.copy() if like.dtype.hasobject else buffer[: like.nbytes].view(like.dtype).reshape(like.shape)
 
 
 def _contents(on: Subject, args: Sequence[Any], inputs: Sequence[Array]) -> list[bytes]:
-    """The bytes of each argument, wherever it is."""
+    """The bytes of each argument, in host or device memory."""
     return [arg.tobytes() if isinstance(arg, np.ndarray) else on.read(arg, x.nbytes).tobytes()
             for arg, x in zip(args, inputs, strict=True)]

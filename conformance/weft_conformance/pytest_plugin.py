@@ -1,4 +1,4 @@
-"""What pytest is told: options, how cases become its items, what a failure looks like, and the figures at the end."""
+"""The pytest plugin: its options, the items made of cases, the text of a failure, and the figures at the end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .subject import Subject
 
 FOLDER = Path(__file__).parent / "levels"
-FIGURE = "weft conformance figure"  # the property of an item that a figure is kept in
+FIGURE = "weft conformance figure"  # the property of an item that holds a figure
 _SETTINGS = pytest.StashKey[Settings]()
 
 
@@ -35,7 +35,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The figures of throughput cases."""
+    """Print the figures of throughput cases."""
     passed = terminalreporter.getreports("passed")
     figures = [text for report in passed for name, text in report.user_properties if name == FIGURE]
     if figures:
@@ -87,7 +87,7 @@ class CaseItem(pytest.Item):
             self.user_properties.append((FIGURE, f"{self._subject.name}  {figure}"))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """What the contract says, or, of an exception that no case expects, where it came from."""
+        """The broken rule of the contract, or the traceback of an unexpected exception."""
         again = f'weft_conformance.case("{self._case.id}")("{self._subject.name}")'
         if isinstance(excinfo.value, Broken):
             return f"{self._subject.name}: {self._case.title}\n{excinfo.value}\n  again:    {again}"

@@ -1,4 +1,4 @@
-"""Recorded cases as samples: what TensorFlow took once fits an op for certain, and in other element types as well."""
+"""Recorded cases as samples: inputs that TensorFlow accepted fit an op for certain, in other element types as well."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from weft.api import DType
 from .golden import Case, cases
 
 Array = np.ndarray[Any, Any]
-FEW = 6  # cases of one op; the others differ from them in elements, or in types
+FEW = 6  # cases of one op; further cases differ from these in elements or types only
 
-LIKE = {  # ops of which nothing is recorded that TensorFlow takes, and those that take the same
+LIKE = {  # ops without a recorded case that TensorFlow accepts, and an op whose inputs fit
     "BroadcastArgs": "BroadcastGradientArgs",
     "MatrixDiagV3": "MatrixDiagV2",
     "MatrixSetDiagV2": "MatrixSetDiagV3",
@@ -25,7 +25,7 @@ LIKE = {  # ops of which nothing is recorded that TensorFlow takes, and those th
 
 
 def calls(op: Any, varied: str | None, dtype: DType | None) -> Iterator[tuple[dict[str, Any], tuple[Array, ...]]]:
-    """Attributes and inputs of recorded cases, with `dtype` for the type attribute `varied` and elements of it."""
+    """Attributes and inputs of recorded cases, with `dtype` as type attribute `varied` and elements of that type."""
     taken = [case for case in cases().get(LIKE.get(op.name, op.name), ()) if _is_whole(case)]
     for case in islice(taken, FEW):
         attrs = _attributes(op, case)
@@ -37,7 +37,7 @@ def calls(op: Any, varied: str | None, dtype: DType | None) -> Iterator[tuple[di
 
 
 def _is_whole(case: Case) -> bool:
-    """Whether TensorFlow gave results, and leaves none of them open."""
+    """True if TensorFlow returned results and leaves none of them open."""
     return case.outputs is not None and all(output is not None for output in case.outputs)
 
 
@@ -47,15 +47,17 @@ def _attributes(op: Any, case: Case) -> dict[str, Any]:
 
 
 def _instead(types: Any, dtype: DType | None) -> Any:
-    """The type, or a list of it; a list that has it stays what it is, and so do strings in lists."""
+    """Replace a type by `dtype`, and the types of a list except strings. A list that contains `dtype` stays."""
     if not isinstance(types, tuple | list):
         return dtype
     return types if dtype in types else tuple(dtype if each.itemsize else each for each in types)
 
 
 def _as(x: Array, dtype: DType) -> Array:
-    """The elements in another type, still telling each other apart: of complex numbers the real part, for integers
-    floats times four and rounded, for booleans what is odd."""
+    """Convert elements to another type so that different elements stay different.
+
+    Complex numbers become their real part. Floats become integers times four, rounded. Odd integers become True.
+    """
     if x.dtype == dtype.numpy:
         return x
     if x.dtype.kind == "c" and dtype.kind != "c":

@@ -1,8 +1,7 @@
-"""Inputs and attributes to try an op with: those of recorded cases, and more from its signature (shapes by op, else by
-family; integers by their names).
+"""Samples of an op, its inputs and attributes: of recorded cases, and made from the op's signature.
 
-What a signature does not tell (which shapes fit, which attributes go together) is not modelled: a sample that the
-reference refuses is no sample.
+Shapes are listed by op, or else for all ops; integers that are settings are listed by name. Rules that a signature
+lacks (shapes that fit, attributes that go together) are not modelled: a sample that the reference refuses is ignored.
 """
 
 from __future__ import annotations
@@ -108,13 +107,13 @@ BY_OP |= {
 EXAMPLE = (b"\n\x1b\n\n\n\x01i\x12\x05\x1a\x03\n\x01\x05"  # a tf.train.Example: i = [5],
            b"\n\r\n\x01f\x12\x08\x12\x06\n\x04\x00\x00\xc0\x3f")  # f = [1.5]
 
-ATTRS: dict[str, tuple[Any, ...]] = {  # attributes that have no default, or whose values are worth trying
+ATTRS: dict[str, tuple[Any, ...]] = {  # values of attributes that have no default, or change the computation
     "N": (3,), "num": (3,), "num_split": (2,), "axis": (0, 1, -1), "batch_dims": (0,), "ksize": ((1, 2, 2, 1),),
     "strides": ((1, 1, 1, 1), (1, 2, 2, 1)), "squeeze_dims": ((),), "shape": (None,), "padding": ("SAME", "VALID"),
     "block_size": (2,), "k": (2,), "set_operation": (b"a-b", b"b-a", b"intersection", b"union"),
     "message": (b"sampled",), "interpolation": ("NEAREST", "BILINEAR"),
 }
-ATTRS_BY_OP: dict[str, dict[str, tuple[Any, ...]]] = {  # all values to try, the default is none of them
+ATTRS_BY_OP: dict[str, dict[str, tuple[Any, ...]]] = {  # all values to try; the default is not added to them
     "Einsum": {"N": (2,), "equation": ("ab,bc->ac", "...ab,...bc->...ca", "ab,ab->b", "abc,acd->adb")},
     "_FusedMatMul": {"num_args": (1,), "fused_ops": (("BiasAdd",), ("BiasAdd", "Relu"), ("BiasAdd", "Tanh"))},
     "_FusedConv2D": {"num_args": (1,), "TArgs": ((dtypes.float32,),), "strides": ((1, 1, 1, 1),),
@@ -138,12 +137,15 @@ ATTRS_BY_OP: dict[str, dict[str, tuple[Any, ...]]] = {  # all values to try, the
         "Multinomial", "RandomShuffle", "RandomStandardNormal", "RandomUniform", "RandomUniformInt",
         "SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2", "TruncatedNormal")},
 }
-TYPES = ("float32", "int32", "int64", "bool")  # of attributes beside the one that is varied
+TYPES = ("float32", "int32", "int64", "bool")  # of type attributes other than the varied one
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One call of an op: `inputs` in order. Metadata reads those at `read`, those at `settings` say how to compute."""
+    """One call of an op, with its `inputs` in order.
+
+    `read`: the indices of inputs that metadata reads; `settings`: of inputs that are parameters, such as an axis.
+    """
 
     attrs: dict[str, Any]
     inputs: tuple[Array, ...]
@@ -156,7 +158,7 @@ class Sample:
 
 
 def varied_type(op: Any) -> str | None:
-    """The type attribute that tells what an op computes with."""
+    """The type attribute of the op's operands, or None."""
     named = [a.type_attr or a.type_list_attr for a in (*op.inputs, *op.outputs)]
     return "T" if "T" in named else next((name for name in named if name), None)
 
@@ -185,7 +187,7 @@ def samples(op: Any, dtype: DType | None, values: tuple[str, ...]) -> Iterator[S
 
 
 def positions(op: Any, attrs: Mapping[str, Any], args: tuple[str, ...]) -> frozenset[int]:
-    """The numbers of the inputs that belong to these arguments."""
+    """The indices of the inputs that belong to these arguments."""
     return _true([tensor.arg in args for tensor in op.expand_inputs(attrs)])
 
 
@@ -206,7 +208,7 @@ def _operand(tensor: Any, shape: tuple[int, ...], rng: np.random.Generator) -> A
 
 
 def _attributes(op: Any, dtype: DType | None) -> Iterator[dict[str, Any]]:
-    """A first choice of all attributes, then each other value of each, one at a time."""
+    """Yield a first choice of all attributes, then each further value of each attribute, one at a time."""
     given = ATTRS_BY_OP.get(op.name, {})
     choices = {name: list(given.get(name, ())) or _choices(name, attr, dtype if name == varied_type(op) else None)
                for name, attr in op.attrs.items()}
@@ -234,7 +236,7 @@ def _axis(shape: tuple[int, ...], dtype: DType) -> Array:
 
 
 def _always(*elements: Any) -> Callable[..., Array]:
-    """The same vector for every shape, or the same scalar."""
+    """A maker that returns the same vector, or the same scalar, for every shape."""
     return lambda _shape, d: np.array(elements if len(elements) > 1 else elements[0], d.numpy)
 
 
@@ -242,7 +244,7 @@ def _image(kind: str) -> Callable[..., Array]:
     return _always((IMAGE_FILES / f"pixels.{kind}").read_bytes())
 
 
-# Inputs that say how, by what they are called, after their op where that tells more: of the first shape and their type.
+# Makers of settings, by argument or by op and argument: each makes the input from the first shape and the input's type.
 INTEGERS: dict[str, Any] = {
     "axis": _axis, "dim": _axis, "dimension": _axis, "split_dim": _axis,
     "reduction_indices": lambda shape, d: np.arange(len(shape))[-1:].astype(d.numpy),
@@ -264,7 +266,7 @@ INTEGERS: dict[str, Any] = {
     "minval": lambda _, d: np.array(2, d.numpy),
     "maxval": lambda _, d: np.array(99, d.numpy),
     "num_samples": lambda _, d: np.array(3, d.numpy),
-    "Range.limit": lambda _, d: np.array(20_000).astype(d.numpy), "Range.delta": _always(1),  # too many to be folded
+    "Range.limit": lambda _, d: np.array(20_000).astype(d.numpy), "Range.delta": _always(1),  # too long to be folded
     "Conv2DBackpropInput.input_sizes": lambda _, d: np.array([8, 8], d.numpy),
     "Conv2DBackpropFilter.filter_sizes": lambda _, d: np.array([3, 3, 3, 5], d.numpy),
     "Conv3DBackpropInputV2.input_sizes": lambda _, d: np.array(VOLUME, d.numpy),

@@ -1,4 +1,4 @@
-"""weft-conformance.toml: which levels run, how close numbers must be, and which cases are known to fail.
+"""weft-conformance.toml: the levels that run, the tolerances of numbers, and the cases that are known to fail.
 
     levels = ["discovery", "memory", "ordering", "kernels"]
 
@@ -9,8 +9,8 @@
     "kernels.*[Softmax-float16]" = "the driver rounds to zero; fixed in 2.1"
     "OPENCL:1 memory.*" = "a device that is broken"
 
-In patterns `*` stands for any characters and `?` for one; a device may stand before. A case that is expected to fail
-and passes fails the run.
+In a pattern, `*` stands for any characters and `?` for one; a device may stand before the case. A case that is expected
+to fail and passes makes the run fail.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ TOLERANCES: Mapping[str, Tolerance] = MappingProxyType({
 
 
 class SettingsError(ValueError):
-    """A settings file that cannot be read: which, and why."""
+    """A settings file cannot be read. The message gives its path and the reason."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """`quick`: fewer and smaller cases, for those who run the suite with every commit."""
+    """The settings of a run. `quick`: fewer and smaller cases, for a run with every commit."""
 
     levels: tuple[str, ...] = LEVELS
     tolerances: Mapping[str, Tolerance] = field(default_factory=lambda: TOLERANCES)
@@ -48,17 +48,17 @@ class Settings:
     quick: bool = False
 
     def tolerance(self, dtype: str) -> Tolerance:
-        """How close elements of a type must be; those that are no floats are equal."""
+        """The tolerance (relative, absolute) of an element type; zero for every type but floats and complex numbers."""
         return self.tolerances.get(dtype, (0.0, 0.0))
 
     def why_expected(self, device: str, case_id: str) -> str | None:
-        """Why the case is known to fail on this device, or None."""
+        """The reason for which the case is known to fail on this device, or None."""
         return next((reason for pattern, reason in self.expected_failures.items()
                      if _matches(pattern, case_id) or _matches(pattern, f"{device} {case_id}")), None)
 
 
 def load_settings(path: Path | None = None, *, quick: bool = False) -> Settings:
-    """What a file says; without one, the defaults. Raises SettingsError."""
+    """Read a settings file; without a path, return the defaults. Raises SettingsError."""
     if path is None:
         return Settings(quick=quick)
     try:
@@ -99,6 +99,6 @@ def _check(given: Any, known: tuple[str, ...], what: str) -> None:
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """Brackets are part of ids, and stand for themselves."""
+    """True if the whole text matches. Brackets are part of ids, and stand for themselves."""
     expression = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
     return re.fullmatch(expression, text) is not None

@@ -1,4 +1,4 @@
-"""The device under test, and what cases ask of it: buffers and copies by hand, and graphs that run on it."""
+"""The device under test, as cases use it: buffers and copies without the runtime, and graphs that run on it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REFERENCE = "CPU:0"
 
 
 class Subject:
-    """One device, opened and probed. Raises weft's NotFound and Unavailable, which say why it cannot be used."""
+    """One device, opened and probed. Raises weft's NotFound and Unavailable with the reason if it cannot be used."""
 
     def __init__(self, name: str, settings: Settings | None = None) -> None:
         self.name = name
@@ -35,13 +35,13 @@ class Subject:
         self.host_visible = bool(self.device.attributes.get("host_visible"))
 
     def size(self, full: int, quick: int) -> int:
-        """How many, or how large: of the full suite, or of the quick one."""
+        """A number or size of a case: `full` in the full suite, `quick` in the quick one."""
         return quick if self.settings.quick else full
 
-    # Buffers and copies by hand, as the runtime does them.
+    # Buffers and copies, with the calls that the runtime makes.
 
     def allocate(self, nbytes: int) -> Any:
-        """A buffer that must be had. Raises Broken."""
+        """Allocate a buffer. Raises Broken where the device returns None."""
         buffer = self.device.allocate(nbytes)
         expect(buffer is not None, f"{nbytes} bytes cannot be allocated", expected="a buffer", got=None,
                rule="Device.allocate")
@@ -49,7 +49,7 @@ class Subject:
 
     @contextmanager
     def buffers(self, *sizes: int) -> Iterator[list[Any]]:
-        """Buffers for a while."""
+        """Allocate buffers, and free them at the end of the block."""
         taken: list[Any] = []
         try:
             taken += [self.allocate(nbytes) for nbytes in sizes]
@@ -66,11 +66,11 @@ class Subject:
         self.device.copy_out(buffer, host, STREAM)
 
     def finish(self) -> None:
-        """Wait for all that was enqueued."""
+        """Wait until all enqueued work is done."""
         self.device.synchronize(self.device.record(STREAM))
 
     def read(self, buffer: Any, nbytes: int, before: int = 0xA5) -> Array:
-        """The first bytes of a buffer, copied out over an array that was full of `before`."""
+        """The first bytes of a buffer, copied to an array whose bytes were `before`."""
         host = np.full(nbytes, before, np.uint8)
         self.enqueue_out(buffer, host)
         self.finish()
@@ -82,7 +82,7 @@ class Subject:
         return weft.Session(Graph(list(nodes)))
 
     def run(self, nodes: Iterable[Node], fetches: Sequence[str], feeds: Mapping[str, Array]) -> list[Array]:
-        """The fetched values of a graph, whose nodes all run where they ask to. Raises Broken where they do not."""
+        """Run a graph and return the fetched values. Raises Broken if a node runs elsewhere than requested."""
         with self.session(nodes) as session:
             results: list[Array] = session.run(list(fetches), feeds)
             self.expect_placed(session)
@@ -95,7 +95,7 @@ class Subject:
                    expected=self.name, got=f"{row.device}: {row.reason}", rule="placement")
 
     def kernels(self) -> list[Any]:
-        """What packs have registered for this type of device."""
+        """The kernels that packs have registered for this device type."""
         self.host.registries.kernels.load(self.type)
         return [k for k in self.host.registries.kernels.loaded() if k.device_type == self.type]
 
@@ -105,7 +105,7 @@ class Subject:
 
 @contextmanager
 def tolerant_of_fallback() -> Iterator[None]:
-    """Nodes in here may run elsewhere than they ask to, without a warning."""
+    """Within this block, nodes may run on another device than requested without a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeftWarning)
         yield
@@ -113,7 +113,7 @@ def tolerant_of_fallback() -> Iterator[None]:
 
 @contextmanager
 def whatever_comes(what: str, *, expected: str, rule: str) -> Iterator[None]:
-    """An exception in here breaks the rule."""
+    """Raise Broken with this rule for any exception within the block."""
     try:
         yield
     except (Broken, NotApplicable):

@@ -1,4 +1,4 @@
-"""What a case says of a device: that it broke the contract, and how; or that it has not what the case needs."""
+"""The verdicts of a case: the device breaks a rule of the contract, or lacks a feature that the case needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHOWN = 60  # characters of a value in a message
 
 
 class Broken(AssertionError):
-    """The device under test breaks a rule: what was expected, what came, and which rule it is."""
+    """The device under test breaks a rule. The message has the expected value, the actual one, and the rule."""
 
     def __init__(self, what: str, *, expected: object, got: object, rule: str) -> None:
         self.what, self.expected, self.got = what, str(expected), str(got)
@@ -22,22 +22,22 @@ class Broken(AssertionError):
 
 
 class NotApplicable(Exception):
-    """The device has not what the case needs; the message says what that is."""
+    """The device lacks a feature that the case needs. The message names the feature."""
 
 
 def expect(holds: object, what: str, *, expected: object, got: object, rule: str) -> None:
-    """Raise Broken unless it holds."""
+    """Raise Broken unless the claim holds."""
     if not holds:
         raise Broken(what, expected=expected, got=got, rule=rule)
 
 
 def fail(what: str, error: BaseException, *, expected: object, rule: str) -> NoReturn:
-    """Raise Broken because of an exception that should not have come."""
+    """Raise Broken because of an unexpected exception."""
     raise Broken(what, expected=expected, got=f"{type(error).__name__}: {error}", rule=rule) from error
 
 
 def expect_same_bits(got: Array, want: Array, what: str, rule: str) -> None:
-    """Raise Broken where a byte differs, naming the first element that does."""
+    """Raise Broken if a byte differs. The message has the first element that differs."""
     mine, theirs = _bytes(got), _bytes(want)
     if mine.size == theirs.size and np.array_equal(mine, theirs):
         return
@@ -51,7 +51,7 @@ def expect_same_bits(got: Array, want: Array, what: str, rule: str) -> None:
 
 
 def expect_close(got: Array, want: Array, tolerance: tuple[float, float], what: str, rule: str) -> None:
-    """Raise Broken where type, shape or an element differs by more than (relative, absolute) tolerance; NaN is NaN."""
+    """Raise Broken if types, shapes or an element differ beyond the tolerance (relative, absolute). NaN equals NaN."""
     if got.dtype != want.dtype or got.shape != want.shape:
         raise Broken(what, expected=f"{want.dtype}{list(want.shape)}", got=f"{got.dtype}{list(got.shape)}", rule=rule)
     if want.dtype == object:
@@ -74,7 +74,7 @@ def expect_close(got: Array, want: Array, tolerance: tuple[float, float], what: 
 
 
 def shown(value: object) -> str:
-    """A value in a message, not too long."""
+    """The repr of a value for a message, at most `SHOWN` characters."""
     text = repr(value)
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 

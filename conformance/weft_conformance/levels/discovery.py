@@ -1,4 +1,4 @@
-"""A device is found without being touched, always under the same name, and can be opened and closed."""
+"""Discovery: a scan opens no device, names stay the same, and a device can be opened and closed again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def uids(host: Any, device_type: str) -> list[tuple[str, str]]:
 
 @contextmanager
 def another_host(on: Subject) -> Iterator[Device]:
-    """The device, opened in a host of its own. Raises NotApplicable where a plugin allows one at a time."""
+    """The device, opened in a host of its own. Raises NotApplicable where the plugin allows one host at a time."""
     host = weft.HostContext()
     try:
         yield host.open(on.name)
@@ -44,7 +44,7 @@ def another_host(on: Subject) -> Iterator[Device]:
 
 
 def comes_back(device: Device) -> bool:
-    """Whether eight bytes do, from a buffer of a device."""
+    """True if eight bytes return unchanged from a buffer of the device."""
     host, back = np.arange(8, dtype=np.uint8), np.zeros(8, np.uint8)
     buffer = device.allocate(8)
     device.copy_in(host, buffer, STREAM)

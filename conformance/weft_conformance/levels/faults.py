@@ -1,4 +1,4 @@
-"""Faults: whatever goes wrong is one of weft's errors, the device goes on, and nothing is left behind."""
+"""Faults: every failure is one of weft's errors, leaves the device usable, and leaks nothing."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def no_memory_is_resource_exhausted(on: Subject) -> None:
 
 @sentence()
 def sessions_leave_nothing_behind(on: Subject) -> None:
-    """Buffers as far as they can be counted, threads, and files where the system tells which are open."""
+    """Counts buffers if they can be referenced weakly, threads, and open files if the system has /proc/self/fd."""
     chain = Chain(on, 5)
 
     def sessions(count: int) -> None:
@@ -91,7 +91,7 @@ def sessions_leave_nothing_behind(on: Subject) -> None:
                 fails_with(errors.WeftError, lambda s=session: s.run("bad", {"x": np.ones(3, np.float32)}))  # type: ignore[misc]
         gc.collect()
 
-    sessions(5)  # the work queue has its threads now, and caches are full
+    sessions(5)  # starts the work queue's threads and fills caches
     taken, before = Taken(on), _held()
     with replaced(on, taken.methods()):
         sessions(on.size(200, 20))
@@ -110,7 +110,7 @@ def can_wrap(on: Subject) -> bool:
 
 
 class Taken:
-    """Buffers that are had and freed while the device has these methods."""
+    """Counts allocations and frees while the device has this object's `methods`."""
 
     def __init__(self, on: Subject) -> None:
         self.balance = 0
@@ -129,7 +129,7 @@ class Taken:
     def _counted(self, had: Callable[[Any], Any], wanted: Any) -> Any:
         buffer = had(wanted)
         self.balance += buffer is not None
-        with suppress(TypeError):  # a number, say
+        with suppress(TypeError):  # some buffers, such as numbers, cannot be referenced weakly
             self._buffers.append(weakref.ref(buffer))
         return buffer
 

@@ -1,4 +1,4 @@
-"""Kernels: every one that is registered gives what TensorFlow gave, and what the CPU gives."""
+"""Kernels: every registered kernel returns the recorded results of TensorFlow, and the results of the CPU."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from ..verdict import Broken, NotApplicable, expect_close, fail
 Array = np.ndarray[Any, Any]
 T = TypeVar("T")
 
-# TensorFlow documents of these: an index out of range is an error on the CPU, and gives zeros on other devices.
+# TensorFlow documents these ops so: an index out of range is an error on the CPU, and gives zeros on other devices.
 ZEROS_OUT_OF_RANGE = ("GatherV2",)
-NO_DIVISION = "Integer division by zero"  # its CPU kernels say so; on other devices the result may be anything
+NO_DIVISION = "Integer division by zero"  # error text of its CPU kernels; the result on other devices is undefined
 
 
 class Declined(Exception):
-    """No kernel of the device takes the node: nothing is wrong, and nothing was tried."""
+    """No kernel of the device takes the node. Nothing was tried, so no rule is broken."""
 
 
 def recorded_ops(on: Subject) -> list[str]:
@@ -37,7 +37,7 @@ def recorded_ops(on: Subject) -> list[str]:
 
 
 def ops_and_types(on: Subject) -> Iterator[str]:
-    """`AddV2-float32`, or `LogicalAnd` where an op has one signature; nothing for the reference itself."""
+    """Yield `AddV2-float32`, or `LogicalAnd` for an op without a type attribute. Empty for the reference itself."""
     if on.name == REFERENCE:
         return
     for op in sorted({k.op for k in on.kernels()}):
@@ -49,7 +49,7 @@ def ops_and_types(on: Subject) -> Iterator[str]:
 
 
 def takes(on: Subject, op: str, attr: str, dtype: DType) -> bool:
-    """Whether op and a kernel of the device may be of this type. (A kernel for any type is tried with a few.)"""
+    """True if the op and a kernel of the device take this type. A kernel that takes any type is tried with a few."""
     allowed = on.host.registries.ops.get(op).attrs[attr].allowed or dtypes.ALL
     few = {dtypes.float32, dtypes.int32}.intersection(allowed) or allowed
     declared = [k.dtypes.get(attr) for k in on.host.registries.kernels.candidates(op, on.type)]
@@ -58,7 +58,7 @@ def takes(on: Subject, op: str, attr: str, dtype: DType) -> bool:
 
 @sentence(over=recorded_ops)
 def gives_what_tensorflow_gave(on: Subject, op: str) -> None:
-    """TensorFlow's recorded cases of the op, as far as a kernel of the device takes them."""
+    """Runs TensorFlow's recorded cases of the op that a kernel of the device takes."""
     wrong, reasons, tried = [], set(), 0
     recorded = cases()[op]
     for case in some(on, recorded, 4):
@@ -79,7 +79,7 @@ def gives_what_tensorflow_gave(on: Subject, op: str) -> None:
 
 @sentence(over=ops_and_types)
 def agrees_with_the_cpu(on: Subject, op: str) -> None:
-    """The op with random inputs of many shapes and attributes, next to the same on CPU:0."""
+    """Runs the op with random inputs of many shapes and attributes, on the device and on CPU:0."""
     name, _, type_name = op.partition("-")
     registries = on.host.registries
     definition = registries.ops.get(name)
@@ -92,7 +92,7 @@ def agrees_with_the_cpu(on: Subject, op: str) -> None:
             want = apply(on, name, sample, REFERENCE, ways[0])
         except (Declined, errors.WeftError) as refused:
             refusals.append(str(refused))
-            continue  # the reference refuses it: it is no sample
+            continue  # a sample that the reference refuses is ignored
         for fed in ways:
             try:
                 results = apply(on, name, sample, on.name, fed)
@@ -112,7 +112,10 @@ def agrees_with_the_cpu(on: Subject, op: str) -> None:
 
 
 class Found(NamedTuple):
-    """What launches of an op's kernels break, by rule; `tried`: how many there were, `reasons`: why others were not."""
+    """The broken rules that launches of an op's kernels showed.
+
+    `tried`: the number of launches; `reasons`: the reasons for which samples were not launched.
+    """
 
     unwritten: list[Broken]
     returned: list[Broken]
@@ -122,14 +125,14 @@ class Found(NamedTuple):
 
 
 def launched_ops(on: Subject) -> list[str]:
-    """The ops whose kernels write their outputs; of the reference, which has all, some are enough for a quick form."""
+    """The ops whose kernels write their outputs. The reference has all ops, so its quick form takes some of them."""
     ops = sorted({k.op for k in on.kernels() if not k.returns})
     return some(on, ops, 25) if on.name == REFERENCE else ops
 
 
 @sentence(over=launched_ops)
 def writes_every_element_of_its_outputs(on: Subject, op: str) -> None:
-    """The same outputs in buffers that held one pattern and another."""
+    """Compares outputs in buffers that held one pattern with outputs in buffers that held the other."""
     report(found(on, op), found(on, op).unwritten, op)
 
 
@@ -151,7 +154,7 @@ def report(what: Found, wrong: Sequence[Broken], op: str) -> None:
 
 @cache
 def found(on: Subject, op: str) -> Found:
-    """What launches of the op's kernels with a few samples of each type show: looked for once, for three cases."""
+    """Launch the op's kernels with a few samples of each type. The result is cached, for three cases use it."""
     unwritten, returned, changed, reasons, tried = [], [], [], set(), 0
     for sample, ways in launch_samples(on, op):
         what = f"{op}{sample}, {fed_text(ways[0])}"
@@ -177,7 +180,7 @@ def found(on: Subject, op: str) -> Found:
 
 
 def launch_samples(on: Subject, op: str) -> Iterator[tuple[Sample, list[frozenset[int]]]]:
-    """Some samples of each type that the device's kernels take, and how to feed them."""
+    """Some samples of each type that the device's kernels take, with the ways to feed them."""
     definition = on.host.registries.ops.get(op)
     rule, attr = on.host.registries.ops.metadata(definition), varied_type(definition)
     types = [None] if attr is None else [d for d in fixed_size_types() if takes(on, op, attr, d)]
@@ -188,7 +191,7 @@ def launch_samples(on: Subject, op: str) -> Iterator[tuple[Sample, list[frozense
 
 
 def is_left_to_devices(on: Subject, case: Case, got: Sequence[Array] | errors.WeftError) -> bool:
-    """Whether the device did what TensorFlow's do that cannot look at elements, where its CPU kernels raise."""
+    """True if the result is allowed where TensorFlow's CPU kernels raise: other devices cannot check elements."""
     if on.host_visible or isinstance(got, errors.WeftError):
         return False
     if case.op in ZEROS_OUT_OF_RANGE and "is not in [" in case.message:
@@ -197,12 +200,12 @@ def is_left_to_devices(on: Subject, case: Case, got: Sequence[Array] | errors.We
 
 
 def some(on: Subject, everything: list[T], few: int) -> list[T]:
-    """All of them or, of the quick suite, a few or some more from everywhere."""
+    """The whole list; in the quick suite, at least `few` elements at equal distances."""
     return everything[:: max(1, len(everything) // on.size(len(everything) or 1, few))]
 
 
 def tolerance(on: Subject, sample: Sample, want: Array) -> tuple[float, float]:
-    """That of the output's type, or of an input's where the output is wider than what went in."""
+    """The tolerance of the output's type, or of an input's type where that is larger."""
     names = {want.dtype.name} if want.dtype.kind in "iub" else {want.dtype.name, *(x.dtype.name for x in sample.inputs)}
     return max(on.settings.tolerance(name) for name in names)
 
@@ -215,8 +218,11 @@ def none_tried(tried: int, reasons: set[str], what: str) -> None:
 def ways_to_feed(
     on: Subject, count: int, read: frozenset[int], settings: frozenset[int] = frozenset()
 ) -> list[frozenset[int]]:
-    """Which inputs are fed, the others being constants: all but those that say how, the first of these, and all. Those
-    that metadata reads are fed to devices in host memory alone: kernels of others cannot be bound without them."""
+    """Sets of inputs to feed; all other inputs are constants.
+
+    The sets are: all inputs but settings, the first of these, and all inputs. An input that metadata reads is fed to
+    devices in host memory only, for kernels of other devices cannot be bound without its elements.
+    """
     everything = frozenset(range(count))
     usual = everything - read
     numbers = usual - settings or usual
@@ -229,7 +235,7 @@ def fed_text(fed: frozenset[int]) -> str:
 
 
 def apply(on: Subject, op: str, sample: Sample, device: str, fed: frozenset[int]) -> list[Array]:
-    """The op's outputs on a device; inputs that are not fed are constants."""
+    """The op's outputs on a device. Inputs that are not in `fed` are constants."""
     tensors = on.host.registries.ops.get(op).expand_inputs(sample.attrs)
     nodes = [placeholder(f"i{i}", t.dtype) if i in fed else constant(f"i{i}", x, t.dtype)
              for i, (x, t) in enumerate(zip(sample.inputs, tensors, strict=True))]
@@ -245,7 +251,7 @@ def read(on: Subject, case: Case) -> frozenset[int]:
 
 
 def outputs(on: Subject, case: Case, fed: frozenset[int]) -> Sequence[Array] | errors.WeftError:
-    """What a recorded case's node gives on the device."""
+    """The outputs, or the error, of a recorded case's node on the device."""
     graph = case.graph()
     nodes = dict(graph.nodes)
     nodes["op"] = nodes["op"].replace(device=on.name)
@@ -259,7 +265,7 @@ def outputs(on: Subject, case: Case, fed: frozenset[int]) -> Sequence[Array] | e
 
 
 def fetched(on: Subject, nodes: Sequence[Node], feeds: dict[str, Array], device: str) -> list[Array]:
-    """The outputs of node `op`. Raises Declined where it does not run on the device, and the node's own error."""
+    """The outputs of node `op`. Raises Declined if it does not run on the device, and the node's own error."""
     with tolerant_of_fallback(), on.session(nodes) as session:
         entry = session.nodes["op"]
         if isinstance(entry, errors.WeftError):
@@ -283,7 +289,7 @@ def fetched(on: Subject, nodes: Sequence[Node], feeds: dict[str, Array], device:
 
 
 def has_run(session: weft.Session, told: weft.RunMetadata) -> bool:
-    """Whether a kernel was called for node `op`, or none is needed: its output is the buffer of an input."""
+    """True if a kernel was called for node `op`, or needs no call because its output is the buffer of an input."""
     kernel = session.placement()["op"].kernel
     called = any(event.call.node == "op" for event in told.trace.events) if told.trace else False
     return called or bool(kernel and kernel.alias)
@@ -294,7 +300,7 @@ def runs_there(session: weft.Session, device: str) -> bool:
 
 
 def fusions_and_ops(on: Subject) -> Iterator[str]:
-    """`Elementwise-Tanh`: each op that a fusion of the device's packs takes."""
+    """Yield `Elementwise-Tanh`: each fusion of the device's packs with each op that it takes."""
     if on.name == REFERENCE:
         return
     for pack in sorted({k.pack for k in on.kernels()}):
@@ -304,7 +310,7 @@ def fusions_and_ops(on: Subject) -> Iterator[str]:
 
 @sentence(over=fusions_and_ops)
 def agrees_with_the_cpu_when_it_does_several_nodes_at_once(on: Subject, fusion_and_op: str) -> None:
-    """The op with what the fusion lets follow it: a vector that broadcasts, another value, a comparison with zero."""
+    """Fuses the op with an addition of a vector that broadcasts, a comparison with zero, and a subtraction."""
     _, _, name = fusion_and_op.partition("-")
     definition = on.host.registries.ops.get(name)
     attr = varied_type(definition)
@@ -313,7 +319,7 @@ def agrees_with_the_cpu_when_it_does_several_nodes_at_once(on: Subject, fusion_a
         try:
             want = followed(on, name, sample, REFERENCE)
         except (Declined, errors.WeftError):
-            continue  # what follows takes float32, and shapes that broadcast
+            continue  # the ops that follow take float32, and shapes that broadcast
         try:
             got = followed(on, name, sample, on.name)
         except Declined as declined:

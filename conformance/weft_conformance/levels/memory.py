@@ -1,4 +1,4 @@
-"""Memory: buffers are had and given back, and copies move exactly the bytes they are asked to."""
+"""Memory: buffers are allocated and freed, and a copy moves exactly its bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..subject import Subject, placeholder, whatever_comes
 from ..verdict import NotApplicable, expect, expect_close, expect_same_bits
 
 SIZES = (1, 2, 3, 5, 7, 8, 15, 31, 33, 63, 65, 127, 255, 257, 1023, 4095, 4097, 65535, 65537, 1000003)
-GUARD = 64  # bytes before and after what is copied, which nobody may touch
+GUARD = 64  # bytes before and after the copied bytes, which a copy must not touch
 UNKNOWN_MEMORY = 1 << 46
 Array = np.ndarray[Any, Any]
 
@@ -34,7 +34,7 @@ def _unaligned(x: Array) -> Array:
 
 
 def _aligned(x: Array) -> Array:
-    """A copy that a device may well wrap."""
+    """A copy at the start of a page, which a device is likely to wrap."""
     raw = np.zeros(x.nbytes + 4096, np.uint8)
     start = -raw.ctypes.data % 4096
     copy: Array = raw[start : start + x.nbytes].view(x.dtype).reshape(x.shape)
@@ -121,7 +121,7 @@ def many_buffers_keep_their_own_bytes(on: Subject) -> None:
 
 @sentence()
 def freed_memory_is_had_again(on: Subject) -> None:
-    """More than the device's memory, a quarter at a time."""
+    """Allocates more than the device's memory in total, a quarter at a time."""
     nbytes = int(on.device.attributes.get("memory") or 1 << 30) // 4
     while nbytes > 1 and (first := on.device.allocate(nbytes)) is None:
         nbytes //= 2
@@ -155,7 +155,7 @@ def no_memory_is_none_and_no_exception(on: Subject) -> None:
 @sentence()
 def buffers_of_a_host_visible_device_are_aligned_arrays(on: Subject) -> None:
     if not on.host_visible:
-        raise NotApplicable("its buffers are its own")
+        raise NotApplicable("its buffers are not host memory")
     for nbytes in (1, 3, 64, 1000):
         buffer = on.allocate(nbytes)
         got = f"{type(buffer).__name__} {getattr(buffer, 'dtype', '')}{list(getattr(buffer, 'shape', ()))}"
@@ -171,12 +171,12 @@ def buffers_of_a_host_visible_device_are_aligned_arrays(on: Subject) -> None:
 def a_wrapped_array_is_read_and_not_written(on: Subject, nbytes: str) -> None:
     wrap = getattr(on.device, "wrap", None)
     if wrap is None:
-        raise NotApplicable("it cannot read the host's memory as its own")
+        raise NotApplicable("it has no wrap: it cannot read host memory in place")
     content = generator("wrapped", nbytes).integers(0, 256, int(nbytes), np.uint8)
     host = _locked(_aligned(content))
     buffer = wrap(host)
     if buffer is None:
-        raise NotApplicable("it has no use for this memory")
+        raise NotApplicable("its wrap returns None for this memory")
     expect_same_bits(on.read(buffer, host.nbytes), content, "a wrapped array, copied out", "Device.wrap")
     on.device.free(buffer)
     expect_same_bits(host, content, "an array that was wrapped", "Device.wrap")
@@ -184,7 +184,7 @@ def a_wrapped_array_is_read_and_not_written(on: Subject, nbytes: str) -> None:
 
 @sentence()
 def a_feed_that_has_changed_is_read_anew(on: Subject) -> None:
-    """A device may read a feed where it is, which is the user's before and after the run."""
+    """A device may read a feed in place. The array is the user's again after the run, who may write it."""
     op = ops_of(on)[0]
     x = _aligned(generator("feed").normal(size=100_003).astype(np.float32))
     nodes = [placeholder("x"), Node("y", op.name, ["x"] * op.arity, attrs={"T": dtypes.float32}, device=on.name)]

@@ -1,4 +1,4 @@
-"""Order: work on a stream is done in its order, is done when an event says so, and is nobody else's."""
+"""Order: a stream runs work in order, an event marks work as done, and sessions and threads do not disturb others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..injection import failing_node
 from ..subject import Subject, whatever_comes
 from ..verdict import expect, expect_close, expect_same_bits
 
-SIZES = (1, 100, 10_000, 1_000_000)  # bytes: small work is often done before anybody waits
+SIZES = (1, 100, 10_000, 1_000_000)  # bytes: small work is often done before the host waits
 
 
 def ramp(seed: int, nbytes: int) -> Any:
@@ -80,11 +80,11 @@ def a_buffer_that_is_freed_serves_what_was_enqueued(on: Subject) -> None:
         first, second = on.allocate(5000), None
         host, want = np.zeros(5000, np.uint8), ramp(seed, 5000)
         on.enqueue_in(want, first)
-        if seed % 2:  # only the copy out is left to do when the buffer is freed
+        if seed % 2:  # then only the copy out is pending when the buffer is freed
             on.finish()
         on.enqueue_out(first, host)
         on.device.free(first)
-        second = on.allocate(5000)  # it may have the same memory: then after the copy
+        second = on.allocate(5000)  # the same memory is allowed, but only after the copy
         on.enqueue_in(ramp(seed + 1, 5000), second)
         on.finish()
         expect_same_bits(host, want, "a copy out of a buffer that was freed after it was enqueued", "Device.free")
@@ -175,13 +175,13 @@ def runs_are_right(on: Subject, chain: Chain, session: weft.Session, seed: int) 
 
 
 def at_once(work: Callable[[int], None]) -> None:
-    """Four threads do it; what one of them raises is raised here."""
+    """Run `work` in four threads. Raises the first exception of a thread in the caller."""
     failures: list[BaseException] = []
 
     def guarded(seed: int) -> None:
         try:
             work(seed)
-        except BaseException as error:  # noqa: BLE001 - it is raised where somebody sees it
+        except BaseException as error:  # noqa: BLE001 - the caller raises it
             failures.append(error)
 
     threads = [threading.Thread(target=guarded, args=(seed,)) for seed in range(4)]

@@ -1,4 +1,4 @@
-"""Graphs divided between the device and the CPU give what the CPU gives alone."""
+"""Split: a graph divided between the device and the CPU has the results of the CPU alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHAPE = (3, 5)
 
 @dataclass
 class Divided:
-    """A random graph, each node on the device or on the CPU; the same one for the same seed."""
+    """A random graph with each node on the device or on the CPU. Equal seeds give equal graphs."""
 
     on: Subject
     seed: str
@@ -56,7 +56,7 @@ class Divided:
 def a_divided_graph_gives_what_the_cpu_gives_alone(on: Subject, seed: str) -> None:
     graph = Divided(on, seed)
     with on.session(graph.nodes) as divided, on.session(graph.on_the_reference()) as alone:
-        for turn in range(3):  # later runs have the buffers of earlier ones
+        for turn in range(3):  # later runs use the buffers of earlier ones
             feeds = graph.feeds(turn)
             kept = {name: x.copy() for name, x in feeds.items()}
             results = divided.run(graph.fetches, feeds)

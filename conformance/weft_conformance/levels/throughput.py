@@ -1,4 +1,4 @@
-"""Throughput: figures that are reported, and never right or wrong."""
+"""Throughput: figures for the report, which never pass or fail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REPEATS = 5
 
 
 class Figure(NamedTuple):
-    """A measured number: the best of several, which other work on the machine disturbs least."""
+    """A measured number: the best of several runs, the one that other work on the machine disturbed least."""
 
     what: str
     value: float
@@ -59,7 +59,7 @@ def how_fast_copies_are(on: Subject) -> list[Figure]:
 
 @sentence()
 def how_fast_elementwise_kernels_are(on: Subject) -> list[Figure]:
-    """The difference between a long and a short chain: copies and the run itself are in both."""
+    """Measures the difference between a long and a short chain, for both contain the copies and the run itself."""
     count, lengths = on.size(1 << 22, 1 << 16), (2, 18)
     x = np.ones(count, np.float32)
     times = []
@@ -89,7 +89,7 @@ def how_fast_matrices_are_multiplied(on: Subject) -> list[Figure]:
 
 
 def best(run: Callable[[], object]) -> float:
-    """Seconds, after a run that does not count."""
+    """The seconds of the fastest of several runs, after one that does not count."""
     times = []
     for _ in range(REPEATS + 1):
         started = perf_counter()
