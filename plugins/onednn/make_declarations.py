@@ -1,10 +1,10 @@
-"""Makes weft_onednn/declarations.py: what of oneDNN's C API this package uses, compiled for cffi's ABI mode.
+"""Makes weft_onednn/declarations.py: the part of oneDNN's C API that this package uses, compiled for cffi's ABI mode.
 
     pip download --no-deps onednn-devel-cpu-gomp==2023.2.0 && unzip onednn_devel*.whl -d headers
     python make_declarations.py headers/*/data/include
 
-Needs a C preprocessor. The names are those that the package's sources mention, `dnnl_...` and `omp_...`. Parsing all of
-dnnl.h takes cffi half a second, these declarations some milliseconds, and the compiled module none of that.
+Needs a C preprocessor. The package's sources are searched for the names, `dnnl_...` and `omp_...`. cffi parses all of
+dnnl.h in half a second, and these declarations in some milliseconds; the compiled module needs no parsing.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def main(include: str) -> None:
 
 
 def preprocessed(include: str) -> str:
-    """dnnl.h without what the system's headers declare, and without attributes."""
+    """dnnl.h without the declarations of the system's headers, and without attributes."""
     command = ["gcc", "-E", "-P", "-I", include, "-x", "c", "-"]
     text = subprocess.run(command, input=HEADERS, check=True, capture_output=True, text=True).stdout  # noqa: S603
     text = text[text.rindex("typedef enum", 0, text.index("dnnl_success")):]
@@ -61,14 +61,14 @@ def preprocessed(include: str) -> str:
 
 
 def body(header: str, name: str) -> str:
-    """A struct with its fields."""
+    """The definition of a struct with its fields."""
     end = f"}} {name};"
     before = header[: header.index(end)]
     return before[before.rindex("typedef struct") :] + end
 
 
 def typedef(header: str, name: str) -> str:
-    """Structs as they are, pointers to what is not looked into; enums as the integers they are."""
+    """The typedef of a name: pointers to structs stay opaque, arrays become int64_t arrays, and enums become int."""
     pointer = re.search(rf"typedef (const )?(struct \w+|\w+) ?\*\s*{name};", header)
     if pointer is not None:
         return pointer.group()

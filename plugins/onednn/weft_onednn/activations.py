@@ -1,9 +1,10 @@
-"""Activations that the library has as one function and graphs have as several nodes: gelu, x * P(X <= x) for a normal
-X, by erf or erfc, or nearly that by tanh (Hendrycks and Gimpel, 2016), and hard swish, x * relu6(x + 3) / 6 (Howard et
-al., 2019).
+"""Activations: several nodes of a graph become one function of the library, gelu or hard swish.
 
-Of infinity the library's gelu makes NaN by erf, and infinity of more than 1.7e38, as where TensorFlow has a product do
-it.
+Gelu is x * P(X <= x) for a normal X, by erf or erfc, or its approximation by tanh (Hendrycks and Gimpel, 2016). Hard
+swish is x * relu6(x + 3) / 6 (Howard et al., 2019).
+
+The library's gelu by erf turns infinity into NaN, and numbers above 1.7e38 into infinity. TensorFlow does the same for
+a gelu that is fused with a product.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from .attributes import Eltwise, number
 from .function_matching import Part, computed, is_close, is_closed, parts
 from .memory import Array
 
-ACTIVATION = "Activation"  # of the nodes that are one
+ACTIVATION = "Activation"  # the op of a FusedOp that replaces the nodes
 CURVES = ("Erf", "Erfc", "Relu6", "Tanh")
 LAST = ("Mul", "RealDiv")
-FEWEST = 4  # nodes
+FEWEST = 4  # nodes of an activation
 NUMBERS: Array = np.concatenate([np.linspace(-8, 8, 129), np.logspace(1, 4, 16), -np.logspace(1, 4, 16)])
 
 
@@ -46,7 +47,7 @@ FORMS = {
 
 
 def with_activations(b: Bind, ops: Sequence[FusedOp]) -> list[FusedOp]:
-    """The ops, with one, whose attribute `step` is the library's function, in place of those that are one together."""
+    """The ops, where each activation is one op. The attribute `step` of that op is the library's function."""
     kept = list(ops)
     if not any(op.op in CURVES for op in ops):
         return kept
@@ -63,8 +64,10 @@ def with_activations(b: Bind, ops: Sequence[FusedOp]) -> list[FusedOp]:
 def _found(
     b: Bind, last: FusedOp, made: Mapping[int, FusedOp], kept: Sequence[FusedOp]
 ) -> tuple[Part, Eltwise] | None:
-    """The part that ends with this op and is an activation, and which; what nobody else needs, of the shape that it
-    takes."""
+    """The part that ends with this op and is an activation, and the library's function; else None.
+
+    No op outside the part needs its values, and the part keeps the shape of its source.
+    """
     def known(place: int) -> Array | None:
         info = b.inputs[place] if place < len(b.inputs) else None
         return info.value if info is not None and info.size == 1 else None

@@ -1,4 +1,4 @@
-"""Attributes of primitives: what is done to each element of a result before it is written."""
+"""Attributes of primitives: the steps (post-ops) that compute each element of a result before it is written."""
 
 from __future__ import annotations
 
@@ -29,20 +29,22 @@ class Binary(NamedTuple):
 
 
 class Sum(NamedTuple):
-    """x becomes x + what there is where the result is written."""
+    """x becomes x + y, where y is the element that the result's memory holds before the call."""
 
 
 PostOp = Eltwise | Binary | Sum
 
 
 def number(name: str) -> int:
-    """What the headers give this name."""
+    """The value of a constant of the C headers."""
     return int(ffi.integer_const(name))
 
 
 def attributes(post_ops: Sequence[PostOp] = (), scaled: int = 0) -> Any:
-    """Scratch memory is the caller's, and these steps are done in order. `scaled`: the dimensions of the source, a bit
-    each, along which it is multiplied by numbers that each call is given."""
+    """Make attributes with these steps, in order, and with scratch memory from the caller.
+
+    `scaled`: a bit mask of the source's dimensions along which each call multiplies it by given numbers.
+    """
     c, make, check = library().c, library().make, library().check
     steps = make("post_ops", c.dnnl_post_ops_create)
     for step in post_ops:
@@ -61,6 +63,6 @@ def attributes(post_ops: Sequence[PostOp] = (), scaled: int = 0) -> Any:
 
 
 def operands(post_ops: Sequence[PostOp]) -> dict[int, tuple[Layout, Operand]]:
-    """What the steps read beside the result, by the numbers that a primitive knows them by."""
+    """The layouts and operands that the steps read, by the library's argument numbers."""
     return {(i + 1) * ARGUMENTS | SECOND: (step.layout, step.operand)
             for i, step in enumerate(post_ops) if isinstance(step, Binary)}

@@ -1,8 +1,8 @@
-"""Contraction: an einsum of two operands as one product of matrices, or of many, read and written where they lie.
+"""Contraction: an einsum of two operands as one product of matrices, or a batch of them, read and written in place.
 
-Its axes are of four kinds: of both operands and the result, each a dimension by itself; of the left one and the result,
-which are the rows; of the right one and the result, the columns; of both operands alone, over which is summed. Those of
-one of the last three kinds are one dimension, and lie so in all arrays that have them.
+Its axes are of four kinds. Batch axes are in both operands and the result; each is a dimension by itself. Rows are the
+axes of the left operand and the result, columns of the right operand and the result, and inner axes of both operands
+alone. All rows, all columns and all inner axes are one dimension each, so they must be adjacent in each array.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Labels = tuple[geometry.Label, ...]
 
 
 class Matrices(NamedTuple):
-    """Dimensions of an array as the library is to see them, and the strides that they have."""
+    """The dimensions of an array as the library sees them, and their strides in elements."""
 
     dims: list[int]
     strides: list[int]
@@ -31,7 +31,7 @@ class Matrices(NamedTuple):
 
 
 class Contraction:
-    """The product. `turned`: the second operand is its left one. Raises Unimplemented for what is none."""
+    """The product of an einsum. `turned`: the second operand is on the left. Raises Unimplemented for other einsums."""
 
     def __init__(self, equation: str, shapes: Sequence[tuple[int, ...]]) -> None:
         found = geometry.einsum_labels(equation, [len(shape) for shape in shapes])
@@ -55,7 +55,7 @@ class Contraction:
         self.result = self.of_result([self._lengths[label] for label in self._output])
 
     def of_result(self, shape: Sequence[int]) -> Matrices:
-        """An array of the result's rank that has its lengths, or 1, in the result's dimensions."""
+        """The matrices of an array of the result's rank, whose dimensions have the result's lengths, or 1."""
         whole = dict(zip(self._output, shape, strict=True))
         return self._seen(self._output, self._rows, self._columns, whole)
 
@@ -66,7 +66,7 @@ class Contraction:
         strides = dict(zip(labels, rows([lengths[label] for label in labels]), strict=True))
         seen = [_merged(group, lengths, strides) for group in (*self._batch, first, second)]
         *_, (high, down), (wide, across) = seen
-        if high == across == 1:  # of a single row, too, the library wants to know where the next one would be
+        if high == across == 1:  # the library needs the distance of rows even for a single row
             seen[-2] = high, wide
         elif wide == down == 1:
             seen[-1] = wide, high
@@ -76,9 +76,9 @@ class Contraction:
 def _merged(
     group: Labels, lengths: Mapping[geometry.Label, int], strides: Mapping[geometry.Label, int]
 ) -> tuple[int, int]:
-    """Length and stride of axes that are one. Raises Unimplemented where they do not lie so."""
+    """The length and stride of axes merged into one. Raises Unimplemented if they are not adjacent in memory."""
     own = [label for label in group if lengths[label] > 1]
     for outer, inner in pairwise(own):
         if strides[outer] != strides[inner] * lengths[inner]:
-            raise errors.Unimplemented("an einsum whose axes do not lie side by side")
+            raise errors.Unimplemented("an einsum whose axes are not adjacent in memory")
     return prod(lengths[label] for label in group), strides[own[-1]] if own else 1

@@ -1,7 +1,7 @@
-"""Epilogue: what follows a product, in one primitive with it.
+"""Epilogue: the ops after a product, computed by the primitive of the product.
 
-Factors and sums per channel that directly follow the product, and are known, go into its weights and bias. The rest are
-steps that the library does to each element before it is written.
+Known factors and sums per channel that directly follow the product go into its weights and bias. All further ops are
+steps that the library applies to each element before it is written.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .memory import Array, Layout, Operand
 
 NORMALISATIONS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 CHAINED = (*UNARY, *BINARY, *PARTS, "BiasAdd")
-ROUNDING = "Cast"  # of what is not rounded on the way: the result has the type of the last op
+ROUNDING = "Cast"  # needs no step: intermediate values are not rounded, and the result has the type of the last op
 OPS = (*CHAINED, *NORMALISATIONS, ROUNDING)
 SWISH = "Swish"  # x * Sigmoid(factor * x), of two nodes or three
 
@@ -34,12 +34,14 @@ class Epilogue:
     steps: list[PostOp] = field(default_factory=list)
 
 
-Lay = Callable[[int], tuple[Layout, Operand]]  # of the number of an input: how it lies as an operand, and which it is
+Lay = Callable[[int], tuple[Layout, Operand]]  # from the index of an input to its layout as an operand, and the operand
 
 
 def epilogue(b: Bind, head: FusedOp, rest: Sequence[FusedOp], lay: Lay) -> Epilogue:
-    """What the others of the group do to the result of its head, whose second input is the weights. Raises
-    Unimplemented where it is more than the library can do."""
+    """The epilogue of the ops `rest` after `head`, a product whose second input is the weights.
+
+    Raises Unimplemented for ops that the library cannot compute as steps.
+    """
     known = b.inputs[head.args[1]].is_known
     following = _Following(b, head, lay, ("AddV2", "Mul", "Sub") if known else ("AddV2", "Sub"))
     following.take_all(with_swish(b, rest))
@@ -47,7 +49,7 @@ def epilogue(b: Bind, head: FusedOp, rest: Sequence[FusedOp], lay: Lay) -> Epilo
 
 
 def broadcast(b: Bind, rank: int, layout: Callable[[Sequence[int], DType], Layout]) -> Lay:
-    """Every input by itself, with lengths of 1 before its own."""
+    """Lay each input out with its own shape, padded with leading lengths of 1 to `rank`."""
 
     def lay(place: int) -> tuple[Layout, Operand]:
         meta = b.inputs[place].meta
@@ -57,14 +59,14 @@ def broadcast(b: Bind, rank: int, layout: Callable[[Sequence[int], DType], Layou
 
 
 def steps_after(b: Bind, first: FusedOp, rest: Sequence[FusedOp], lay: Lay) -> list[PostOp]:
-    """What follows a node that has neither weights nor bias. Raises Unimplemented likewise."""
+    """The steps of the ops `rest` after a node without weights and bias. Raises Unimplemented as `epilogue` does."""
     following = _Following(b, first, lay, ())
     following.take_all(rest)
     return following.made.steps
 
 
 class _Following:
-    """The epilogue as far as it is made. `folds`: the ops whose known operand may go into weights and bias."""
+    """Builds an epilogue op by op. `folds`: the ops whose known operand may go into weights and bias."""
 
     def __init__(self, b: Bind, head: FusedOp, lay: Lay, folds: Sequence[str]) -> None:
         self.made = Epilogue()
@@ -78,7 +80,7 @@ class _Following:
         for each in ops:
             others = [a for a in each.args if a != self._value]
             if len(others) != len(each.args) - 1 or any(a >= len(self._b.inputs) for a in others):
-                raise errors.Unimplemented(f"{each.op} of something else that the group computes")
+                raise errors.Unimplemented(f"{each.op} of a value that is not the product's and not an input")
             self._take(each)
             self._value = each.results[0]
 
@@ -92,7 +94,7 @@ class _Following:
         elif each.op == ACTIVATION:
             self.made.steps.append(each.attrs["step"])
         elif each.op in PARTS:
-            raise errors.Unimplemented(f"{each.op} that is no part of another function")
+            raise errors.Unimplemented(f"{each.op} outside a known activation")
         elif _channels_first(each):
             raise errors.Unimplemented("channels that are not last")
         elif each.op in NORMALISATIONS:
@@ -113,7 +115,7 @@ class _Following:
 
     def _step(self, op: str, operand: int, turned: bool) -> None:
         if turned and op == "RealDiv":
-            raise errors.Unimplemented("a division by what the group computes")
+            raise errors.Unimplemented("a division by the product's value")
         if turned and op not in COMMUTING:  # y - x is y + -x
             self.made.steps.append(linear(-1.0, 0.0))
             op = "AddV2"
@@ -128,7 +130,7 @@ class _Following:
         self._fold(factor, beta - mean * factor)
 
     def _vector(self, value: int) -> Any:
-        """The float64 numbers of an input that is known and has one per channel, or one for all; else None."""
+        """The float64 numbers of a known input with one number per channel, or one for all channels; else None."""
         info = self._b.inputs[value]
         per_channel = info.size == 1 or info.meta.dims[-1] == info.size == self._channels
         if not info.is_known or not per_channel or len(info.meta.dims) > self._rank:
@@ -137,7 +139,7 @@ class _Following:
         return vector if np.isfinite(vector).all() else None
 
     def _fold(self, scale: Any, shift: Any) -> None:
-        """y becomes y * scale + shift."""
+        """Compose the epilogue with y * scale + shift."""
         made, ones = self.made, np.ones(self._channels)
         if made.scale is not None or np.any(scale != 1.0):
             made.scale = (ones if made.scale is None else made.scale) * scale
@@ -150,7 +152,7 @@ def _channels_first(each: FusedOp) -> bool:
 
 
 def with_swish(b: Bind, ops: Sequence[FusedOp]) -> list[FusedOp]:
-    """The ops, with one in place of those that multiply something with its own sigmoid, or are an activation."""
+    """The ops, where each product of a value with its own sigmoid is one op, and each activation is one op."""
     ops = with_activations(b, ops)
     made = {op.results[0]: op for op in ops}
     uses = [a for op in ops for a in op.args]
@@ -167,7 +169,7 @@ def with_swish(b: Bind, ops: Sequence[FusedOp]) -> list[FusedOp]:
 
 
 def _swish(b: Bind, op: FusedOp, made: dict[int, FusedOp]) -> tuple[list[FusedOp], int, float] | None:
-    """Where `op` is x * Sigmoid(factor * x): the ops before it, x and the factor."""
+    """If `op` is x * Sigmoid(factor * x): the ops before it, x and the factor. Else None."""
     for source, other in (op.args, op.args[::-1]) if op.op == "Mul" else ():
         sigmoid = made.get(other)
         if sigmoid is None or sigmoid.op != "Sigmoid":

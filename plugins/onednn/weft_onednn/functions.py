@@ -1,7 +1,7 @@
-"""Functions of elements: the library's for the ops that have one.
+"""Elementwise functions: the library's function for each op that has one.
 
-Not among them are Softplus, since the library's is off by up to 8e-6, so that it is below 0 for some numbers, and
-Maximum and Minimum, since the library's make a number of NaN.
+Softplus is left out, for the library's is off by up to 8e-6, which is below 0 for some numbers. Maximum and Minimum are
+left out, for the library's turn NaN into a number.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BINARY: Mapping[str, int] = {
     "Sub": number("dnnl_binary_sub"),
 }
 COMMUTING = ("AddV2", "Mul")
-PARTS = ("Erf", "Erfc", "Pow")  # of functions that the library has; it has none of them by itself
+PARTS = ("Erf", "Erfc", "Pow")  # parts of functions of the library, which has none of these by itself
 
 
 def swish(factor: float) -> Eltwise:

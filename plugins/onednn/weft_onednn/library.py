@@ -1,8 +1,8 @@
-"""The library: found where pip puts it, opened once for the process, and what its status codes mean.
+"""The library: found where pip puts it, and opened once for the process. Its status codes become typed errors.
 
-Its threads are OpenMP's. While they wait for work they spin, by default for as long as a scheduler's slice: where other
-work shares the cores, some runs then take hundreds of milliseconds. Here they spin SPINS times, unless the user's
-GOMP_SPINCOUNT or OMP_WAIT_POLICY says otherwise, and then sleep. MobileNetV2 on two busy cores, ms, by spins:
+Its threads are OpenMP's. While they wait for work they spin, by default for as long as a scheduler's slice. If other
+work shares the cores, some runs then take hundreds of milliseconds. Here they spin SPINS times and then sleep, unless
+the user sets GOMP_SPINCOUNT or OMP_WAIT_POLICY. MobileNetV2 on two busy cores, ms, by spins:
 
     spins         0    1000   3000   10,000   30,000
     fastest run   4.5  4.0    4.0    3.7      3.8
@@ -25,17 +25,17 @@ from weft.api import errors
 NAME = "libdnnl.so.3"
 OLDEST = (3, 2)
 SPINS = "1000"
-CACHED = 128  # primitives that the library keeps; a network's have room, those of 100 batch sizes' do not (of 1024)
+CACHED = 128  # primitives that the library keeps: enough for a network, not for 100 batch sizes; its default is 1024
 PAUSE_HARD = 2  # omp_pause_hard
 REMEDY = "pip install 'onednn-cpu-gomp>=2023.2,<2024'"
 
 
 class Library:
-    """`c` are the functions, `engine` is the CPU: several threads may use them at once, each with `threads`."""
+    """The open library. `c`: its functions; `engine`: the CPU. Several threads may use both, each with `threads`."""
 
     def __init__(self, ffi: Any, path: str) -> None:
         self.ffi = ffi
-        # It stays: objects that it is to destroy may go later than this, at the interpreter's end.
+        # The library stays loaded: objects that it must destroy may outlive this object at the interpreter's end.
         self.c = ffi.dlopen(path, ffi.RTLD_NOW | ffi.RTLD_LOCAL | ffi.RTLD_NODELETE)
         found = self.c.dnnl_version()
         self.version = f"{found.major}.{found.minor}.{found.patch}"
@@ -45,11 +45,11 @@ class Library:
         self.check(self.c.dnnl_set_primitive_cache_capacity(CACHED), "primitive cache")
         self.threads: int = self.c.omp_get_max_threads()
         self.engine = self.make("engine", self.c.dnnl_engine_create, self.c.dnnl_cpu, 0)
-        pause = self.c.omp_pause_resource_all  # the threads of whoever forks are not there in the child
+        pause = self.c.omp_pause_resource_all  # a forked child lacks the threads of its parent
         os.register_at_fork(before=lambda: pause(PAUSE_HARD))
 
     def make(self, kind: str, create: Callable[..., int], *arguments: Any) -> Any:
-        """A new object of the C API: what `create(result, *arguments)` gives, destroyed with its last reference.
+        """A new object of the C API, made by `create(result, *arguments)` and destroyed with its last reference.
 
         Raises Unimplemented for arguments that the library refuses, or that are wider than its types.
         """
@@ -64,7 +64,7 @@ class Library:
         return self.ffi.gc(result[0], getattr(self.c, f"dnnl_{kind}_destroy"))
 
     def check(self, status: int, what: str) -> None:
-        """Raise Unimplemented, ResourceExhausted or Internal for a status that is no success."""
+        """Raise Unimplemented, ResourceExhausted or Internal for a status other than success."""
         if status:
             name = self.ffi.string(self.c.dnnl_status2str(status)).decode()
             kinds = {self.c.dnnl_unimplemented: errors.Unimplemented,
@@ -74,7 +74,7 @@ class Library:
 
 @cache
 def library() -> Library:
-    """The library. Raises Unavailable."""
+    """The library, opened with the first call. Raises Unavailable."""
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
         raise errors.Unavailable(f"oneDNN is packaged for Linux on x86-64, this is {sys.platform} on "
                                  f"{platform.machine()}", hint="nothing: the NumPy kernels serve every platform")
@@ -88,15 +88,17 @@ def library() -> Library:
 
 
 def open_library(threads: int) -> None:
-    """Open the library, if it is not open yet, for this many threads: see plugin.Config. Raises Unavailable."""
+    """Open the library for this many threads (plugin.Config) unless it is open already. Raises Unavailable."""
     with environment({"OMP_NUM_THREADS": str(threads)} if threads else {}, replace=True):
         library()
 
 
 @contextmanager
 def environment(variables: Mapping[str, str], *, replace: bool = False) -> Iterator[None]:
-    """Variables that a library reads while it is opened, and no process that this one starts; those that the user has
-    set stay, unless they are to be replaced."""
+    """Set environment variables while a library is opened, so that no child process inherits them.
+
+    Variables that the user has set stay, unless `replace` is true.
+    """
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update({name: value for name, value in variables.items() if replace or before[name] is None})
     try:
@@ -110,7 +112,8 @@ def environment(variables: Mapping[str, str], *, replace: bool = False) -> Itera
 
 
 def _path() -> str:
-    """Where the wheel puts it: beside the interpreter's own libraries, for the user, or where the loader looks."""
+    """The library's path: the wheel's folder beside the interpreter's libraries or the user's; else its bare name, for
+    the loader to find."""
     import site
 
     prefixes = (sys.prefix, *([site.getuserbase()] if site.ENABLE_USER_SITE else ()))

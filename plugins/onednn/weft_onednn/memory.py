@@ -1,6 +1,6 @@
-"""Memory: how arrays lie, as the library has it.
+"""Memory: the library's descriptors of arrays, and its memory objects over them.
 
-Dimensions are in the library's order: batch, channels, height, width. Strides, in elements, say how they lie.
+Dimensions are in the library's order: batch, channels, height, width. Strides, in elements, give the array's own order.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from .declarations import ffi
 from .library import library
 
 Array = np.ndarray[Any, Any]
-# A place among the inputs and outputs of a kernel, a constant, or what gives one when it is needed.
+# An index among the inputs and outputs of a kernel, a constant, or a function that returns a constant when needed.
 Operand = int | Array | Callable[[], Array]
 ANY = "any"
 PLAIN = PlainAllocator()
 FLOAT = dtypes.float32
-TYPES = {FLOAT: "dnnl_f32", dtypes.bfloat16: "dnnl_bf16"}  # what elements may be, and what the library calls it
+TYPES = {FLOAT: "dnnl_f32", dtypes.bfloat16: "dnnl_bf16"}  # element types, with the library's names
 
 
 class Layout:
@@ -32,7 +32,7 @@ class Layout:
 
     @classmethod
     def of(cls, dims: Sequence[int], strides: Sequence[int] | str, dtype: DType = FLOAT) -> Layout:
-        """Of these dimensions; with strides ANY the primitive is to choose."""
+        """The layout with these dimensions and strides. With strides ANY the primitive chooses the layout."""
         c, elements = library().c, ffi.integer_const(TYPES[dtype])
         if strides == ANY:
             create, how = c.dnnl_memory_desc_create_with_tag, c.dnnl_format_tag_any
@@ -42,7 +42,7 @@ class Layout:
 
     @classmethod
     def like(cls, descriptor: Any) -> Layout:
-        """Of a descriptor that is somebody else's."""
+        """A copy of a descriptor that the library owns."""
         return cls(library().make("memory_desc", library().c.dnnl_memory_desc_clone, descriptor))
 
     @property
@@ -51,7 +51,7 @@ class Layout:
 
     @property
     def name(self) -> str:
-        """The same for layouts in which the same elements lie alike."""
+        """A name that two layouts share if they place all elements alike."""
         c = library().c
         whole = [self._numbers(what, c.dnnl_query_ndims_s32) for what in (c.dnnl_query_padded_dims,
                                                                            c.dnnl_query_strides)]
@@ -67,35 +67,35 @@ class Layout:
         return ffi.unpack(numbers[0], count[0]) if count[0] else []
 
     def memory(self, array: Array | None = None) -> Any:
-        """A memory object, which does not keep the array, or one whose array is still to be said."""
+        """A memory object over an array, which it does not keep alive, or over no array yet."""
         c = library().c
         data = ffi.NULL if array is None else ffi.from_buffer(array)
         return library().make("memory", c.dnnl_memory_create, self.descriptor, library().engine, data)
 
 
 def aligned(nbytes: int) -> Array:
-    """Bytes that start at a whole line of the cache."""
+    """A new byte array whose address is a multiple of the cache line's length."""
     memory: Array = PLAIN.allocate(nbytes)
     return memory
 
 
 def rows(dims: Sequence[int]) -> list[int]:
-    """Strides of an array that lies row after row."""
+    """The strides, in elements, of a row-major array."""
     return [prod(dims[i + 1 :]) for i in range(len(dims))]
 
 
 def row_major(shape: Sequence[int], dtype: DType = FLOAT) -> Layout:
-    """The layout of an array of this shape, its axes in their own order."""
+    """The layout of a row-major array of this shape, with the axes in their own order."""
     return Layout.of(shape, rows(shape), dtype)
 
 
 def dense(shape: Sequence[int], dtype: DType = FLOAT) -> Layout:
-    """The layout of an array of this shape; of images, with their channels last, the channels' dimension is second."""
+    """The layout of a row-major array of this shape. Images have channels last, and the layout has them second."""
     order = channels_second(len(shape))
     strides = rows(shape)
     return Layout.of([shape[i] for i in order], [strides[i] for i in order], dtype)
 
 
 def channels_second(rank: int) -> list[int]:
-    """The library's order of the axes of an array: those of images and volumes are batch, channels, and the rest."""
+    """The library's order of the axes of an array; for images and volumes: batch, channels, then the spatial axes."""
     return list(range(rank)) if rank < 4 else [0, rank - 1, *range(1, rank - 1)]

@@ -1,5 +1,5 @@
-"""Packing: known weights are laid anew by threads of their own, while Python binds the next kernels. Loading ResNet50
-takes 0.9 of the time."""
+"""Packing: threads of their own bring known weights into the library's layout, while Python binds the next kernels.
+Loading ResNet50 takes 0.9 of the time."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from weft.api import inherited
 from .library import library
 from .memory import Array
 
-LEAST = 1 << 20  # bytes from which more is gained than it costs to take turns with Python
+LEAST = 1 << 20  # bytes from which the gain exceeds the cost of taking turns with Python
 
 
 class Packed:
-    """An array that is made by a thread or, if none has begun, by whoever needs it."""
+    """An array that a packing thread makes or, if none has begun, the first caller that needs it."""
 
     def __init__(self, make: Callable[[], Array]) -> None:
         self._make: Callable[[], Array] | None = make
@@ -34,11 +34,11 @@ class Packed:
         return self._array
 
     def forked(self) -> None:
-        self._lock = threading.Lock()  # what a thread of the parent was making is not there
+        self._lock = threading.Lock()  # the child lacks the parent's thread that may hold the old lock
 
 
 class Packers:
-    """As many threads as the library has, with one of its own each. They end when nothing is left to do."""
+    """The packing threads: as many as the library has, each with one thread of the library. They end without work."""
 
     def __init__(self) -> None:
         self.forked()
@@ -65,7 +65,7 @@ class Packers:
                     self._working -= 1
                     return
                 packed = self._todo.popleft()
-            with suppress(Exception):  # whoever needs it tries again, and is told
+            with suppress(Exception):  # the caller that needs the array tries again, and gets the exception
                 packed()
 
 
@@ -73,7 +73,7 @@ packers = cache(Packers)
 
 
 def packing(nbytes: int, make: Callable[[], Array]) -> Array | Packed:
-    """What `make` gives, of so many bytes, or is about to give."""
+    """The array of `nbytes` that `make` returns, or a `Packed` that a thread computes with it."""
     if nbytes < LEAST or library().threads == 1:
         return make()
     packed = Packed(make)

@@ -1,4 +1,4 @@
-"""Precision: which types of elements are computed with, by what the user wants and what the CPU is fast with."""
+"""Precision: the element types of kernels, from the user's setting and the CPU's instructions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from weft.api import errors
 from .attributes import number
 from .library import library
 
-FAST = number("dnnl_cpu_isa_avx512_core_bf16")  # a bit for each extension that there has to be
+FAST = number("dnnl_cpu_isa_avx512_core_bf16")  # one bit for each extension that the CPU needs
 SLOW = ("[plugin.onednn] precision = 'bf16': this CPU has no AVX512_BF16, or ONEDNN_MAX_CPU_ISA hides it; "
-        "float32 is computed with")
+        "kernels compute in float32")
 FLOAT, NARROW = ("float32",), ("float32", "bfloat16")
 
 
 def element_types(precision: str) -> tuple[str, ...]:
-    """Of a setting: see plugin.Config. Warns where that cannot be had."""
+    """The element types for a `precision` (plugin.Config). Warns if the CPU lacks instructions for "bf16"."""
     if precision == "f32":
         return FLOAT
     if has_fast_bfloat16():
@@ -27,5 +27,5 @@ def element_types(precision: str) -> tuple[str, ...]:
 
 
 def has_fast_bfloat16() -> bool:
-    """Whether the CPU multiplies numbers of bfloat16 itself, as far as the library may use that."""
+    """True if the CPU has instructions that multiply bfloat16, and the library may use them."""
     return bool(library().c.dnnl_get_effective_cpu_isa() & FAST == FAST)

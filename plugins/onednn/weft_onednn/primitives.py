@@ -1,8 +1,8 @@
-"""Primitives as kernels: one call of the library over arrays, and what a call needs that is not shared.
+"""Primitives as kernels: one call of the library over arrays, with the Arguments that concurrent calls cannot share.
 
-A primitive serves several threads at once. Its Arguments do not: memory objects, scratch memory, a stream. A frame has
-its own, over its fixed arrays. Open calls take some that are idle and point them to their arrays; there come to be as
-many as ever were in use at once.
+A primitive serves several threads at once. Its Arguments serve one call at a time: memory objects, scratch memory, a
+stream. A frame has its own Arguments over its fixed arrays. A call outside a frame takes idle Arguments and points them
+to its arrays; their number is the largest number of such calls at once.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from .attributes import Eltwise, PostOp, attributes, number
 from .library import library
 from .memory import Array, Layout, Operand, aligned, row_major
 
-SOURCE, SECOND_SOURCE, RESULT, WEIGHTS, BIAS, SCRATCH = 1, 2, 17, 33, 41, 80  # the numbers of operands
+SOURCE, SECOND_SOURCE, RESULT, WEIGHTS, BIAS, SCRATCH = 1, 2, 17, 33, 41, 80  # the library's argument numbers
 MEAN, VARIANCE, SCALE, SHIFT = 49, 50, 51, 52
-SCALES = 4096  # with the number of what is scaled
+SCALES = 4096  # combined with the number of the scaled argument
 INFERENCE = number("dnnl_forward_inference")
 
 
-CODE = 56 << 10  # bytes of a primitive in the library, about: most of them are the code that it writes for it
+CODE = 56 << 10  # bytes of a primitive in the library, about; most of them are generated machine code
 
 
 class Parallel:
-    """What calls the library."""
+    """A bound kernel that calls the library."""
 
     nbytes = CODE
 
@@ -39,7 +39,7 @@ class Parallel:
 
 
 class Described(Parallel):
-    """What is done as a description of the library's says."""
+    """A bound kernel with a primitive's description, which names the library's implementation."""
 
     def __init__(self, description: Any) -> None:
         self._description = description
@@ -50,7 +50,7 @@ class Described(Parallel):
 
 
 class Primitive(Described):
-    """`operands` by the number that the library knows them by."""
+    """A primitive of the library. `operands`: by the library's argument numbers."""
 
     def __init__(self, description: Any, operands: Mapping[int, tuple[Layout, Operand]]) -> None:
         super().__init__(description)
@@ -68,7 +68,7 @@ class Primitive(Described):
         execute, handle, stream = self._execute, self.handle, arguments.stream
         count, listed = arguments.count, arguments.listed
 
-        def call(arguments: Arguments = arguments) -> None:  # which has what `listed` points to
+        def call(arguments: Arguments = arguments) -> None:  # keeps the objects that `listed` points to
             status = execute(handle, stream, count, listed)
             if status:
                 library().check(status, "call")
@@ -90,13 +90,15 @@ class Primitive(Described):
 
 
 def places(operands: Mapping[int, tuple[Layout, Operand]]) -> set[int]:
-    """Those of a kernel's inputs and outputs that are among these."""
+    """The indices of a kernel's inputs and outputs among these operands."""
     return {operand for _, operand in operands.values() if isinstance(operand, int)}
 
 
 class Accumulating(Described):
-    """A product whose result may be written over the input at `place`, which it adds: `over` does it like that, as
-    `description` says, `apart` into other memory. Each is made when it is first needed."""
+    """A product that adds the input at `place`, and may write its result over that input.
+
+    The primitive `over` does so, with this `description`; `apart` writes into other memory. Each is made at first use.
+    """
 
     def __init__(
         self, apart: Callable[[], Primitive], over: Callable[[], Primitive], place: int, reads: Collection[int],
@@ -116,7 +118,7 @@ class Accumulating(Described):
 
 
 class Around(Parallel):
-    """What a primitive does, and something besides."""
+    """A bound kernel that runs a primitive and further work."""
 
     def __init__(self, primitive: Primitive | Accumulating) -> None:
         self._primitive = primitive
@@ -127,7 +129,7 @@ class Around(Parallel):
 
 
 class InTurn(Around):
-    """What a primitive does, and then another to the result, in place: the array of this number."""
+    """A primitive, and then a second one in place on its result, the array at index `place`."""
 
     def __init__(self, first: Primitive | Accumulating, second: Primitive, place: int) -> None:
         super().__init__(first)
@@ -151,8 +153,10 @@ class InTurn(Around):
 
 
 class Arguments:
-    """What one call at a time may use: over these arrays, or over those that each call says. They do not keep their
-    primitive, which keeps those that are idle."""
+    """The objects of one call at a time, over fixed arrays or over the arrays of each call.
+
+    They hold no reference to their primitive, for the primitive keeps the idle ones.
+    """
 
     def __init__(self, primitive: Primitive, arrays: tuple[Array, ...] | None) -> None:
         c, ffi = library().c, library().ffi
@@ -177,7 +181,7 @@ class Arguments:
 
 
 def described(create: Callable[..., int], *arguments: Any) -> Any:
-    """A primitive's description. Raises Unimplemented where the library has none, or nothing but its slow reference."""
+    """A primitive's description. Raises Unimplemented if the library has none, or only its slow reference code."""
     description = library().make("primitive_desc", create, library().engine, *arguments)
     name = implementation(description)
     if name.startswith("ref"):
@@ -186,7 +190,7 @@ def described(create: Callable[..., int], *arguments: Any) -> Any:
 
 
 def of_elements(step: Eltwise, source: Layout, result: Layout) -> Any:
-    """The description of a function of elements."""
+    """The description of an elementwise function."""
     return described(library().c.dnnl_eltwise_forward_primitive_desc_create, INFERENCE, step.algorithm,
                      source.descriptor, result.descriptor, step.alpha, step.beta, attributes())
 
@@ -194,13 +198,13 @@ def of_elements(step: Eltwise, source: Layout, result: Layout) -> Any:
 def of_matrices(
     left: Layout, right: Layout, result: Layout, bias: Layout | None = None, steps: Sequence[PostOp] = ()
 ) -> Any:
-    """The description of a product of matrices, or of as many as there are in a batch."""
+    """The description of a matrix product, or of a batch of them."""
     return described(library().c.dnnl_matmul_primitive_desc_create, left.descriptor, right.descriptor,
                      library().ffi.NULL if bias is None else bias.descriptor, result.descriptor, attributes(steps))
 
 
 def implementation(description: Any) -> str:
-    """The name of the library's code that was chosen."""
+    """The name of the implementation that the library has chosen."""
     c, ffi = library().c, library().ffi
     name = ffi.new("const char **")
     library().check(c.dnnl_primitive_desc_query(description, c.dnnl_query_impl_info_str, 0, name), "primitive")
@@ -208,13 +212,13 @@ def implementation(description: Any) -> str:
 
 
 def wanted(description: Any, what: int, index: int = 0) -> Layout:
-    """The layout that a description has for an operand: a query's number, and which of several it is."""
+    """The layout that a description wants for an operand: the operand of query `what` with this index."""
     return Layout.like(library().c.dnnl_primitive_desc_query_md(description, what, index))
 
 
 def packed(array: Array, given: Layout, chosen: Layout, mask: int = 0, factors: Array | None = None) -> Array:
-    """The bytes of an array's elements in another layout, times `factors`, one for each place along the dimensions of
-    `mask`."""
+    """An array's elements in the layout `chosen`, as bytes, times `factors`: one for each place along the dimensions
+    of `mask`."""
     result = aligned(chosen.nbytes)  # the library writes zeros where a layout pads
     operands: dict[int, tuple[Layout, Operand]] = {SOURCE: (given, 0), RESULT: (chosen, 1)}
     if factors is not None:
@@ -225,7 +229,7 @@ def packed(array: Array, given: Layout, chosen: Layout, mask: int = 0, factors: 
 
 
 def reordered(given: Layout, chosen: Layout, scaled: int = 0) -> Any:
-    """The description of the same elements in another layout or of another type, `scaled` along these dimensions."""
+    """The description of a copy to another layout or element type, with factors along the dimensions `scaled`."""
     engine = library().engine
     return library().make("primitive_desc", library().c.dnnl_reorder_primitive_desc_create, given.descriptor, engine,
                           chosen.descriptor, engine, attributes(scaled=scaled))

@@ -1,4 +1,4 @@
-"""Products: primitives of two operands, the second of which is mostly known, with an epilogue."""
+"""Products: primitives with two operands and an epilogue. The second operand is mostly known before the run."""
 
 from __future__ import annotations
 
@@ -36,8 +36,11 @@ BY_CHANNEL = ("DepthwiseConv2dNative",)  # products without sums over channels
 
 
 class Weights(NamedTuple):
-    """How the second operand is to be read; the shape in which one number per channel broadcasts against the array, the
-    dimensions of such a vector as the library has them, and those of the operand that are the channels, a bit each."""
+    """The second operand as the library reads it: its dimensions and strides.
+
+    `channels`: the shape in which one number per channel broadcasts against the array; `bias`: the library's dimensions
+    of such a vector; `mask`: a bit for each dimension of the operand that belongs to the channels.
+    """
 
     dims: Sequence[int]
     strides: Sequence[int]
@@ -47,7 +50,7 @@ class Weights(NamedTuple):
 
 
 def stripped(shape: Sequence[int]) -> tuple[int, ...]:
-    """A shape without the ones that it begins with."""
+    """A shape without its leading ones."""
     return tuple(shape[next((i for i, length in enumerate(shape) if length > 1), len(shape)) :])
 
 
@@ -58,12 +61,12 @@ def product(
     b: Bind, node: FusedOp, after: Epilogue, weights: Weights, source: Layout, result: Layout,
     create: Callable[..., int], arguments: Describe,
 ) -> Attachable:
-    """The primitive of the node and of what comes after it. Weights that are known are laid as it wants them, once for
-    all links that want it alike."""
+    """The primitive of the node and its epilogue. Known weights are packed in the primitive's layout, once for all
+    links with the same layout."""
     after, last = _apart(b, node, after)
     operand, is_known = b.inputs[node.args[1]], b.inputs[node.args[1]].is_known
     given = Layout.of(weights.dims, weights.strides, FLOAT if is_known else operand.dtype)
-    bias = None if after.bias is None else row_major(weights.bias, b.outputs[0].dtype)  # what it is quickest with
+    bias = None if after.bias is None else row_major(weights.bias, b.outputs[0].dtype)  # the fastest layout
 
     def description(weights: Layout, steps: Sequence[PostOp]) -> Any:
         bias_descriptor = library().ffi.NULL if bias is None else bias.descriptor
@@ -93,7 +96,7 @@ def product(
 
 
 def _laid(b: Bind, node: FusedOp, scale: Array | None, weights: Weights, given: Layout, chosen: Layout) -> Operand:
-    """Known weights times `scale`, one number per channel, in the layout that was chosen."""
+    """Known weights times `scale`, one number per channel, in the layout `chosen`."""
 
     def pack() -> Array:
         array, factors = with_factors(b.inputs[node.args[1]], scale, weights.channels)
@@ -103,8 +106,10 @@ def _laid(b: Bind, node: FusedOp, scale: Array | None, weights: Weights, given: 
 
 
 def with_factors(operand: ValueInfo, scale: Array | None, channels: Sequence[int]) -> tuple[Array, Array | None]:
-    """Known weights, and what they are still to be multiplied by, in the shape `channels`: factors that the graph has
-    for them, and `scale`."""
+    """Known weights, and the factors that are not yet multiplied into them, in the shape `channels`.
+
+    The factors are the graph's own times `scale`; None without either.
+    """
     array, factors = operand.parts()
     if factors is not None and stripped(factors.shape) != stripped(channels):
         array, factors = operand.value, None
@@ -115,13 +120,15 @@ def with_factors(operand: ValueInfo, scale: Array | None, channels: Sequence[int
 
 
 def name_of_weights(node: FusedOp, scale: Array | None, chosen: Layout, form: str = "") -> str:
-    """Under which what was made of them is kept."""
+    """The key under which the packed weights are kept."""
     return f"onednn {library().version}/{node.op}{'' if scale is None else ' scaled'}{form}/{chosen.name}"
 
 
 def _apart(b: Bind, node: FusedOp, after: Epilogue) -> tuple[Epilogue, Eltwise | None]:
-    """The epilogue without its last step where that is done after it: what is summed up by tiles, in bfloat16, is slow
-    with functions that take long."""
+    """The epilogue without its last step, and that step if it is better computed after the product.
+
+    Products of bfloat16 are summed by tiles, which makes long functions in the epilogue slow.
+    """
     last = after.steps[-1] if after.steps else None
     is_narrow = node.op not in BY_CHANNEL and b.inputs[node.args[0]].dtype is not FLOAT
     if is_narrow and isinstance(last, Eltwise) and last.algorithm in LONG and b.outputs[0].size >= LEAST_APART:
@@ -138,8 +145,8 @@ def _then(product: Primitive | Accumulating, step: Eltwise | None, b: Bind) -> A
 
 
 def _added(b: Bind, node: FusedOp, after: Epilogue, result: Layout) -> tuple[int, int] | None:
-    """The number of the step that adds an input of the result's shape, which is needed for nothing else here, and the
-    input's place."""
+    """The index of a step that adds an input of the result's shape, and the input's index; else None. The input has no
+    other use in the group."""
     uses = [*node.args, *(step.operand for step in after.steps if isinstance(step, Binary))]
     for i, step in enumerate(after.steps):
         if isinstance(step, Binary) and step.algorithm == BINARY["AddV2"] and isinstance(step.operand, int):

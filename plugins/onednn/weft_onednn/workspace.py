@@ -1,5 +1,5 @@
-"""Workspaces: memory for what is between the primitives of one kernel. A call has one for itself while it runs; kernels
-take turns with the same few, which stay in the cache."""
+"""Workspaces: memory for intermediate values between the primitives of one kernel. A running call owns one. Kernels
+take turns with the same few workspaces, which stay in the cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ class Workspace:
 
 
 class Workspaces:
-    """As many as calls ran at once, each as large as any kernel has asked for; they go with the last kernel."""
+    """The idle workspaces: as many as calls ran at once, each of the largest size asked for. The last kernel frees
+    them."""
 
     def __init__(self) -> None:
         self._idle: deque[Workspace] = deque()
@@ -39,7 +40,7 @@ _shared: WeakValueDictionary[str, Workspaces] = WeakValueDictionary()
 
 
 def workspaces(nbytes: int) -> Workspaces:
-    """Those of the process, from now on of at least this size."""
+    """The workspaces of the process; each has at least this size from now on."""
     found = _shared.setdefault("all", Workspaces())
     found.reserve(nbytes)
     return found

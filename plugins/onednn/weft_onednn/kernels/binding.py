@@ -1,4 +1,4 @@
-"""Bind functions: what the library cannot do, or not faster than NumPy, is declined with the reason."""
+"""Bind functions: they decline, with the reason, calls that the library cannot do or does no faster than NumPy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BindFunction = Callable[[Bind], Attachable | Declined]
 
 
 def declining(bind: Callable[[Bind], Attachable]) -> BindFunction:
-    """`bind`, declined where it raises Unimplemented, for one thread where there is little to do."""
+    """A bind function that declines where `bind` raises Unimplemented. Small work is bound for one thread."""
 
     @wraps(bind)
     def bound(b: Bind) -> Attachable | Declined:
@@ -33,27 +33,27 @@ def declining(bind: Callable[[Bind], Attachable]) -> BindFunction:
 
 
 def alone(head: Head) -> BindFunction:
-    """A head with nothing after it."""
+    """The bind function of a head without an epilogue."""
     return declining(lambda b: head(b, node_of(b), Epilogue()))
 
 
 def node_of(b: Bind) -> FusedOp:
-    """The node by itself, as one of several would be given."""
+    """A single node in the form of a node of a group."""
     count = len(b.inputs)
     return FusedOp(b.op, b.attrs, tuple(range(count)), tuple(range(count, count + len(b.outputs))), b.outputs)
 
 
 def has_elements(*shapes: Sequence[int]) -> None:
-    """Raise Unimplemented for shapes without elements: the library has no memory for them."""
+    """Raise Unimplemented for shapes without elements, for the library has no memory objects without elements."""
     if not all(map(prod, shapes)):
         raise errors.Unimplemented("there are no elements")
 
 
 def is_narrow(b: Bind) -> bool:
-    """Whether elements are of a type that NumPy has no fast functions for."""
+    """True for element types without fast functions in NumPy."""
     return b.inputs[0].meta.dtype is not dtypes.float32
 
 
 def left_to_numpy(b: Bind) -> Declined:
-    """For ops that are served here only together with others."""
+    """The bind function of ops that this pack serves in groups only."""
     return b.decline(LEFT)

@@ -23,7 +23,7 @@ def cast(b: Bind) -> Primitive:
 
 
 def register_kernels(kernels: Kernels, types: Collection[str]) -> None:
-    """Between the first of the types, the widest, and the others."""
+    """Register casts between the first of `types`, the widest, and the others."""
     widest, *others = types
     if others:
         kernels.kernel("Cast", dtypes={"SrcT": others, "DstT": widest})(declining(cast))

@@ -1,5 +1,4 @@
-"""Convolutions of images and volumes with channels last. Filters are laid anew when they are bound, as the library
-wants them."""
+"""Convolutions of images and volumes with channels last. Binding packs the filters in the library's layout."""
 
 from __future__ import annotations
 
@@ -23,7 +22,8 @@ LEAST_CHANNELS = 48
 
 
 def conv(b: Bind, node: FusedOp, after: Epilogue, *, winograd: bool = False) -> Attachable:
-    """Filter HWIO, of volumes DHWIO; the images' channels may be several groups of the filter's."""
+    """Bind a convolution. Filters are HWIO, or DHWIO for volumes. The images may have several groups of the filters'
+    channels."""
     images, (*taps, depth, filters) = (b.inputs[a].meta.dims for a in node.args)
     groups = images[-1] // max(depth, 1)
     *steps, inward, _ = rows((*taps, depth, filters))
@@ -35,7 +35,7 @@ def conv(b: Bind, node: FusedOp, after: Epilogue, *, winograd: bool = False) -> 
 
 
 def depthwise_conv2d(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
-    """Filter HWCM: each channel has M filters of its own."""
+    """Bind a depthwise convolution. Filters are HWCM: each channel has M filters of its own."""
     if node.attrs["strides"][1] != node.attrs["strides"][2] or max(node.attrs["dilations"]) > 1:
         raise errors.Unimplemented("TensorFlow's kernel takes no dilations, and equal strides")
     height, width, channels, multiplier = shape = b.inputs[node.args[1]].meta.dims
@@ -51,12 +51,12 @@ def _convolution(
     _check(b, node, node.args[1], images.dims, filters.dims)
     places = geometry.spatial_windows(attrs, images.dims[1:-1], filters.dims[:-2])
     if winograd and _is_of_neighbours(b, node, after) and not is_small(b, b.fused or [node]):
-        from .. import winograd_tiling  # many programs do without these
+        from .. import winograd_tiling  # imported late, for many programs need neither module
         from .winograd import in_tiles
 
         size = winograd_tiling.fastest(images.dims, filters.dims[:-2], node.outputs[0].dims, places)
         if size is not None:
-            with suppress(errors.Unimplemented):  # a part of it, on some CPU
+            with suppress(errors.Unimplemented):  # some CPUs lack a primitive of a stage
                 return in_tiles(b, node, after, size)
     source, result = dense(images.dims, images.dtype), dense(node.outputs[0].dims, b.outputs[0].dtype)
     create = library().c.dnnl_convolution_forward_primitive_desc_create
@@ -66,8 +66,8 @@ def _convolution(
 
 
 def _is_of_neighbours(b: Bind, node: FusedOp, after: Epilogue) -> bool:
-    """Whether it is of float32, of pixels side by side, of enough channels for products of matrices to be fast, and
-    what follows is done to each result by itself."""
+    """True for a float32 convolution of adjacent pixels, with enough channels for fast products of matrices, and with
+    an epilogue of functions of one operand."""
     images, filters = (b.inputs[a].meta for a in node.args)
     steps = {*node.attrs["strides"], *node.attrs["dilations"]}
     return (filters.dims[:2] != (1, 1) and steps == {1} and filters.dims[2] == images.dims[-1]
@@ -76,7 +76,7 @@ def _is_of_neighbours(b: Bind, node: FusedOp, after: Epilogue) -> bool:
 
 
 def conv_input_gradient(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
-    """A transposed convolution. Filter HWIO, of volumes DHWIO, whose inputs are the result's channels."""
+    """Bind a transposed convolution. Filters are HWIO, or DHWIO for volumes; their I are the result's channels."""
     _, at_filters, at_images = node.args
     attrs, images, (*taps, depth, channels) = node.attrs, b.inputs[at_images].meta, b.inputs[at_filters].meta.dims
     shape = node.outputs[0].dims
@@ -99,7 +99,7 @@ def conv_input_gradient(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
 
 
 def _check(b: Bind, node: FusedOp, filters: int, *shapes: Sequence[int]) -> None:
-    """Raise Unimplemented for what no convolution here takes."""
+    """Raise Unimplemented for attributes, filters and shapes that no convolution of this module takes."""
     attrs = node.attrs
     if attrs["data_format"] not in ("NHWC", "NDHWC"):
         raise errors.Unimplemented("images with their channels first")
@@ -117,7 +117,7 @@ CONVOLUTIONS: Mapping[str, Head] = {
 
 
 def heads(winograd: bool) -> Mapping[str, Head]:
-    """By op. `winograd`: see plugin.Config."""
+    """The bind functions of the convolutions by op. `winograd`: see plugin.Config."""
     return {**CONVOLUTIONS, "Conv2D": partial(conv, winograd=winograd)}
 
 

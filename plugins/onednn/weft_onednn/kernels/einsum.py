@@ -1,4 +1,4 @@
-"""Einsums that are products of matrices: nothing is transposed, the library reads and writes by strides."""
+"""Einsums that are products of matrices. The library reads and writes by strides, so nothing is transposed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def einsum(b: Bind) -> Attachable:
 
 
 def einsum_and(b: Bind, node: FusedOp, rest: Sequence[FusedOp]) -> Attachable:
-    """The node and what follows it."""
+    """Bind the einsum `node` with the ops `rest` that follow it."""
     shapes = [b.inputs[a].meta.dims for a in node.args]
     has_elements(*shapes)
     found = Contraction(node.attrs["equation"], shapes)
@@ -36,7 +36,7 @@ def einsum_and(b: Bind, node: FusedOp, rest: Sequence[FusedOp]) -> Attachable:
 
 
 def _lay(b: Bind, found: Contraction, rank: int) -> Lay:
-    """Operands of the steps, which broadcast against the result as it is written."""
+    """Lay out the operands of the steps, which broadcast against the result as it is written."""
     def lay(place: int) -> tuple[Layout, Operand]:
         shape = b.inputs[place].meta.dims
         return found.of_result((1,) * (rank - len(shape)) + shape).layout, place

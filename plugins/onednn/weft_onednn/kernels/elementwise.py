@@ -1,4 +1,4 @@
-"""Functions of elements, one by one or several in one pass."""
+"""Elementwise functions, one by one or several in one pass."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ..primitives import RESULT, SECOND_SOURCE, SOURCE, Primitive, described, of
 from .binding import LEFT, BindFunction, declining, has_elements, is_narrow, left_to_numpy, node_of
 
 LEAST = 1 << 13  # elements from which NumPy's calls are not cheaper
-FEW = 16  # channels, less than the library's code has side by side
-IN_PASSES = ("Elu", "Sigmoid")  # of which NumPy's kernels take more than one
+FEW = 16  # channels: with fewer, the library's vectors are partly empty
+IN_PASSES = ("Elu", "Sigmoid")  # ops for which NumPy's kernels take several passes
 STEPS: Mapping[str, Callable[[Attrs], Eltwise]] = {
     **UNARY, SWISH: lambda attrs: swish(attrs["factor"]), ACTIVATION: lambda attrs: attrs["step"],
 }
@@ -32,7 +32,7 @@ def unary(b: Bind) -> Attachable:
 
 
 def binary(b: Bind) -> Attachable:
-    """Where an operand broadcasts: NumPy goes through the other in short rows then."""
+    """Bind an op of two operands if one broadcasts, for NumPy then goes through the other in short rows."""
     _check(b)
     is_long = b.inputs[0].meta.dims == b.inputs[1].meta.dims or 1 in (b.inputs[0].size, b.inputs[1].size)
     if is_long and not is_narrow(b):
@@ -41,12 +41,12 @@ def binary(b: Bind) -> Attachable:
 
 
 def if_narrow(bind: BindFunction) -> BindFunction:
-    """`bind` for such elements, others being left to NumPy."""
+    """A bind function that calls `bind` for element types without fast functions in NumPy, and else declines."""
     return lambda b: bind(b) if is_narrow(b) else left_to_numpy(b)
 
 
 def chain(b: Bind) -> Attachable:
-    """Two nodes or more, the first of two operands or all of them x * sigmoid(x), or an activation."""
+    """Bind two nodes or more. The first has two operands, or all are one x * sigmoid(x) or one activation."""
     _check(b)
     first, *rest = with_swish(b, b.fused)
     if first.op in (SWISH, ACTIVATION) and not rest:
@@ -87,8 +87,10 @@ def _of_two(b: Bind, node: FusedOp, rest: list[FusedOp]) -> Primitive:
 
 
 def _is_of_few_channels(b: Bind, shape: tuple[int, ...]) -> bool:
-    """Whether all operands are of this shape, or known before the run with one number per channel or one for all, and
-    the channels are too few for the library to be quick."""
+    """True if the channels are too few for the library's vectors, and all operands fit a layout in rows.
+
+    An operand fits with this shape, or if it is known before the run with one number per channel or one for all.
+    """
     def fits(info: ValueInfo) -> bool:
         dims = info.meta.dims
         return dims == shape or (info.value is not None and (info.size == 1 or info.size == dims[-1] == shape[-1]))
@@ -97,7 +99,7 @@ def _is_of_few_channels(b: Bind, shape: tuple[int, ...]) -> bool:
 
 
 def _in_rows(b: Bind, shape: tuple[int, ...]) -> Lay:
-    """All channels of a row of places side by side; what is known of one place is repeated."""
+    """Lay the channels of a row of places out as one dimension. A known operand of one place is repeated."""
     *_, places, channels = shape
     rows = prod(shape[:-2])
 

@@ -1,5 +1,5 @@
-"""Products and what follows them, one primitive for all; what is done to a convolution's images before it goes into it:
-padding, or a factor for each channel."""
+"""Fused products: a product and the ops after it as one primitive. An op before a convolution goes into it, too:
+padding of the images, or a factor for each channel."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def product(b: Bind, by_op: Mapping[str, Head]) -> Attachable:
     if head.attrs["T"] is FLOAT and b.outputs[0].dtype is not FLOAT:
         raise errors.Unimplemented(f"the library has no products of float32 that give {b.outputs[0].dtype}")
     if any(each.op == ROUNDING and each.outputs[0].dtype is not FLOAT for each in b.fused[:-1]):
-        raise errors.Unimplemented("what a Cast rounds before the end is not rounded on the way")
+        raise errors.Unimplemented("a Cast before the last op, for intermediate values are not rounded")
     first = b.fused[0]
     lead = first if first.results[0] == head.args[0] else None
     rest = [each for each in b.fused if each is not head and each is not lead]
@@ -40,13 +40,13 @@ def product(b: Bind, by_op: Mapping[str, Head]) -> Attachable:
 
 
 def _padded(b: Bind, padding: FusedOp, head: FusedOp) -> FusedOp:
-    """The convolution of what is not padded yet."""
+    """The convolution with the padding in its own attributes. Raises Unimplemented."""
     images, amounts = padding.args
     known = b.inputs[amounts].value
     if known is None or known.shape != (4, 2) or (known < 0).any() or known[[0, 3]].any():
         raise errors.Unimplemented("padding of more than height and width, or not known before the run")
     if head.attrs.get("padding") != "VALID" or head.attrs["data_format"] != "NHWC":
-        raise errors.Unimplemented("padding before what pads itself")
+        raise errors.Unimplemented("padding before a convolution that pads itself, or has channels first")
     pads = {"padding": "EXPLICIT", "explicit_paddings": tuple(int(n) for n in known.reshape(-1))}
     return head._replace(attrs={**head.attrs, **pads}, args=(images, head.args[1]))
 

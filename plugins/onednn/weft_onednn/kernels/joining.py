@@ -12,8 +12,8 @@ from ..memory import Layout, Operand, row_major
 from ..primitives import RESULT, Primitive, described
 from .binding import declining, has_elements
 
-FIRST_OF_MANY = 1024  # operands of a primitive that takes any number are counted from here
-LEAST = 1 << 15  # elements from which NumPy's call is not cheaper, within a network: cores have what they wrote
+FIRST_OF_MANY = 1024  # argument number of the first operand, for primitives with any number of operands
+LEAST = 1 << 15  # elements from which NumPy's call is not cheaper in a network, whose data are in the cores' caches
 
 
 def concat(b: Bind) -> Primitive:

@@ -1,4 +1,4 @@
-"""Layer normalisation (Ba et al., 2016): the ops that Keras and others make of it, however they write it."""
+"""Layer normalisation (Ba et al., 2016), from the ops of Keras and other frameworks in any written form."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .binding import declining, left_to_numpy
 FLAGS = number("dnnl_use_scale") | number("dnnl_use_shift")
 ENDS = ("Add", "AddV2", "Mul", "RealDiv", "Sub")
 ROOTS = ("Rsqrt", "Sqrt")
-APART = (*ROOTS, "Add", "SquaredDifference")  # ops that are served here only together with others
-ROWS = 2  # along each axis, of the numbers that are tried
-SMALLEST = 1e-3  # of what is divided by
+APART = (*ROOTS, "Add", "SquaredDifference")  # ops that this pack serves in groups only
+ROWS = 2  # of the sample inputs, along each axis
+SMALLEST = 1e-3  # magnitude of a divisor
 
 
 class Norm(NamedTuple):
@@ -42,11 +42,11 @@ def _normal(x: Array, epsilon: float) -> Array:
 
 
 def recognised(part: Part, dims: Sequence[int], known: Known) -> Norm | None:
-    """The normalisation that the ops are, of an array of these dimensions."""
+    """The normalisation that the ops compute for an array of these dimensions, or None."""
     epsilon = _epsilon(part, known)
     if epsilon is None:
         return None
-    shape = (*(min(length, ROWS) for length in dims[:-1]), dims[-1])  # so that a mean over other axes is another one
+    shape = (*(min(length, ROWS) for length in dims[:-1]), dims[-1])  # tells means over other axes apart
     rng = np.random.default_rng(0)
     numbers = rng.uniform(1, 2, shape) * np.where(np.arange(dims[-1]) % 2, 1, -1)
     normal = _normal(numbers, epsilon)
@@ -61,7 +61,7 @@ def recognised(part: Part, dims: Sequence[int], known: Known) -> Norm | None:
 
 
 def _epsilon(part: Part, known: Known) -> float | None:
-    """What is added to what the root is taken of, if it is one number."""
+    """The single number that is added to the radicand, or None."""
     made = {op.results[0]: op for op in part.ops}
     for root in part.ops:
         inner = made.get(root.args[0]) if root.op in ROOTS else None

@@ -26,7 +26,7 @@ def batch_matmul(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
 
 
 def operands_of(b: Bind, node: FusedOp) -> Lay:
-    """How operands lie beside the result of the product."""
+    """The layouts of the epilogue's operands, which broadcast against the product's result."""
     return broadcast(b, len(node.outputs[0].dims), _in_rows if _is_of_one_matrix(b, node) else row_major)
 
 
@@ -35,8 +35,10 @@ def _in_rows(shape: Sequence[int], dtype: DType) -> Layout:
 
 
 def _is_of_one_matrix(b: Bind, node: FusedOp) -> bool:
-    """Whether all rows of the left operand meet the same matrix, which is read once then and not for each of the left
-    one's, and what else there is goes with that: it is as large as the result or the same for all rows."""
+    """True if all rows of the left operand are multiplied by one matrix, which is then read once, not once a batch.
+
+    All other operands must fit this form: each has the result's shape, or is the same for all rows.
+    """
     output, (left, right) = node.outputs[0].dims, (b.inputs[a].meta.dims for a in node.args)
     if node.attrs.get("adj_x", False) or len(left) < len(output) or prod(right[:-2]) != 1:
         return False
@@ -67,7 +69,7 @@ def _product(b: Bind, node: FusedOp, after: Epilogue, turned: tuple[bool, bool])
 
 
 def _matrices(shape: tuple[int, ...], rank: int, turned: bool) -> Matrices:
-    """Of this rank, with lengths of 1 before the shape's own; each matrix turned round or not."""
+    """Dimensions and strides of this rank, with leading lengths of 1. `turned` transposes each matrix."""
     dims = [1] * (rank - len(shape)) + list(shape)
     strides = rows(dims)
     if turned:

@@ -1,4 +1,4 @@
-"""Batch normalisation, by statistics that are given."""
+"""Batch normalisation with given statistics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STATISTICS = (3, 4)  # the inputs that the outputs beside the first repeat
 
 
 class Normalization(Around):
-    """The primitive, and what TensorFlow gives beside its result: mean and variance, twice, and a zero."""
+    """The primitive, and TensorFlow's further outputs: mean and variance, twice, and a zero."""
 
     def run(self, *arrays: Array) -> None:
         self._primitive.run(*arrays[:6])

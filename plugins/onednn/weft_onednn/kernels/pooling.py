@@ -1,4 +1,4 @@
-"""Windows over images and volumes with channels last: the largest, the mean, and what follows them; and means of whole
+"""Pooling: maximum and mean of windows over images and volumes with channels last, with an epilogue; means of whole
 images."""
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ POOLS: Mapping[str, Head] = {
 
 
 def pool_and(b: Bind) -> Attachable:
-    """Windows, and what follows them."""
+    """Bind a pooling op with the ops that follow it."""
     node, *rest = b.fused
     if node.op not in POOLS:
         raise errors.Unimplemented("there are no windows among these nodes")
@@ -50,7 +50,7 @@ def pool_and(b: Bind) -> Attachable:
 
 
 def of_images(scaled: Callable[[int], Sequence[PostOp]]) -> Callable[[Bind], Primitive]:
-    """A reduction that is the mean of each channel, with something done to it that the number of elements tells."""
+    """Bind a reduction that is the mean of each channel, with steps that depend on the number of elements."""
 
     def bind(b: Bind) -> Primitive:
         shape, axes = b.inputs[0].meta.dims, b.inputs[1].value
@@ -67,7 +67,7 @@ def _pool(
     b: Bind, kind: int, images: int, output: Sequence[int], taps: Sequence[int], strides: Sequence[int],
     pads: tuple[list[int], list[int]], after: Sequence[PostOp],
 ) -> Primitive:
-    """`images`: the number of the input that has them."""
+    """The pooling primitive. `images`: the index of the input with the images."""
     given = b.inputs[images].meta
     has_elements(given.dims, output)
     source, result = dense(given.dims, given.dtype), dense(output, b.outputs[0].dtype)

@@ -1,6 +1,6 @@
-"""LSTMs: one step, or all steps of a sequence. Without peepholes and clipping, and of the outputs cs and h alone.
+"""LSTMs: one step, or all steps of a sequence, without peepholes and clipping, and with the outputs cs and h only.
 
-The library tells the last state alone: where all are needed, a sequence is done step by step.
+The library returns the last state only. If all states are needed, a sequence is done step by step.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ..primitives import BIAS, INFERENCE, RESULT, SOURCE, WEIGHTS, Around, Primi
 from .binding import declining, has_elements
 
 LEFT_TO_RIGHT = number("dnnl_unidirectional_left2right")
-HIDDEN, STATE, LAST_HIDDEN, LAST_STATE, RECURRENT = 2, 3, 18, 19, 34  # the numbers of operands, beside the usual ones
+HIDDEN, STATE, LAST_HIDDEN, LAST_STATE, RECURRENT = 2, 3, 18, 19, 34  # the library's argument numbers for LSTMs
 CS, H = 1, 6  # outputs of the ops
 OUTPUTS = frozenset({CS, H})
-GATES = {  # where the ops have i, f, c, o, the library's order
+GATES = {  # the positions of i, f, c, o, the library's order, in each op's order
     "LSTMBlockCell": (0, 2, 1, 3), "BlockLSTM": (0, 2, 1, 3), "BlockLSTMV2": (0, 1, 2, 3),
 }
 FORGET = 1
 
 
 class Size(NamedTuple):
-    """How many inputs there are in each of `batch` rows, and how many cells."""
+    """The number of rows, of inputs in each row, and of cells."""
 
     batch: int
     inputs: int
@@ -37,8 +37,10 @@ class Size(NamedTuple):
 
 
 class Steps(Around):
-    """A sequence by a primitive of one step, over x [time, ...] and two results of as many steps, cs and h. Places:
-    x, state, hidden among the inputs, then cs and h behind them."""
+    """A sequence computed by a primitive of one step, from x [time, ...] to two results [time, ...], cs and h.
+
+    `places`: the indices of x, state and hidden among the inputs, then of cs and h behind the inputs.
+    """
 
     def __init__(self, step: Primitive, places: Sequence[int]) -> None:
         super().__init__(step)
@@ -59,7 +61,7 @@ class Steps(Around):
             self._primitive.run(*each)
 
     def _each(self, arrays: Sequence[Array]) -> list[tuple[Array, ...]]:
-        """The arrays of each step, at the places of the whole."""
+        """The arrays of each step, at the same indices as the whole arrays."""
         x, state, hidden, cs, h = self._places
         listed: list[tuple[Array, ...]] = []
         for t in range(arrays[x].shape[0]):
@@ -90,7 +92,8 @@ def block_lstm(b: Bind) -> Primitive | Steps:
 
 
 def _lstm(b: Bind, size: Size, time: int, places: Mapping[int, int]) -> Primitive:
-    """The primitive; `places` are those of the op's inputs. One step also gives the state, where that is needed."""
+    """The primitive of a sequence. `places`: the indices of the op's inputs. A single step also returns the state if it
+    is needed."""
     weights, bias = b.inputs[places[WEIGHTS]], b.inputs[-1]
     if not b.needed <= OUTPUTS:
         raise errors.Unimplemented("outputs other than cs and h are needed")
@@ -119,12 +122,12 @@ def _lstm(b: Bind, size: Size, time: int, places: Mapping[int, int]) -> Primitiv
 
 
 def _any(rows: int, cells: int) -> Layout:
-    """Weights of all gates, laid as the library wants them."""
+    """The layout of all gates' weights, left to the library's choice."""
     return Layout.of((1, 1, rows, 4, cells), ANY)
 
 
 def _weights(b: Bind, weights: Any, rows: slice, description: Any, index: int) -> tuple[Layout, Array]:
-    """Rows of w [inputs + cells, 4 * cells], in the layout that the description has for its weights of this number."""
+    """Rows of w [inputs + cells, 4 * cells], in the description's layout for the weights of this index."""
     chosen = wanted(description, number("dnnl_query_weights_md"), index)
 
     def pack() -> Array:
@@ -135,12 +138,14 @@ def _weights(b: Bind, weights: Any, rows: slice, description: Any, index: int) -
     return chosen, b.prepared(key, lambda: _shared(weights, key, pack))
 
 
-_packed: dict[tuple[int, str], tuple[ref[Array], ref[Array]]] = {}  # by the id of weights: these, and what they became
+_packed: dict[tuple[int, str], tuple[ref[Array], ref[Array]]] = {}  # by id and key: the weights and the packed array
 
 
 def _shared(weights: Array, key: str, pack: Callable[[], Array]) -> Array:
-    """What was packed of the same array for another node, as long as that is in use: the steps of a network that cannot
-    be one call would read a copy each."""
+    """The packed form of an array, shared with other nodes while it is in use.
+
+    Without this, the steps of a network that cannot be one call would read a copy each.
+    """
     source, made = (each() for each in _packed.get((id(weights), key), (lambda: None, lambda: None)))
     if made is not None and source is weights:
         return made

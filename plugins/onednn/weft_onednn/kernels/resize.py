@@ -1,4 +1,4 @@
-"""Images resized: by lines between the centers of pixels, and to the nearest pixel."""
+"""Resizing of images: linear interpolation between the centers of pixels, and the nearest pixel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..primitives import INFERENCE, RESULT, SOURCE, Primitive, described
 from .binding import declining, has_elements
 
 LINEAR, NEAREST = number("dnnl_resampling_linear"), number("dnnl_resampling_nearest")
-Fits = Callable[[Attrs, Sequence[int], Sequence[int]], bool]  # of height and width before and after
+Fits = Callable[[Attrs, Sequence[int], Sequence[int]], bool]  # takes height and width before and after
 
 
 def between_centers(attrs: Attrs, _before: Sequence[int], _after: Sequence[int]) -> bool:
@@ -21,7 +21,7 @@ def between_centers(attrs: Attrs, _before: Sequence[int], _after: Sequence[int])
 
 
 def whole_times(attrs: Attrs, before: Sequence[int], after: Sequence[int]) -> bool:
-    """Whether each pixel comes to be some whole pixels: where the others of TensorFlow's centers do not matter."""
+    """True if each pixel becomes a whole number of pixels: all of TensorFlow's choices of centers agree then."""
     return not attrs["align_corners"] and all(b % a == 0 for a, b in zip(before, after, strict=True))
 
 
@@ -30,7 +30,7 @@ def resize(kind: int, fits: Fits) -> Callable[[Bind], Primitive]:
         images, result_dims = b.inputs[0].meta, b.outputs[0].dims
         has_elements(images.dims, result_dims)
         if not fits(b.attrs, images.dims[1:3], result_dims[1:3]):
-            raise errors.Unimplemented("the library has pixels elsewhere")
+            raise errors.Unimplemented("the library places the centers of pixels elsewhere")
         source, result = dense(images.dims, images.dtype), dense(result_dims, b.outputs[0].dtype)
         description = described(library().c.dnnl_resampling_forward_primitive_desc_create, INFERENCE, kind,
                                 library().ffi.NULL, source.descriptor, result.descriptor, attributes())

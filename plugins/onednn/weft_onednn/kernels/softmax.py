@@ -1,4 +1,4 @@
-"""Softmax, along the last axis. (The library's logarithm of it is off by more than 1e-6, so NumPy's serves.)"""
+"""Softmax along the last axis. The library's LogSoftmax is off by more than 1e-6, so NumPy's kernel serves that op."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ACCURATE = number("dnnl_softmax_accurate")
 
 
 class Softmax(Around):
-    """The primitive, which leaves out of a row's sum what is NaN: here the whole row is NaN then."""
+    """The primitive, which leaves NaN out of a row's sum. This kernel then makes the whole row NaN."""
 
     def run(self, x: Array, out: Array) -> None:
         self._primitive.run(x, out)

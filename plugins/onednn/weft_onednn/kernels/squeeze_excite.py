@@ -71,7 +71,7 @@ def _operands(b: Bind, gate: FusedOp) -> tuple[int, int]:
     images, factors = sorted(gate.args, key=lambda a: b.inputs[a].size, reverse=True)
     dims = b.inputs[images].meta.dims
     if len(dims) != 4:
-        raise errors.Unimplemented("a factor of what is no image")
+        raise errors.Unimplemented("a factor of an operand that is no image")
     if b.inputs[images].dtype is not FLOAT:
         raise errors.Unimplemented("filters of another type take longer to multiply than pixels")
     if b.inputs[factors].meta.dims != (dims[0], 1, 1, dims[3]) or images == factors:
@@ -83,7 +83,7 @@ def _filters(b: Bind, head: FusedOp, channels: int) -> Array:
     """The filters [C, F] of a 1x1 convolution. Raises Unimplemented for any other op."""
     info, attrs = b.inputs[head.args[1]], head.attrs
     if head.op != "Conv2D" or not info.is_known or info.meta.dims[:3] != (1, 1, channels):
-        raise errors.Unimplemented("a gate before something else than a convolution of single pixels, which is known")
+        raise errors.Unimplemented("a gate that is not before a convolution of single pixels with known filters")
     if attrs["data_format"] != "NHWC" or set(attrs["strides"]) != {1} or any(attrs["explicit_paddings"]):
         raise errors.Unimplemented("a gate before a convolution that pads or steps over pixels")
     filters: Array = info.value[0, 0]  # type: ignore[index]

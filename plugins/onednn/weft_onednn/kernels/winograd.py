@@ -1,14 +1,14 @@
 """Convolutions with fewer multiplications (Winograd, 1980; Lavin and Gray, 2016, arXiv:1509.09308).
 
-Images are cut into tiles, which overlap and give m results along a side. These are A ((G g) * (B d)), where d are the
-m + taps - 1 pixels, g the taps, and * multiplies element by element: as many products as there are pixels, where there
-were taps * m. For both axes that makes, for each place in a tile, a product of matrices: of the channels of all tiles
-with all filters. Around them are three transforms:
+Images are cut into overlapping tiles with m results along a side. The results are A ((G g) * (B d)), where d are the
+m + taps - 1 pixels, g the taps, and * multiplies element by element. This takes m + taps - 1 multiplications instead of
+taps * m. Along both axes, each place in a tile is a product of matrices: the channels of all tiles times all filters.
+Three transforms are around the products:
 
 - B, of images: one depthwise convolution for each row of B, across and then down, since these step over pixels and pad
   as the convolution does;
 - G, of filters: when they are bound;
-- A, of results: a product of matrices, for both axes at once, into which goes what comes after the convolution.
+- A, of results: a product of matrices for both axes at once, with the convolution's epilogue.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ from ..winograd_tiling import Axis, Size
 from ..workspace import Workspace, workspaces
 
 DIRECT = number("dnnl_convolution_direct")
-MOST_IN_ROWS = 256  # filters with which products are as fast where these lie as they are made, row after row
-SIZES = 32  # that are remembered: convolutions of one size share what knows no weights
+MOST_IN_ROWS = 256  # filters up to which products are as fast with row-major filters as with packed ones
+SIZES = 32  # sizes in the caches: convolutions of one size share the stages without weights
 IMAGES, FIRST, SECOND, RESULTS = range(4)  # the arrays that stages read and write; two are in the workspace
 
 
 class Place(NamedTuple):
-    """One of the arrays, and the element where something begins there."""
+    """An array of a stage, and the index of the first element in use."""
 
     array: int
     first: int = 0
@@ -69,8 +69,11 @@ class Stage(NamedTuple):
 
 
 class Winograd(Parallel):
-    """The stages of all turns. `parts` are elements of the workspace, `images` and `results` places among inputs and
-    outputs, `how` see Attachable."""
+    """The stages of all turns as one bound kernel.
+
+    `parts`: the elements of the two parts of the workspace; `images`, `results`: indices among inputs and outputs;
+    `how`: see Attachable.
+    """
 
     def __init__(self, stages: Sequence[Stage], parts: tuple[int, int], images: int, results: int, how: str) -> None:
         self.reads = {images}
@@ -130,7 +133,8 @@ def in_tiles(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Winograd:
 
 @lru_cache(maxsize=SIZES)
 def _of_images(size: Size) -> tuple[Stage, ...]:
-    """[down.side, across.side, tiles, channels], by way of [across.side, images, pixels, across.tiles, channels]."""
+    """The stages that transform images to [down.side, across.side, tiles, channels]. Between the axes, the shape is
+    [across.side, images, pixels, across.tiles, channels]."""
     down, across, channels = size.down, size.across, size.channels
     both = down.taps > 1 and across.taps > 1
     stages: list[Stage] = []
@@ -147,8 +151,8 @@ def _of_images(size: Size) -> tuple[Stage, ...]:
 def _filtered(
     axis: Axis, shape: tuple[int, ...], filtered: tuple[int, ...], which: int, source: int, result: int
 ) -> Iterator[Stage]:
-    """One convolution of all channels for each row of the axis' B; the results lie behind each other. `which`: 0 for
-    down, 1 for across."""
+    """Yield one convolution of all channels for each row of the axis' B. The results are contiguous, one after the
+    other. `which`: 0 for down, 1 for across."""
     images, results = dense(shape), dense(filtered)
     taps, steps, before, after = ([other, other] for other in (1, 1, 0, 0))
     taps[which], steps[which], before[which] = axis.side, axis.m, axis.before
@@ -167,7 +171,7 @@ def _filtered(
 
 
 def _products(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Stage:
-    """[places, tiles, filters]."""
+    """The stage of the products, [places, tiles, filters]."""
     shape, in_rows = (size.places, size.channels, size.filters), size.filters <= MOST_IN_ROWS
     tiles, results = (row_major((size.places, size.tiles, n)) for n in (size.channels, size.filters))
     plain = row_major(shape)
@@ -190,7 +194,7 @@ def _products(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Stage:
 
 
 def _of_results(size: Size, after: Epilogue) -> Stage:
-    """[down.m, across.m, tiles, filters]."""
+    """The stage that transforms results to [down.m, across.m, tiles, filters]."""
     bias = None if after.bias is None else np.tile(after.bias.astype(np.float32), size.tiles)
     return Stage(_transform(size, 0, size.tiles * size.filters, bias, after.steps), Place(FIRST), Place(SECOND))
 
@@ -198,8 +202,11 @@ def _of_results(size: Size, after: Epilogue) -> Stage:
 def _transform(
     size: Size, which: int, columns: int, bias: Array | None = None, steps: Sequence[PostOp] = ()
 ) -> Primitive:
-    """A, G or B, by number, of both axes times a matrix of so many columns. Where it is done once it is not left to
-    NumPy, whose threads would stay awake and take the cores from the library's."""
+    """A, G or B (`which` 0, 1 or 2) of both axes, times a matrix of so many columns.
+
+    A transform that is done only once is not left to NumPy, whose threads would stay awake and take the cores from the
+    library's threads.
+    """
     matrix = np.kron(size.down.matrices[which], size.across.matrices[which]).astype(np.float32)
     rows, inner = matrix.shape
     left, right, result = (row_major(shape) for shape in (matrix.shape, (inner, columns), (rows, columns)))
@@ -213,7 +220,8 @@ def _transform(
 
 @lru_cache(maxsize=SIZES)
 def _untiled(size: Size) -> tuple[Stage, ...]:
-    """[images, rows, columns, filters]: of the last tiles in a row or column there may be a part."""
+    """The stages that write the results [images, rows, columns, filters]. The last tiles of a row or column may be
+    written in part."""
     down, across, filters = size.down, size.across, size.filters
     line, place, stages = across.results * filters, size.tiles * filters, []
     tile_strides = (across.m * place, place, down.tiles * across.tiles * filters, across.tiles * filters, filters, 1)
@@ -229,6 +237,6 @@ def _untiled(size: Size) -> tuple[Stage, ...]:
 
 
 def _whole_and_part(axis: Axis) -> list[tuple[int, int, int]]:
-    """The first tile, how many there are, and how many results of each."""
+    """The whole tiles, then a partial one: the first tile, the number of tiles, and the number of results of each."""
     whole, rest = divmod(axis.results, axis.m)
     return [each for each in ((0, whole, axis.m), (whole, 1, rest)) if each[1] and each[2]]
