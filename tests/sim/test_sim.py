@@ -407,7 +407,7 @@ def test_streams_that_wait_for_each_other_are_a_deadlock(device):
 
 def test_an_event_that_nobody_has_recorded_is_a_deadlock_until_somebody_does(device):
     event = device.native.event()
-    with pytest.raises(Internal, match="waits for an event that nobody has recorded"):
+    with pytest.raises(Internal, match="waits for an event that was never recorded"):
         device.synchronize(event)
     device.native.record(3, event)
     device.synchronize(event)

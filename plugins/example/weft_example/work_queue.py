@@ -1,4 +1,4 @@
-"""The work queue: what was added last runs first. Threads that wait run the tasks, one thread at a time."""
+"""The work queue: the task that was added last runs first. Waiting threads run the tasks, one thread at a time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LastInFirstOut(ConcurrentWorkQueue):
         self._check()
         if allow_queuing:
             self.add_task(task)
-        return allow_queuing  # nothing starts before somebody waits
+        return allow_queuing  # no task starts before a thread waits
 
     def await_values(self, values: Iterable[AsyncValue], /, timeout: float | None = None) -> bool:
         self._check()
@@ -52,7 +52,7 @@ class LastInFirstOut(ConcurrentWorkQueue):
             self._wake()
 
     def _check(self) -> None:
-        if self._process != os.getpid():  # before any lock: nobody is left who would release it
+        if self._process != os.getpid():  # before any lock: its owner is not in the child, and cannot release it
             raise errors.FailedPrecondition("the work queue belongs to the process that forked this one")
         if self._closed:
             raise errors.FailedPrecondition("the work queue has been closed")

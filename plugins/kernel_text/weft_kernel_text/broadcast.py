@@ -1,4 +1,4 @@
-"""Broadcasting in canonical form: as few dimensions as the operands allow, and which of them each operand has."""
+"""Broadcasting in canonical form: as few dimensions as the operands allow, and the dimensions that each operand has."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def broadcast_dims(shapes: Sequence[Dims]) -> Dims:
 
 
 def canonical(shapes: Sequence[Dims], output: Dims) -> Broadcast:
-    """Neighbours along which every operand behaves alike become one dimension; there is at least one."""
-    columns = []  # length and which operands have it
+    """Merge neighbouring dimensions along which every operand behaves alike. At least one dimension is left."""
+    columns = []  # length, and for each operand whether it has the dimension
     for axis, length in enumerate(output):
         back = len(output) - axis
         has = tuple(len(shape) >= back and shape[-back] == length for shape in shapes)

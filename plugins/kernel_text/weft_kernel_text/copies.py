@@ -15,13 +15,13 @@ from .epilogue import indented
 from .plan import INPUT, LINE, OUTPUT, KernelText, Plan, Pointer, kernel, plane
 from .strided_view import StridedView, merged, whole
 
-WORDS = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}  # elements of this size are copied as
+WORDS = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}  # the type that elements of a size are copied as
 
 
 def copy(
     target: Target, itemsize: int, source: StridedView, destination: StridedView, *, input_: int = 0, output: int = 0
 ) -> list[KernelText]:
-    """The launch that copies, or none where there is nothing to copy."""
+    """The launch that copies one view to another; no launch for views without elements."""
     axes = merged(source, destination)
     if not prod(destination.dims):
         return []
@@ -47,7 +47,7 @@ def copy(
 
 
 def fill(target: Target, dtype: DType, size: int, value: float) -> Plan:
-    """Output 0 becomes `value` all over. No inputs."""
+    """Fill output 0 with `value`. No inputs."""
     if not size:
         return Plan()
     lines = ["const size_t o = GLOBAL_ID(0);", "if (o >= (size_t)size) return;",
@@ -57,7 +57,7 @@ def fill(target: Target, dtype: DType, size: int, value: float) -> Plan:
 
 
 def integers(target: Target, dtype: DType, values: Sequence[int]) -> Plan:
-    """Output 0 becomes these, which are parameters of the kernel. No inputs."""
+    """Write these integers, which are parameters of the kernel, to output 0. No inputs."""
     if not values:
         return Plan()
     sizes = {f"n{d}": value for d, value in enumerate(values)}
@@ -72,7 +72,7 @@ def transpose(target: Target, itemsize: int, shape: Dims, axes: Sequence[int]) -
 
 
 def part(target: Target, itemsize: int, source: StridedView) -> Plan:
-    """A view of the input becomes the output."""
+    """Copy a view of the input to the output."""
     return Plan(tuple(copy(target, itemsize, source, whole(source.dims))))
 
 
@@ -87,7 +87,7 @@ def concat(target: Target, itemsize: int, shapes: Sequence[Dims], axis: int, fir
 
 
 def split(target: Target, itemsize: int, shape: Dims, axis: int, lengths: Sequence[int]) -> Plan:
-    """Parts along an axis, an output each; Unpack's are of length 1."""
+    """Copy each part along an axis to an output of its own. Unpack's parts have length 1."""
     launches, at = [], 0
     for number, length in enumerate(lengths):
         source = whole(shape).part(axis, at, length)
@@ -104,7 +104,7 @@ def tile(target: Target, itemsize: int, shape: Dims, multiples: Sequence[int]) -
 
 
 def padded(shape: Dims, pads: Sequence[tuple[int, int]]) -> tuple[StridedView, Dims]:
-    """Where the input lies in the padded output, and that one's shape."""
+    """The view of the input within the padded output, and the output's shape."""
     output = tuple(before + n + after for (before, after), n in zip(pads, shape, strict=True))
     inner = whole(output)
     for axis, ((before, _), n) in enumerate(zip(pads, shape, strict=True)):
@@ -131,7 +131,7 @@ def mirror_pad(target: Target, itemsize: int, shape: Dims, pads: Sequence[tuple[
 
 
 def _segments(n: int, before: int, after: int, skip: int) -> Iterator[tuple[int, int, int, int]]:
-    """Along one axis: place in the output, place in the input, length, direction."""
+    """Yield the copies along one axis: index in the output, index in the input, length, direction."""
     if before:
         yield 0, skip + before - 1, before, -1
     yield before, 0, n, 1

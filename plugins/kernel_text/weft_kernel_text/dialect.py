@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Dialect:
-    """What differs between two C-like kernel languages. Every dialect defines the same macros and types."""
+    """The differences between C-like kernel languages. Every dialect defines the same macros and types."""
 
     name: str
     macros: Mapping[str, str] = field(repr=False)  # with parameters -> replacement
@@ -17,7 +17,7 @@ class Dialect:
     before: str = ""  # functions that the macros use
 
     def prelude(self, *, fp64: bool) -> str:
-        """What a source text begins with. Devices that lack double must not see the word."""
+        """The beginning of a source text. Devices without double must not see the word `double`."""
         lines = [self.fp64] if fp64 and self.fp64 else []
         lines += [f"#define {name} {text}" for name, text in self.types.items() if fp64 or name != "f64"]
         lines += [f"#define {name} {text}" for name, text in self.macros.items()]
@@ -96,7 +96,7 @@ DIALECTS = {d.name: d for d in (OPENCL, CUDA)}
 
 @dataclass(frozen=True)
 class Target:
-    """For whom text is made. A CPU device wants registers and vectors where a GPU wants local memory and threads."""
+    """The device of a text. A CPU needs registers and vectors where a GPU needs local memory and threads."""
 
     dialect: Dialect
     cpu: bool = False

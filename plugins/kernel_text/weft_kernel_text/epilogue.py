@@ -1,4 +1,4 @@
-"""What a product does to each sum before it is written: bias, activation, residual, as elementwise steps."""
+"""Epilogues: elementwise steps on each sum of a product before it is written, such as bias, activation, residual."""
 
 from __future__ import annotations
 

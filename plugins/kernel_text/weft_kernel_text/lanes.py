@@ -1,6 +1,6 @@
-"""How the last, contiguous dimension is divided among work-items: one element each on a GPU, a vector each on a CPU.
+"""Lanes: work-items divide the last, contiguous dimension. Each has one element on a GPU, and a vector on a CPU.
 
-A CPU's compiler makes vectors of a loop over 16 neighbours; it seldom makes any of neighbouring work-items that loop.
+A CPU's compiler vectorises a loop over 16 neighbours, and seldom vectorises neighbouring work-items that loop.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .plan import plane
 
 @dataclass(frozen=True)
 class Lanes:
-    """How many neighbours a work-item computes."""
+    """The number of neighbours that a work-item computes."""
 
     count: int
 
@@ -31,12 +31,12 @@ def lanes_of(target: Target) -> Lanes:
 
 
 def is_vector(width: int, dtype: DType) -> bool:
-    """True where a CPU's lanes are best written as a vector: compilers do not see it in loops within loops."""
+    """True if a CPU's lanes are best written as a vector, for compilers do not vectorise loops within loops."""
     return width == 16 and dtype is dtypes.float32
 
 
 def over_channels(length: str, lanes: Lanes, body: Callable[[int], list[str]]) -> list[str]:
-    """`body` of so many lanes from column c; on a CPU the columns that fill no vector one by one."""
+    """Text with `body` for the lanes from column c. On a CPU, columns that fill no vector are computed one by one."""
     if lanes.count == 1:
         return ["const size_t c = GLOBAL_ID(0);", f"if (c >= (size_t){length}) return;", *body(1)]
     return [

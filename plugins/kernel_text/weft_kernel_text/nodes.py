@@ -1,4 +1,4 @@
-"""The table from ops to plans: what a device plugin registers kernels from."""
+"""The table from ops to plans, from which a device plugin registers its kernels."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ PlanFunction = Callable[[Target, Bind], Plan]
 
 
 class NodeKernel(NamedTuple):
-    """How an op becomes a plan. `make` raises Unimplemented (then the device declines) or InvalidArgument."""
+    """The maker of an op's plans. `make` raises Unimplemented (then the device declines) or InvalidArgument."""
 
     make: PlanFunction
-    dtypes: Mapping[str, tuple[str, ...]]  # type attribute: the types there is text for
+    dtypes: Mapping[str, tuple[str, ...]]  # type attribute: the types with kernel text
     host: tuple[str, ...] = ()  # inputs read in host memory; `make` needs their values
 
 
 class FusedKernel(NamedTuple):
-    """How several nodes become one plan: see weft's FusionDef. `make` raises Unimplemented where it cannot."""
+    """The maker of one plan for several nodes (weft's FusionDef). `make` raises Unimplemented for other groups."""
 
     make: PlanFunction
     ops: tuple[str, ...]
@@ -34,7 +34,7 @@ class FusedKernel(NamedTuple):
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 NUMBERS = INTEGERS + FLOATS
-FIXED = (*NUMBERS, "bool", "complex64")  # what can be copied
+FIXED = (*NUMBERS, "bool", "complex64")  # the types that can be copied
 T_FLOATS, T_NUMBERS, T_FIXED = {"T": FLOATS}, {"T": NUMBERS}, {"T": FIXED}
 T_PRODUCTS = {"T": (*FLOATS, "int32", "int64")}
 
@@ -90,7 +90,7 @@ FUSIONS: dict[str, FusedKernel] = {
     "Product": FusedKernel(fused_plans.product, fused_plans.OPS, fused_plans.HEADS, priority=1),
 }
 
-# Ops that launch nothing: each output is the buffer of the input of its number. Op: inputs in host memory.
+# Ops that launch nothing: each output is the buffer of the input with its index. Op: inputs in host memory.
 ALIASES: dict[str, tuple[str, ...]] = {
     "ExpandDims": ("dim",), "Identity": (), "IdentityN": (), "PlaceholderWithDefault": (), "PreventGradient": (),
     "Reshape": ("shape",), "Snapshot": (), "Squeeze": (), "StopGradient": (),

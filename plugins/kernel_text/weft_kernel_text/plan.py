@@ -1,4 +1,4 @@
-"""What generators return: kernel texts with everything a driver needs to launch them, as plain data."""
+"""Plans, the results of the generators: kernel texts as plain data, with all that a driver needs to launch them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Plan:
     scratch: tuple[int, ...] = ()
 
     def over(self, inputs: Sequence[int] = (), outputs: Sequence[int] = (0,)) -> Plan:
-        """The same with input i of the texts being the node's input inputs[i], and so its outputs."""
+        """The same plan, where input i of the texts is the node's input inputs[i]; likewise for outputs."""
         names = {INPUT: inputs, OUTPUT: outputs}
         launches = (
             replace(text, arguments=tuple(Argument(a.kind, names[a.kind][a.value]) if a.kind in names else a
@@ -55,7 +55,7 @@ class Plan:
 
 
 class Pointer(NamedTuple):
-    """A buffer parameter: its name in the text, whose buffer it is, its C type."""
+    """A buffer parameter: its name in the text, the value in the buffer, its C type."""
 
     name: str
     kind: str
@@ -70,7 +70,7 @@ def kernel(
     target: Target, name: str, body: str, reads: Sequence[Pointer], writes: Sequence[Pointer],
     sizes: Mapping[str, int], items: Sequence[int], local: Sequence[int], before: str = "",
 ) -> KernelText:
-    """A kernel of these parameters (buffers read, buffers written, sizes) and this body."""
+    """A kernel with this body, and with parameters for the buffers read, the buffers written, and the sizes."""
     parameters = [*(p.parameter(written=False) for p in reads), *(p.parameter(written=True) for p in writes),
                   *(f"const i64 {size}" for size in sizes)]
     group = ", ".join(str(n) for n in (*local, 1, 1)[:3])

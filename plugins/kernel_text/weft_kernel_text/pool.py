@@ -11,7 +11,7 @@ from .lanes import is_vector, lanes_of, over_channels
 from .plan import INPUT, OUTPUT, Plan, Pointer, kernel
 from .window import Window, items, over_places, over_taps
 
-# op: how an element v joins the others, what is written. NaN never wins a maximum; padding does not count for a mean.
+# By op: the statement that adds element v, the result. NaN never wins a maximum; padding does not count for a mean.
 POOLS = {"MaxPool": ("{0} = v > {0} ? v : {0};", "{0}"), "AvgPool": ("{0} += v;", "{0} / count")}
 
 

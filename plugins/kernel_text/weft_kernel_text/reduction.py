@@ -65,7 +65,7 @@ def _plan(
 
 
 def _offset(name: str, number: str, axes: Sequence[Axis], chosen: Sequence[int]) -> list[str]:
-    """Where `number`, which counts through the chosen axes, is in the input."""
+    """Statements for the input's offset of element `number`, counted through the chosen axes."""
     lines, rest, terms = [], number, []
     for d in reversed(chosen[1:]):
         lines.append(f"const size_t {name}{d} = {rest} % n{d}, {name}r{d} = {rest} / n{d};")
@@ -109,7 +109,7 @@ def _loops(axes: Sequence[Axis], reduced: Sequence[int]) -> tuple[list[str], str
 
 
 def _by_lanes(target: Target, problem: ReductionProblem, axes: Sequence[Axis]) -> Plan:
-    """On a CPU: a work-item an output, in 16 sums that are added up at the end."""
+    """On a CPU: one work-item for each output, in 16 sums that are added up at the end."""
     last, c_type = len(axes) - 1, computed(problem.sums)
     kept = [d for d, axis in enumerate(axes) if not axis.reduced]
     reduced = [d for d, axis in enumerate(axes[:-1]) if axis.reduced]
@@ -128,7 +128,7 @@ def _by_lanes(target: Target, problem: ReductionProblem, axes: Sequence[Axis]) -
 
 
 def _by_groups(target: Target, problem: ReductionProblem, axes: Sequence[Axis]) -> Plan:
-    """On a GPU: a group of work-items an output, then a tree in local memory."""
+    """On a GPU: a group of work-items for each output, then a tree in local memory."""
     c_type = computed(problem.sums)
     kept = [d for d, axis in enumerate(axes) if not axis.reduced]
     reduced = [d for d, axis in enumerate(axes) if axis.reduced]

@@ -16,7 +16,7 @@ RESULTS = {"Softmax": "exp(v - most) / total", "LogSoftmax": "v - most - log(tot
 
 
 def softmax(target: Target, op: str, dtype: DType, rows: int, columns: int) -> Plan:
-    """A row by one work-item on a CPU, by a group of them on a GPU. Two-byte floats are computed in float32."""
+    """Each row has one work-item on a CPU, a group of them on a GPU. Two-byte floats are computed in float32."""
     if not rows * columns:
         return Plan()
     c_type = computed(dtype)

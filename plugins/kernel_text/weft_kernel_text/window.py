@@ -1,4 +1,4 @@
-"""A window sliding over NHWC images: its lengths, and the text that finds where it stands."""
+"""A window sliding over NHWC images: its lengths, and the text that computes its position."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def place(i: int | str) -> list[str]:
 
 
 def inside(i: int | str) -> str:
-    """True where the tap kh, kw of place i is no padding."""
+    """An expression: true if the tap kh, kw of place i is not in the padding."""
     return f"((u32)(h{i} + kh) < (u32)H && (u32)(w{i} + kw) < (u32)W)"
 
 
 def pixel(i: int | str) -> str:
-    """The first channel under that tap."""
+    """An expression: the first channel under the tap kh, kw of place i."""
     return f"a{i} + ((size_t)(h{i} + kh) * W + (w{i} + kw)) * C"
 
 
@@ -93,7 +93,7 @@ _INNER_TAPS = [
 
 
 def items(target: Target, window: Window) -> tuple[list[str], dict[str, int]]:
-    """What a work-item begins with, and how many there are: a place each, on a CPU a row of places."""
+    """The first lines of a work-item, and the sizes: a work-item has one place, on a CPU a row of places."""
     if target.cpu:
         return _ROW, {"rows": window.shape[0] * window.size[0]}
     head = ["const size_t m = GLOBAL_ID(1);", "if (m >= (size_t)places) return;", *place("")]

@@ -1,4 +1,4 @@
-"""What a kernel costs: floating-point operations of those that have more than one an element."""
+"""The cost of a kernel in floating-point operations, with a table of the ops that need more than one per element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults that are planted: the n-th call of a kind fails, or each with a probability."""
+"""Planted faults: the n-th call of a kind fails, or each call with a probability."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from random import Random
 from weft.api import errors
 
 KINDS = ("allocate", "copy", "launch", "lost")
-Strike = Callable[[], bool]  # asked once a call: whether this one fails
+Strike = Callable[[], bool]  # called once for each call of the kind: True if this call fails
 
 
 class Faults:
-    """What is to fail on one device. Each specification draws from a sequence of its own: none moves another."""
+    """The planted faults of one device. Each specification has its own random sequence, independent of the others."""
 
     def __init__(self, specifications: tuple[str, ...], seed: str) -> None:
         self._seed = seed
@@ -21,14 +21,14 @@ class Faults:
             self.add(specification)
 
     def add(self, specification: str) -> None:
-        """Count from now on. Raises InvalidArgument."""
+        """Plant a fault, whose calls count from now on. Raises InvalidArgument."""
         kind, _, when = specification.partition(":")
         if kind not in KINDS:
             raise _unreadable(specification)
         self._strikes[kind].append(_nth(specification, when) if when.isdecimal() else self._random(specification, when))
 
     def strikes(self, *kinds: str) -> str | None:
-        """The first of these kinds that strikes the call that is being made, or None."""
+        """The first of these kinds with a fault for the current call, or None."""
         struck = [kind for kind in kinds for strike in self._strikes[kind] if strike()]
         return struck[0] if struck else None
 

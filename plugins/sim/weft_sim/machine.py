@@ -1,7 +1,7 @@
 """The machine: the streams of all its devices, and virtual time.
 
-Nothing runs when it is enqueued. Whoever waits moves the clock: whatever starts first, on whichever stream, runs
-first, until the event has come. So whoever reads a result, or reuses memory, without waiting is too early.
+Enqueueing runs nothing. A waiting host thread moves the clock: of all streams, the item that starts first runs first,
+until the event is reached. So a program that reads a result, or reuses memory, without waiting is always too early.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from .memory import Memory
 
 
 class Event:
-    """A place in a stream. Once reached it tells when, what is over then, and what had failed."""
+    """A position in a stream. A reached event has its time, the clock of the operations that are over, and their
+    failures."""
 
     __slots__ = ("clock", "failures", "is_reached", "is_recorded", "seconds")
 
@@ -33,8 +34,10 @@ class Event:
 
 
 class Stream:
-    """Items that run one after the other. `seconds`: when the last of them was over; `failures`: of those that have
-    run, as long as no host thread was told."""
+    """Items that run one after the other.
+
+    `seconds`: the end of the last item that ran; `failures`: of items that ran, until a host thread is told.
+    """
 
     def __init__(self, actor: Actor) -> None:
         self.actor = actor
@@ -58,15 +61,17 @@ class Stream:
 
 
 class Item:
-    """What a stream holds: an operation, or one of the two below. The machine notes when the host enqueued it, and
-    what the host knew then."""
+    """An item of a stream: an operation, a Record or a Wait.
+
+    The machine notes the time at which the host enqueued it (`issued`), and the host's clock then (`known`).
+    """
 
     number: int
     issued: float
     known: Clock
 
     def start(self, stream: Stream) -> float | None:
-        """When it starts, as the head of its stream; None while it cannot."""
+        """The time at which the item starts as the head of its stream; None while it cannot start."""
         return max(stream.seconds, self.issued)
 
     def run(self, stream: Stream, start: float) -> None:
@@ -95,11 +100,12 @@ class Wait(Item):
         stream.fail(self.event.failures)
 
     def __str__(self) -> str:
-        return "an event that is recorded" if self.event.is_recorded else "an event that nobody has recorded"
+        return "an event that is recorded" if self.event.is_recorded else "an event that was never recorded"
 
 
 class Machine:
-    """`now`: the host's clock. `known`: what the host has waited for; all its threads are one to the machine."""
+    """The streams of all devices. `now`: the host's time; `known`: the clock of the operations that the host has waited
+    for. All threads of the host count as one."""
 
     def __init__(self) -> None:
         self.lock = RLock()
@@ -124,7 +130,7 @@ class Machine:
         stream.items.append(item)
 
     def advance(self) -> bool:
-        """Run the item that starts first; False when none can start."""
+        """Run the item that starts first. Returns False when no item can start."""
         ready = [(start, stream.items[0].number, stream) for stream in self._streams.values() if stream.items
                  if (start := stream.items[0].start(stream)) is not None]
         if not ready:
@@ -134,17 +140,17 @@ class Machine:
         return True
 
     def blocked(self) -> list[str]:
-        """What stands still: `SIM:0 stream 1 waits for an event that nobody has recorded`."""
+        """The streams that wait: `SIM:0 stream 1 waits for an event that was never recorded`."""
         return [f"{stream} waits for {stream.items[0]}" for stream in self._streams.values()
                 if stream.items and stream.items[0].start(stream) is None]
 
     def waited(self, event: Event) -> None:
-        """The host has waited for an event that is reached."""
+        """Advance the host to a reached event that it has waited for."""
         self.now = max(self.now, event.seconds)
         self.known = joined(self.known, event.clock)
         self.host_memory.forget(self.known)
 
     def told(self, failures: Sequence[Exception]) -> None:
-        """The host was told of failures: events that are reached later tell of them no more."""
+        """Drop failures that the host was told of, so that later events do not repeat them."""
         for stream in self._streams.values():
             stream.failures = [failure for failure in stream.failures if failure not in failures]

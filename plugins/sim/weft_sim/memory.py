@@ -1,4 +1,4 @@
-"""Device memory: an address space of its own, first fit, and nonsense in all that is fresh or has been freed."""
+"""Device memory: an address space of its own, first fit, with poison in fresh and freed memory."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ POISON = 0xFF  # NaN in every float type, -1 in every signed one
 
 
 class Buffer:
-    """Device memory, or that of the array `host`, which is only read. `uses`: enqueued operations that have not run;
-    `failure`: why there is no value in it."""
+    """A range of device memory, or the memory of the array `host`, which is only read.
+
+    `uses`: the number of enqueued operations that have not run; `failure`: the reason if the buffer has no value.
+    """
 
     __slots__ = ("_bytes", "address", "failure", "history", "host", "memory", "nbytes", "number", "state", "uses")
 
@@ -28,7 +30,7 @@ class Buffer:
         self.number = number
         self.address = address
         self.nbytes = nbytes
-        self.state = "live"  # freed; lost, with its device
+        self.state = "live"  # or freed; or lost with its device
         self.uses = 0
         self.failure: Exception | None = None
         self.history = History()
@@ -42,15 +44,15 @@ class Buffer:
 
     @property
     def extent(self) -> int:
-        """The bytes of address space that it takes."""
+        """The bytes of address space that the buffer takes."""
         return _aligned(self.nbytes)
 
     def array(self, dtype: DType, dims: tuple[int, ...]) -> np.ndarray[Any, Any]:
-        """For the kernels' eyes only."""
+        """The start of the buffer as an array, for kernels only."""
         return self._bytes[: prod(dims) * dtype.itemsize].view(dtype.numpy).reshape(dims)
 
     def bytes(self, count: int) -> np.ndarray[Any, Any]:
-        """For the copy engines' eyes only."""
+        """The first `count` bytes, for copy engines only."""
         return self._bytes[:count]
 
     def poison(self) -> None:
@@ -64,7 +66,8 @@ class Buffer:
 
 
 class Memory:
-    """First fit. What is freed while operations that use it are enqueued comes back with the last of them."""
+    """The memory of one device, first fit. A buffer that is freed while enqueued operations use it returns with the
+    last of them."""
 
     def __init__(self, device: str, size: int) -> None:
         self.device = device
@@ -97,7 +100,7 @@ class Memory:
         self.release(buffer)
 
     def release(self, buffer: Buffer) -> None:
-        """Take a freed buffer's memory back if nothing that is enqueued uses it."""
+        """Take a freed buffer's memory back if no enqueued operation uses it."""
         if buffer.state == "freed" and not buffer.uses:
             self.late -= 1
             if buffer.host is None:
@@ -106,7 +109,7 @@ class Memory:
                 self.used -= buffer.extent
 
     def lose(self) -> None:
-        """A device that begins anew has none of its buffers."""
+        """Drop all buffers, for a device that is reset."""
         for buffer in self._taken:
             buffer.state = "lost"
             buffer.poison()

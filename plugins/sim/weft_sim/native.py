@@ -27,8 +27,8 @@ SPANS = 1 << 16  # kept for the trace
 
 
 class Fault(NamedTuple):
-    """`kind`: race, use after free, double free, use after reset, wrong device, overrun, write to the host,
-    deadlock."""
+    """A mistake of the program. `kind`: race, use after free, double free, use after reset, wrong device, overrun,
+    write to the host, deadlock."""
 
     kind: str
     message: str
@@ -56,8 +56,8 @@ class Native:
         machine.memories.append(self.memory)
         self.report: list[Fault] = []
         self.lost: Exception | None = None
-        self.engines: dict[str, float] = {}  # from an engine to the time at which it is free
-        self.spans: deque[tuple[str, str, float, float]] = deque(maxlen=SPANS)  # engine, what, start, seconds
+        self.engines: dict[str, float] = {}  # the time at which each engine is free
+        self.spans: deque[tuple[str, str, float, float]] = deque(maxlen=SPANS)  # engine, operation, start, seconds
         self._faults = Faults(config.faults, f"{config.seed} {name}")
         self._config = config
         self._owed: list[Exception] = []  # failures without a stream: the next wait raises them

@@ -1,7 +1,7 @@
-"""An operation: a launch or a copy that takes time on an engine, and what is checked when it runs.
+"""An operation: a launch or a copy that takes time on an engine, with the checks of its run.
 
-One that fails is not done, and leaves its failure in what it would have written. So does one that reads such memory:
-whoever gets a value from there is told, even where another thread was told before.
+A failed operation writes nothing, and leaves its failure in its output buffers. An operation that reads such a buffer
+fails, too. So each reader of a value gets the failure, even after another thread was told.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Operation(Item):
-    """`host`: the host's array that it reads, or `writes_host`. `failure`: what was wrong with it when it was
-    enqueued; `loses`: it is what the device does not survive. `places`: node and op, for errors."""
+    """A launch or a copy, as the driver enqueued it.
+
+    `host`: the host's array that it reads, or writes if `writes_host`; `failure`: the mistake that was found when it
+    was enqueued; `loses`: the device does not survive it; `node`, `op`: for errors.
+    """
 
     native: Native
     what: str
@@ -63,7 +66,7 @@ class Operation(Item):
             buffer.memory.release(buffer)
 
     def _ordered(self, stream: Stream) -> Exception | None:
-        """Note its accesses; the fault if one of them is a race."""
+        """Note the operation's accesses. Returns the fault if one of them is a race."""
         access = Access(stream.actor, stream.tick(), self.what)
         raced: list[tuple[Access, object]] = []
         for buffers, writes in ((self.reads, False), (self.writes, True)):
@@ -78,7 +81,7 @@ class Operation(Item):
             if earlier := memory.unordered(host, stream.clock, writes=writes):
                 raced.append((earlier, f"the same host memory ({host.nbytes} bytes)"))
             memory.note(host, access, writes=writes)
-        for earlier, _ in raced:  # one missing wait is one fault: what follows counts as ordered
+        for earlier, _ in raced:  # one missing wait is one fault: later operations count as ordered
             stream.learn({earlier.actor: earlier.tick})
         if not raced:
             return None
@@ -89,7 +92,7 @@ class Operation(Item):
                                  "let one wait for an event that is recorded after the other")
 
     def _host_memory(self) -> Iterator[tuple[np.ndarray[Any, Any], bool]]:
-        """Arrays of the host that it uses, and whether it writes them."""
+        """Yield the host's arrays that the operation uses, each with True if it is written."""
         if self.host is not None:
             yield self.host, self.writes_host
         for buffer in self.reads:
@@ -104,9 +107,9 @@ class Operation(Item):
             with np.errstate(all="ignore"):
                 self.compute()
         except errors.WeftError as error:
-            error.__traceback__ = None  # it would hold what is called here for as long as the failure is kept
+            error.__traceback__ = None  # a traceback keeps its frames alive as long as the failure is kept
             return error.at(node=self.node, op=self.op, device=self.native.name)
-        except Exception as error:  # noqa: BLE001 - whoever waits gets it
+        except Exception as error:  # noqa: BLE001 - the waiting thread gets it
             return errors.Unknown(f"{self.what} failed with {type(error).__name__}: {error}", node=self.node,
                                   op=self.op, device=self.native.name)
         return None

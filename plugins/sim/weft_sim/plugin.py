@@ -34,7 +34,7 @@ class Config:
     peer_bandwidth: float = 1e11  # bytes, between devices
     launch_latency: float = 4e-6
     copy_latency: float = 8e-6
-    enqueue: float = 2e-6  # what the host takes to enqueue anything
+    enqueue: float = 2e-6  # the host's time for each enqueued item
 
     def __post_init__(self) -> None:
         if not 0 <= self.devices <= MOST_DEVICES:
