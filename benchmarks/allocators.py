@@ -1,4 +1,4 @@
-"""What an allocator takes to give a buffer that is dropped at once, beside np.empty.
+"""The time of an allocator for a buffer that is dropped at once, against np.empty.
 
     python benchmarks/allocators.py
 

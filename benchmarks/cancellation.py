@@ -1,12 +1,12 @@
-"""How soon a run ends that is cancelled at a random point, or whose deadline passes.
+"""The time from a cancellation at a random point, or from a deadline, to the end of the run.
 
     python benchmarks/cancellation.py [--folder DIR] [--runs 200]
 
-`DIR` has resnet50.pb and mobilenetv2.pb, as benchmarks/networks.py makes them; a network that is not there is left out.
-Another thread cancels the token after a random part of the time that a run takes. A run has taken effect when it raised
-and no kernel began after `cancel` had returned, by its trace. `behind` is the time from the end of the kernel that ran
-when the run was told to end until the run raised; a deadline of a third of a run's time (10 ms at most) is measured
-alike. Runs `without trace` take the flat path that tests nothing per call; their time counts from the cancellation.
+`DIR` has resnet50.pb and mobilenetv2.pb, as benchmarks/networks.py makes them; a missing network is left out. Another
+thread cancels the token after a random part of a run's time. A cancellation took effect if the run raised and, by its
+trace, no kernel began after `cancel` had returned. `behind` is the time from the end of the kernel that was running at
+the cancellation until the run raised. A deadline of a third of a run's time (10 ms at most) is measured likewise. Runs
+`without trace` take the flat path that tests nothing per call; their time counts from the cancellation.
 """
 
 from __future__ import annotations
@@ -37,8 +37,11 @@ class Case(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """`raised`: with the right error; `late`: kernels that began after the run was told to end; ns `behind` the end of
-    the kernel that ran then."""
+    """The end of a stopped run.
+
+    `raised`: True for the right error; `late`: kernels that began after the cancellation; `behind`: ns from the end of
+    the kernel that was running then.
+    """
 
     raised: bool
     late: int
@@ -46,7 +49,7 @@ class Ended(NamedTuple):
 
 
 def run(model: weft.Model, x: Any, options: weft.RunOptions) -> tuple[Exception | None, int, list[Any]]:
-    """What a run raised, when, and the events of its trace."""
+    """The exception of a run, the time of its end in ns, and the events of its trace."""
     metadata, (feed,) = weft.RunMetadata(), model.fed.values()
     error: Exception | None = None
     try:
@@ -57,7 +60,7 @@ def run(model: weft.Model, x: Any, options: weft.RunOptions) -> tuple[Exception 
 
 
 def cancelled(model: weft.Model, x: Any, delay: float, *, trace: bool) -> Ended | None:
-    """A run that another thread cancels after so many seconds; None if it had ended before."""
+    """The end of a run that another thread cancels after `delay` seconds; None if the run had ended before."""
     token, told = weft.CancelToken(), []
 
     def cancel() -> None:

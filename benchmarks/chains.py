@@ -1,4 +1,4 @@
-"""Chains of 2x2 additions, the smallest work worth timing: what is left of their time is what the runtime takes."""
+"""Chains of 2x2 additions, the smallest work worth timing: nearly all of their time is the runtime's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs read from text and from the binary form, and text as protobuf's own parser reads it.
+"""The time to read graphs from text and from the binary form, and of protobuf's own parser for text.
 
     python benchmarks/formats.py [--nodes N ...] [graph.pb ...]
 

@@ -1,18 +1,18 @@
-"""Networks as people run them, timed against TensorFlow, ONNX Runtime and OpenVINO: the numbers that the README shows.
+"""Real networks, timed against TensorFlow, ONNX Runtime and OpenVINO: the numbers that the README shows.
 
     python benchmarks/inference.py [--networks NAME ...] [--batches N ...] [--threads N ...] [--repeats N] [--seconds S]
                                    [--folder DIR] [--output DIR] [--results FILE]
 
-In an environment of its own, which weft never needs: tensorflow-cpu and tf2onnx make the networks and run them,
-onnxruntime and openvino run them, matplotlib draws; what is not installed is left out. Each combination of network,
-batch and threads is a process of its own, since libraries read how many threads they may have when they are loaded: it
-is `weft bench --against`, where the runtimes take turns. All combinations are measured before they are repeated, so
-that what else the machine does for a while is in one repeat only; what is told are medians over the repeats.
-weft's logits are checked against those that TensorFlow gave when the network was made (networks.py).
+It runs in an environment of its own, which weft never needs: tensorflow-cpu and tf2onnx make the networks and run them,
+onnxruntime and openvino run them, matplotlib draws. A missing package is left out. Each combination of network, batch
+and threads is a process of its own, since libraries read their number of threads when they are loaded. The process is
+`weft bench --against`, where the runtimes take turns. All combinations are measured before they are repeated, so that
+a disturbance of the machine falls into one repeat only. The results are medians over the repeats. weft's logits are
+checked against TensorFlow's, recorded when the network was made (networks.py).
 
-Writes inference.json (after each process, so that little is lost), inference.md, inference.svg and inference-dark.svg;
-without --output into docs/, and the README's section is made anew. --results takes a JSON of before and only makes the
-rest from it; it may have results of several, of one machine and day.
+Writes inference.json (after each process, so that little is lost), inference.md, inference.svg and inference-dark.svg.
+Without --output they go into docs/, and the README's section is renewed. --results takes an earlier JSON and makes only
+the other files from it; the JSON may join several of one machine and day.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ NAMES = (*NETWORKS, "digits")
 TIMES = ("min", "median", "p90", "p99")  # milliseconds
 DISTRIBUTIONS = ("weft-core", "weft-onednn", "weft-simplify", "numpy", "tensorflow-cpu", "tensorflow", "onnxruntime",
                  "openvino")
-INSTRUCTIONS = {"avx512f": "AVX-512", "amx_tile": "AMX"}  # that some CPUs have, by what Linux calls them
+INSTRUCTIONS = {"avx512f": "AVX-512", "amx_tile": "AMX"}  # extensions that some CPUs have, by Linux's names
 
 Result = dict[str, Any]
 
 
 def prepare(name: str, folder: Path, peers: Sequence[str]) -> bool:
-    """Have NAME.pb and NAME.npz in the folder, and NAME.onnx where a peer wants that. False if that cannot be."""
+    """Make NAME.pb and NAME.npz in the folder, and NAME.onnx if a peer needs it. False if they cannot be made."""
     path = folder / f"{name}.pb"
     if not (path.exists() and path.with_suffix(".npz").exists()):
         if name == "digits":
@@ -69,7 +69,7 @@ def prepare(name: str, folder: Path, peers: Sequence[str]) -> bool:
 
 
 def convert(path: Path, onnx: Path) -> None:
-    """Make the network's ONNX file with tf2onnx, if that can."""
+    """Make the network's ONNX file, if tf2onnx can convert it."""
     model = weft.load(path)
     with TemporaryDirectory() as folder:
         sayable = Path(folder) / path.name
@@ -80,7 +80,8 @@ def convert(path: Path, onnx: Path) -> None:
 
 
 def without_erfc(graph: Graph) -> Graph:
-    """ONNX has no Erfc. Keras' Gelu has it of -x * c, which is 1 + Erf(x / (1 / c)): there ONNX Runtime finds Gelu."""
+    """Replace Erfc, which ONNX lacks. Keras' Gelu has Erfc(-x * c), which is 1 + Erf(x / (1 / c)). ONNX Runtime finds
+    Gelu in this form."""
     made, gone = [], []
     for node in graph:
         if node.op == "Erfc":
@@ -97,7 +98,7 @@ def without_erfc(graph: Graph) -> Graph:
 
 
 def make_digits(path: Path) -> None:
-    """The network of examples/digits up to its logits, with two images and what TensorFlow gave for them."""
+    """Write the network of examples/digits up to its logits, with two images and TensorFlow's logits for them."""
     graph = weft.graphdef.load(DIGITS / "frozen.pb")
     weft.graphdef.dump(pruned(graph, ["logits"]), path)
     test = np.load(DIGITS / "test.npz")
@@ -106,7 +107,7 @@ def make_digits(path: Path) -> None:
 
 
 def batch_of(known: Mapping[str, Any], letter: str, batch: int) -> np.ndarray:
-    """What is known of the two examples, in turn."""
+    """A batch of the two examples in turn: inputs for letter x, logits for y."""
     return np.concatenate([known[f"{letter}{i % 2}"] for i in range(batch)])
 
 
@@ -117,7 +118,7 @@ def accuracy(path: Path, batch: int) -> float:
 
 
 def bench(path: Path, batch: int, threads: int, seconds: float, peers: Sequence[str], folder: Path) -> Result | None:
-    """What `weft bench` tells in a process of its own; None if it fails, which it says on stderr."""
+    """The figures of `weft bench` in a process of its own. None if it fails; its message is on stderr then."""
     fed = folder / "x.npy"
     np.save(fed, batch_of(np.load(path.with_suffix(".npz")), "x", batch))
     there = [peer for peer in peers if peer != "onnxruntime" or path.with_suffix(".onnx").exists()]
@@ -132,7 +133,7 @@ def bench(path: Path, batch: int, threads: int, seconds: float, peers: Sequence[
 
 
 def summary(found: Sequence[Result]) -> dict[str, Result]:
-    """By runtime, medians over the repeats, the least time of all, and the least and largest ratio."""
+    """For each runtime: medians over the repeats, the least time of all, and the least and largest ratio."""
     rows = [{row["runtime"]: row for row in repeat["runtimes"]} for repeat in found]
     merged = {}
     for runtime in rows[0]:
@@ -148,7 +149,7 @@ def summary(found: Sequence[Result]) -> dict[str, Result]:
 def measure(
     options: argparse.Namespace, names: Sequence[str], peers: Sequence[str], work: Path
 ) -> Iterator[list[Result]]:
-    """After each process what is known until then: a result for each combination that could be measured."""
+    """Yield the results so far after each process: one for each combination that could be measured."""
     off = {(name, batch): accuracy(options.folder / f"{name}.pb", batch)
            for name in names for batch in options.batches}
     found: dict[tuple[str, int, int], list[Result]] = {
@@ -163,7 +164,7 @@ def measure(
 
 
 def result(key: tuple[str, int, int], off: float, seconds: float, repeats: Sequence[Result]) -> Result:
-    """What the JSON says of a network, batch and number of threads. JSONs of one machine may be put together."""
+    """The JSON's entry for a network, batch and number of threads. JSONs of one machine may be put together."""
     name, batch, threads = key
     return {"network": name, "batch": batch, "threads": threads, "difference": off,
             "others_difference": max(repeat.get("others_difference", 0.0) for repeat in repeats),
@@ -171,7 +172,7 @@ def result(key: tuple[str, int, int], off: float, seconds: float, repeats: Seque
 
 
 def machine() -> Result:
-    """What these numbers are of: day, CPU, versions."""
+    """The origin of the numbers: day, CPU, versions."""
     cpu, flags = platform.processor(), ""
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -199,7 +200,7 @@ def tell(message: str) -> None:
 
 
 def _ran(*arguments: str) -> bool:
-    """Whether python with these arguments succeeds, told only if it does not."""
+    """True if python with these arguments succeeds. Its output is printed only if it fails."""
     done = subprocess.run([sys.executable, *arguments], check=False, capture_output=True, text=True)
     if done.returncode:
         tell(f"{' '.join(arguments[:3])}: {done.stderr.strip()[-1000:]}")
@@ -207,12 +208,12 @@ def _ran(*arguments: str) -> bool:
 
 
 def differing(found: Sequence[Result]) -> list[Result]:
-    """Those in which weft's logits are not TensorFlow's, or no numbers."""
+    """The results in which weft's logits differ from TensorFlow's, or are not finite."""
     return [row for row in found if not row["difference"] <= TOLERANCE]
 
 
 def write(results: Result, folder: Path, readme: Path | None) -> None:
-    """The tables, the plots, and the README's section where there is one to renew."""
+    """Write the tables and the plots, and renew the README's section if `readme` is given."""
     (folder / "inference.md").write_text(inference_table.page(results))
     if find_spec("matplotlib") is None:
         tell("no plot: that needs matplotlib (pip install matplotlib)")

@@ -1,6 +1,6 @@
-"""The picture of what inference.py has measured: other runtimes' times in times of weft's, a group for each network.
+"""The plot of inference.py's results: the times of other runtimes as multiples of weft's, grouped by network.
 
-Drawn by matplotlib, which nothing else here needs: two SVGs, for pages that are light and for dark ones.
+matplotlib draws it, which no other benchmark needs: two SVGs, for light pages and for dark pages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from inference_table import RUNTIMES, TITLES, chosen, headline, machine, runtime
 
 INK = {"inference": "#1f2328", "inference-dark": "#e6edf3"}  # of text, by file; the page's own ground shows through
 FAINT = {"inference": "#818b98", "inference-dark": "#7d8590"}
-COLORS = {  # told apart in both, by the colour-blind too; and by shape
+COLORS = {  # distinct on both pages, for the colour-blind too; shapes differ as well
     "tensorflow": ("#c2570c", "#f0883e", "o"), "onnxruntime": ("#0969da", "#58a6ff", "s"),
     "openvino": ("#8250df", "#bc8cff", "D"),
 }
@@ -23,7 +23,7 @@ MARKS = (0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128)  # on the axis, which is logari
 
 
 def draw(results: Mapping[str, Any], folder: Path, suffix: str = ".svg") -> None:
-    """Write inference.svg and inference-dark.svg: batch and threads that the README shows. Nothing without peers."""
+    """Write inference.svg and inference-dark.svg, for the README's batch and threads. Without peers, write nothing."""
     import matplotlib as mpl
 
     batch, threads = headline(results)
@@ -67,7 +67,7 @@ def _figure(rows: Sequence[Any], name: str, dark: bool) -> Any:
 
 
 def _mark(axes: Any, found: Mapping[str, Any], height: float, runtime: str, dark: bool, ink: str) -> None:
-    """How many times weft's this one's time is; behind it from the least to the most of the repeats."""
+    """Mark a runtime's time as a multiple of weft's. A line behind the mark spans the repeats."""
     times, least, most = (1 / ratio for ratio in (found["ratio"], max(found["ratios"]), min(found["ratios"])))
     color = COLORS[runtime][dark]
     axes.plot([1, times], [height, height], color=color, linewidth=2.2, solid_capstyle="butt")

@@ -1,4 +1,4 @@
-"""What inference.py has measured, in words and tables: a page of all, and the README's section of the usual case."""
+"""The results of inference.py in words and tables: a page of all, and the README's section of the usual case."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ TITLES = {
 RUNTIMES = {"weft": "weft", "tensorflow": "TensorFlow", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
 BEGIN, END = "<!-- inference: made by benchmarks/inference.py -->", "<!-- end of inference -->"
 MACHINE = {"weft-core": "weft", "tensorflow-cpu": "TensorFlow", "tensorflow": "TensorFlow",
-           "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}  # whose versions are told
+           "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}  # the packages whose versions are shown
 
 Results = Mapping[str, Any]
 
 
 def headline(results: Results) -> tuple[int, int]:
-    """Batch and threads of what is shown first: the least batch, and the most threads that it was run with."""
+    """Batch and threads of the results shown first: the least batch, and the most threads that ran it."""
     batch, threads = min((row["batch"], -row["threads"]) for row in results["results"])
     return batch, -threads
 
@@ -31,7 +31,7 @@ def chosen(results: Results, batch: int, threads: int) -> list[Any]:
 
 
 def runtimes(rows: Sequence[Any]) -> list[str]:
-    """Those that ran any of these, in the order of RUNTIMES."""
+    """The runtimes that have a result in these rows, in the order of RUNTIMES."""
     return [name for name in RUNTIMES if any(name in row["runtimes"] for row in rows)]
 
 
@@ -47,7 +47,7 @@ def versions(results: Results) -> str:
 
 
 def short(rows: Sequence[Any]) -> tuple[list[str], list[list[str]]]:
-    """Headings and cells: median milliseconds of each runtime, and weft's part of each other's."""
+    """Headings and cells: median milliseconds of each runtime, and weft's time as a fraction of the others'."""
     there = runtimes(rows)
     head = ["median ms", *(RUNTIMES[name] for name in there), *(f"weft / {RUNTIMES[name]}" for name in there[1:])]
     return head, [
@@ -71,7 +71,7 @@ def long(rows: Sequence[Any]) -> tuple[list[str], list[list[str]]]:
 
 
 def section(results: Results) -> str:
-    """Of the README: plot and short table."""
+    """The section of the README: plot and short table."""
     batch, threads = headline(results)
     rows = chosen(results, batch, threads)
     return f"""\
@@ -88,7 +88,7 @@ Measured {_often(rows)}; ratios are medians over turns of all runtimes, below 1 
 
 
 def page(results: Results) -> str:
-    """Everything, a table for each batch and number of threads."""
+    """The page of all results, with a table for each batch and number of threads."""
     parts = ["# How fast networks run", f"Measured on {machine(results)}; {results['system']}, {versions(results)}.",
              WORDS]
     for batch, threads in dict.fromkeys((row["batch"], row["threads"]) for row in results["results"]):
@@ -136,7 +136,7 @@ def text(results: Results) -> str:
 
 
 def renewed(readme: str, results: Results) -> str:
-    """This text with the section between the two marks made anew. Raises ValueError where they are missing."""
+    """The README with a new section between the two marks. Raises ValueError if a mark is missing."""
     before, begin, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):

@@ -2,10 +2,10 @@
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/kernels.py [WORD ...]    (only rows with one of these words in their name)
 
-A step of a session runs one node: its inputs are fed, its first output is a new array, as NumPy's is. What tells shapes
-(an axis, paddings, a size) is constant. Both sides give equal results, which is checked first. They run in turns, and
-the least of each counts. A ratio below 1 says that weft is faster. On a busy machine products on several threads wait
-for the slowest one, for milliseconds at a time: hence the variable.
+A step of a session runs one node: its inputs are fed, its first output is a new array, as NumPy's is. Inputs that
+determine shapes (an axis, paddings, a size) are constants. A check first compares the results of both sides. They run
+in turns, and the least time of each counts. A ratio below 1 means that weft is faster. On a busy machine products on
+several threads wait for the slowest thread, for milliseconds at a time: hence the variable.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ SCALE, OFFSET, MEAN, VARIANCE = RNG.random((4, 64), np.float32)
 class Row(NamedTuple):
     op: str
     attrs: dict[str, Any]
-    inputs: tuple[Any, ...]  # arrays are fed, a list is an input of several; what else is there is constant
-    numpy: Callable[..., Any]  # of the arrays
+    inputs: tuple[Any, ...]  # arrays are fed, a list is one input of several arrays; all other inputs are constants
+    numpy: Callable[..., Any]  # takes the arrays
     note: str = ""
 
     @property

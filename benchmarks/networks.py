@@ -2,11 +2,11 @@
 
     python benchmarks/networks.py [--folder DIR] [--device DEVICE[,DEVICE ...]] [NAME ...]
 
-Making and timing need the package tensorflow-cpu (in an environment of its own: weft never needs it); networks that
-the folder has already are checked without it. Other devices than CPU:0 are timed against that. Of several devices each
-layer gets the next one in turn: what is split between them is checked, and shows what that costs. Untrained networks
-give nearly the same output for every input, so that comparing outputs would prove nothing: the batch normalisations
-get the statistics of real activations first, those of sequences larger weights.
+Making and timing need the package tensorflow-cpu (in an environment of its own: weft never needs it). Networks that
+the folder has already are checked without it. Other devices than CPU:0 are timed against CPU:0. With several devices
+each layer runs on the next one in turn, which checks split networks and shows the cost of the split. Untrained networks
+return nearly the same output for every input, so comparing outputs would prove nothing. Therefore batch normalisations
+get the statistics of real activations first, and networks of sequences get larger weights.
 A frozen GraphDef and NAME.npz (x0, x1: inputs; y0, y1: TensorFlow's logits) are kept for each.
 """
 
@@ -60,7 +60,7 @@ def calibrate(model: Any, batch: np.ndarray, rng: np.random.Generator) -> None:
 
 
 class Network(NamedTuple):
-    """How a Keras model and a batch of one for it are made, and what is done to its weights, which are untrained."""
+    """The makers of a Keras model and of its input of batch 1, and the change to its untrained weights."""
 
     model: Callable[[], Any]
     batch: Callable[[np.random.Generator], np.ndarray]
@@ -126,7 +126,7 @@ def load(path: Path, devices: Sequence[str]) -> weft.Model:
 
 
 def elsewhere(model: weft.Model) -> str:
-    """The nodes that are not where they asked to be, by op."""
+    """The nodes that run elsewhere than requested, by op."""
     rows = model.session.placement().table()
     ops = Counter(row["op"] for row in rows if row["assigned"] not in (row["requested"], "host"))
     return ", ".join(f"{count} {op}" for op, count in ops.most_common()) or "none"

@@ -1,14 +1,14 @@
-"""What OPENCL:0 does beside NumPy, or weft's CPU:0: launches, copies, arrays that it reads where they are, kernels,
-small runs, a network.
+"""OPENCL:0 against NumPy, or weft's CPU:0: launches, copies, arrays that it reads in place, kernels, small runs,
+networks.
 
     python benchmarks/opencl.py [--folder DIR]    (make opencl-cpu prints the environment for PoCL)
 
-`launch`: an AddV2 of 256 elements, enqueued 100 times and then waited for. `run`: a session's whole step of n such,
-none fused, and what each of them adds to it. `chain`: five elementwise ops over 1M elements. Products have 512 in
-every dimension, and their right operand is packed in each run or was before. The networks in DIR are those of
-benchmarks/networks.py.
+`launch`: an AddV2 of 256 elements, enqueued 100 times and then waited for. `run`: a session's whole step of n such
+nodes, none fused, and the time that each node adds. `chain`: five elementwise ops over 1M elements. Products have 512
+in every dimension; their right operand is packed in each run, or was packed before. benchmarks/networks.py makes the
+networks in DIR.
 
-Both sides run in turns, and the least of each counts. A ratio below 1 says that OPENCL:0 is faster.
+Both sides run in turns, and the least time of each counts. A ratio below 1 means that OPENCL:0 is faster.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What weft costs beside the kernels: one node, chains of 2x2 additions, alternating batch sizes, start-up.
+"""The cost of weft beside the kernels: one node, chains of 2x2 additions, alternating batch sizes, start-up.
 
     python benchmarks/overhead.py
 

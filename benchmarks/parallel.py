@@ -1,11 +1,12 @@
-"""What two threads gain over one: independent costly tasks, and what must not get slower, a chain and many cheap calls.
+"""The gain of two threads over one: for independent costly tasks, and for work that must not get slower, a chain and
+many cheap calls.
 
     python benchmarks/parallel.py
 
 Tasks are NumPy kernels that release the GIL, about 200 us each, with BLAS told to use one thread. Sessions are run
-until they have found out how to run (30 runs). Every figure is the median over interleaved pairs. `NumPy`: what two
-bare threads gain on the same calls, eight each: more than that the machine does not give, least of all where the tasks
-are limited by its memory, and nothing where it has no two cores to spare.
+until they have chosen a schedule (30 runs). Every figure is the median over interleaved pairs. `NumPy`: the gain of two
+bare threads on the same calls, eight each, which is the machine's limit. The limit is low for tasks that are bound by
+memory, and there is no gain without two idle cores.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from weft.values import dtypes
 
 WIDTH = 16
 TASK = 200e-6  # seconds
-RUNS = 30  # until a session knows how to run
+RUNS = 30  # runs until a session has chosen a schedule
 TASKS: dict[str, tuple[str, Any, Callable[..., Any]]] = {
     "MatMul": ("MatMul", np.float32, np.matmul),
     "Exp, complex": ("Exp", np.complex64, np.exp),
@@ -85,8 +86,8 @@ def task(work: Callable[..., Any], dtype: Any) -> tuple[np.ndarray, Callable[[],
 
 
 def gain(graph: Graph, fetch: str, x: np.ndarray) -> list[str]:
-    """Times on one thread, on two, and the ratio. The tasks stand for different ones: none is left out as another's
-    duplicate."""
+    """Times on one thread, on two, and the ratio. The tasks stand for different ones, so the pass that removes
+    duplicates is off."""
     config = {"passes": {"disable": ["duplicates"]}}
     steps = [weft.Session(graph, {**config, "work_queue": {"threads": threads}}, device="CPU:0")
              .make_callable(fetch, ["x"]) for threads in (2, 1)]

@@ -1,11 +1,11 @@
-"""What one run of a tiny graph takes in weft, ONNX Runtime and TensorFlow: chains of 2x2 additions.
+"""The time of one run of a tiny graph in weft, ONNX Runtime and TensorFlow: chains of 2x2 additions.
 
     python benchmarks/peers.py
 
-All do the same additions one by one on one thread, the one that calls where no row says otherwise, and give equal
-results: graph optimisation is off everywhere, so that nothing is folded or fused. They run in turn in one process, and
-ratios are medians of those measured in the same round. A peer that is not installed is left out: the peers belong into
-an environment of their own, weft never needs them.
+All do the same additions one by one on one thread, the calling thread unless a row names another, and return equal
+results. Graph optimisation is off everywhere, so that nothing is folded or fused. They run in turn in one process, and
+each ratio is the median over the rounds. A peer that is not installed is left out. The peers belong into an environment
+of their own, for weft never needs them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What a task costs in each work queue, against concurrent.futures.ThreadPoolExecutor with as many threads.
+"""The cost of a task in each work queue, against concurrent.futures.ThreadPoolExecutor with as many threads.
 
     python benchmarks/queues.py
 
-A task that does nothing, from adding it until it is known to be done, in batches of 1,000; and alone, from adding it
-until its value is there. Every figure is the median over interleaved pairs.
+The task does nothing. In batches of 1,000, the time is from adding it until it is known to be done; alone, it is from
+adding it until its value is available. Every figure is the median over interleaved pairs.
 """
 
 from __future__ import annotations

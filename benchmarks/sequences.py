@@ -1,4 +1,4 @@
-"""Networks of sequences, of Keras layers as users write them: an encoder of texts like BERT, and an LSTM."""
+"""Networks of sequences, made of Keras layers as users write them: an encoder of texts like BERT, and an LSTM."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 LENGTH, WORDS, WIDTH, HEADS, INNER, LAYERS = 128, 30522, 512, 8, 2048, 4  # of the encoder
 STEPS, FEATURES, UNITS = 64, 128, 256  # of the LSTM
 CLASSES = 64
-SPREAD = 0.06  # of the weights of attention: standard deviation, at which it tells the places of a text apart
+SPREAD = 0.06  # standard deviation of the weights of attention, large enough to tell the places of a text apart
 
 
 def encoder() -> Any:
-    """From [batch, 128] int32, tokens, to logits by the first token's place: layers normalised after each addition."""
+    """An encoder from tokens, int32 [batch, 128], to logits at the first token, normalised after each addition."""
     from keras import Input, Model, initializers, layers, ops
 
     def normalised(x: Any) -> Any:
@@ -34,7 +34,7 @@ def texts(rng: np.random.Generator) -> np.ndarray:
 
 
 def lstm() -> Any:
-    """From [batch, 64, 128] to logits by the last state; its steps written out, since weft runs no While."""
+    """An LSTM from [batch, 64, 128] to logits of the last state. Its steps are unrolled, since weft runs no While."""
     from keras import Input, Model, layers
 
     signal = Input((STEPS, FEATURES))
@@ -46,7 +46,7 @@ def signals(rng: np.random.Generator) -> np.ndarray:
 
 
 def vary(model: Any, rng: np.random.Generator) -> None:
-    """Vectors, which begin as zeros and ones, get some spread."""
+    """Vary the vectors of a model, which begin as zeros and ones."""
     for weights in model.weights:
         if len(weights.shape) == 1:
             weights.assign_add(rng.normal(0, 0.1, weights.shape))

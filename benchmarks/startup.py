@@ -1,14 +1,14 @@
-"""From nothing to the first result of a network, and the memory that takes, in weft and in other runtimes.
+"""The time from a process's start to the first result of a network, and its memory, in weft and in other runtimes.
 
     python benchmarks/startup.py mobilenetv2.pb resnet50.pb
 
 Beside each frozen GraphDef lie its input, NAME.npz with an array x0, and NAME.onnx, ONNX Runtime's form of it:
 `benchmarks/networks.py` and `python -m tf2onnx.convert` make them. Each runtime has a process of its own, all take
-turns, and the numbers are medians over the rounds. `whole` is from the process's start to the first result; `loaded`,
-a part of it, from the runtime's import to that, with the input read; `peak` is the most memory that the process had
-(ru_maxrss, of which what it has read of a mapped file is a part). Bytecode is written to a folder of the benchmark's,
-in a round that does not count: pip does so for what it installs, all else might be compiled in every process. A peer
-that is not installed is left out; weft never needs them.
+turns, and the numbers are medians over the rounds. `whole` is from the process's start to the first result. `loaded` is
+a part of it, from the runtime's import to the first result, with the input already read. `peak` is the most memory of
+the process (ru_maxrss, which includes the pages read of a mapped file). Bytecode is written to a folder of the
+benchmark's, in a round that does not count. pip does so for packages that it installs; other modules might be compiled
+in every process. A peer that is not installed is left out; weft never needs them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ done = time.monotonic()
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(json.dumps({"whole": done - started, "loaded": done - imported, "peak": peak * 1024}))
 """
-RUNTIMES = {  # packages, and what a process does from the import to the result
+RUNTIMES = {  # packages, and the code of a process from the import to the result
     "weft": ("weft", """
 import weft
 imported = time.monotonic()
@@ -75,7 +75,7 @@ Found = dict[str, float]
 
 
 def once(name: str, model: Path, environment: dict[str, str]) -> Found:
-    """A process of this runtime: its seconds, and bytes."""
+    """Run one process of this runtime. Returns its seconds and bytes."""
     command = [sys.executable, "-c", BEGIN + RUNTIMES[name][1] + END, str(model.with_suffix("")), str(monotonic())]
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     found: Found = json.loads(done.stdout.splitlines()[-1])

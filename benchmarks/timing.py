@@ -1,5 +1,5 @@
-"""Fair timings on a shared machine: the things to compare run in turn, and what counts is the ratio pair by pair, or,
-of what takes long beside the clock, the least of each."""
+"""Fair timings on a shared machine: the compared functions run in turn. The result is the median ratio of pairs, or the
+least time of each function that takes long."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def seconds(function: Callable[[], object], repeat: int) -> float:
 def in_turn(
     functions: Sequence[Callable[[], object]], repeats: Sequence[int], rounds: int = 31
 ) -> list[tuple[float, ...]]:
-    """Seconds of a call of each function, for each of them in all rounds: rounds of one index belong together.
+    """Seconds of a call of each function in all rounds. Times with the same index belong to the same round.
 
-    Some calls before each turn are not timed: the caches are full of what the others needed.
+    Some calls before each turn are not timed, for the caches are full of the other functions' data.
     """
     def turn(function: Callable[[], object], repeat: int) -> float:
         for _ in range(repeat // 4):
@@ -34,7 +34,7 @@ def in_turn(
 
 
 def ratio(a: Sequence[float], b: Sequence[float]) -> float:
-    """The median of the ratios a/b of what was measured in turn."""
+    """The median of the ratios a/b of times measured in turn."""
     return median(x / y for x, y in zip(a, b, strict=True))
 
 
@@ -47,7 +47,7 @@ def paired(
 
 
 def least(*works: Work, turns: int = 8) -> list[float]:
-    """The least seconds of each, in turns of some calls: threads of the one that spin slow down the other at first."""
+    """The least seconds of each function, in turns of some calls: spinning threads of one slow the next at first."""
     times: list[list[float]] = [[] for _ in works]
     for _ in range(turns):
         for work, found in zip(works, times, strict=True):

@@ -60,7 +60,7 @@ def minimised(sample: Sample, target: str) -> tuple[Sample, Outcome]:
 
 
 def smallest(data: bytes, fails: Fails, seconds: float = math.inf) -> bytes:
-    """Bytes that still fail, less what can be left out: fields of messages first, then ranges of bytes.
+    """The smallest bytes found that still fail: fields of messages are left out first, then ranges of bytes.
 
     Gives the best found when the seconds are over.
     """
