@@ -9,8 +9,9 @@ from structure import prose
 
 ROOT = Path(__file__).parents[2]
 MOST = 3.0  # percent; well-kept libraries have 0 to 3
-PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
-NAMES = sorted(page.relative_to(ROOT).as_posix() for page in PAGES if page.name != "CHANGELOG.md")
+PAGES = sorted(page.relative_to(ROOT).as_posix() for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
+PLUGINS = sorted(manifest.parent.relative_to(ROOT).as_posix() for manifest in ROOT.glob("plugins/*/pyproject.toml"))
+CODE = ("benchmarks", "conformance", "core", "fuzz", *PLUGINS)
 
 HIDING = [
     ("What is there is kept for the next run.", "opens with a clause or pronoun"),
@@ -109,7 +110,7 @@ def test_the_command_prints_shares_and_fails_above_the_largest_that_passes(tmp_p
     assert exit_of.value.code == 2
 
 
-@pytest.mark.parametrize("name", [*NAMES, "core", "device_cpu", "device_opencl"])
+@pytest.mark.parametrize("name", [*PAGES, *CODE])
 def test_few_sentences_of_a_text_hide_their_noun(name):
     found = prose.report(ROOT / name)
     shown = "\n".join(f"{f.path.relative_to(ROOT)}: {f.sentence} ({f.rule})" for f in found.findings)
