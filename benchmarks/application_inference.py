@@ -57,6 +57,23 @@ def string_lookup(folder: Path) -> dict[str, Any]:
     return case_of(folder, {"SavedModel": saved(folder, holder, look)}, {"words": words}, look(words))
 
 
+def text_features(folder: Path) -> dict[str, Any]:
+    """Texts as counts, tf-idf weights and pairs of words, and as the characters of their words."""
+    weighted = layers.TextVectorization(output_mode="tf_idf")
+    weighted.adapt(TEXTS)
+    modes = {"counts": layers.TextVectorization(output_mode="count", vocabulary=WORDS), "weighted": weighted,
+             "pairs": layers.TextVectorization(output_mode="multi_hot", ngrams=2, vocabulary=[*WORDS, "the film"]),
+             "characters": layers.TextVectorization(split="character", vocabulary=list("abcdefgh"))}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+    def features(text: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {name: layer(text) for name, layer in modes.items()}
+
+    holder = tf.Module()
+    holder.modes = modes
+    return case_of(folder, {"SavedModel": saved(folder, holder, features)}, {"text": TEXTS}, features(TEXTS))
+
+
 def bidirectional(folder: Path) -> dict[str, Any]:
     model = keras.Sequential([keras.Input((None,), dtype="int32"), layers.Embedding(50, 16, mask_zero=True),
                               layers.Bidirectional(layers.LSTM(12, return_sequences=True)),

@@ -38,6 +38,7 @@ APPLICATIONS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "text classifier, LSTM": partial(infer.text_classifier, cell="LSTM"),
     "text classifier, GRU": partial(infer.text_classifier, cell="GRU"),
     "string lookup": infer.string_lookup,
+    "text features": infer.text_features,
     "masked bidirectional RNN": infer.bidirectional,
     "generation, transformer": infer.generation,
     "generation, GRU with branches": infer.branching_generation,
