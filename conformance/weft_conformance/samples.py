@@ -103,6 +103,7 @@ BY_OP |= {
     "DepthToSpace": (((2, 4, 6, 8),), ((1, 8, 2, 4),)), "SpaceToDepth": (((2, 4, 6, 8),), ((1, 2, 4, 2),)),
     "SparseFillEmptyRows": (((5, 2), (5,), ()),), "SparseReshape": (((5, 2),),),
     **dict.fromkeys(("ParseExample", "ParseSingleExample"), (((1,),),)),
+    "RaggedBincount": (((4,),),),
 }
 EXAMPLE = (b"\n\x1b\n\n\n\x01i\x12\x05\x1a\x03\n\x01\x05"  # a tf.train.Example: i = [5],
            b"\n\r\n\x01f\x12\x08\x12\x06\n\x04\x00\x00\xc0\x3f")  # f = [1.5]
@@ -129,6 +130,7 @@ ATTRS_BY_OP: dict[str, dict[str, tuple[Any, ...]]] = {  # all values to try; the
                      "dense_shapes": (((1,),) * 2,)},
     "ParseSingleExample": {"num_sparse": (1,), "sparse_keys": ((b"i",),), "sparse_types": ((dtypes.int64,),),
                            "dense_keys": ((b"i", b"j"), (b"f", b"g")), "dense_shapes": (((1,),) * 2,)},
+    "UnicodeDecode": {"input_encoding": ("UTF-8",)},
     "CTCBeamSearchDecoder": {"beam_width": (4,), "top_paths": (2, 1)},
     **{op: {"ksize": ((1, 2, 2, 2, 1),), "strides": ((1, 1, 1, 1, 1), (1, 2, 2, 2, 1))} for op in (
         "AvgPool3D", "AvgPool3DGrad", "Conv3D", "Conv3DBackpropFilterV2", "Conv3DBackpropInputV2", "MaxPool3D",
@@ -295,6 +297,9 @@ INTEGERS: dict[str, Any] = {
     "bounding_boxes": lambda _, d: np.array([[[0.1, 0.2, 0.7, 0.9]]], d.numpy), "min_object_covered": _always(0.3),
     "SparseFillEmptyRows.dense_shape": _always(6, 4), "SparseReshape.input_shape": _always(4, 4),
     "SparseReshape.new_shape": _always(2, -1, 2),
+    "RaggedBincount.splits": _always(0, 2, 2, 4), "RaggedBincount.values": _always(1, 1, 3, 0),
+    "RaggedBincount.size": _always(3),
+    "UnicodeEncode.input_values": _always(97, 233, 128512), "UnicodeEncode.input_splits": _always(0, 1, 3),
     "ParseExample.serialized": _always(EXAMPLE, EXAMPLE), "ParseExample.names": _always(b"first", b"second"),
     "ParseExample.sparse_keys": _always(b"i"), "ParseExample.dense_keys": _always(b"f"),
     "ParseSingleExample.serialized": _always(EXAMPLE),

@@ -67,3 +67,24 @@ def test_bins_are_computed_in_float64():
     values = np.linspace(-3, 3, 61).astype(np.float32)
     got = call("HistogramFixedWidth", values, np.float32([-3, 3]), np.int32(10))
     same(got, np.int32([7, 5, 7, 6, 5, 6, 6, 7, 5, 7]))  # as TensorFlow 2.21 counts them
+
+
+@fast
+@given(st.lists(st.lists(st.integers(0, 6), max_size=4), max_size=4), st.integers(0, 8), st.booleans(), st.booleans())
+def test_ragged_rows_are_counted_as_dense_rows_are(rows, size, weighted, binary):
+    splits = np.append(0, np.cumsum([len(row) for row in rows])).astype(np.int64)
+    values = np.int32([e for row in rows for e in row])
+    weights = np.arange(len(values), dtype=np.float32) + 1 if weighted else NONE
+    got = call("RaggedBincount", splits, values, np.int32(size), weights, binary_output=binary)
+    assert got.shape == (len(rows), size)
+    for row, start, end in zip(got, splits, splits[1:], strict=False):
+        same(row, call("DenseBincount", values[start:end], np.int32(size), weights[start:end], binary_output=binary))
+
+
+@pytest.mark.parametrize(("splits", "values", "size", "weights", "reason"), [
+    ([0, 2], [1, -1], 3, [], "non-negative"), ([0, 1], [1, 1], 3, [], "splits"), ([1, 2], [1, 1], 3, [], "splits"),
+    ([], [], 3, [], "non-empty"), ([0, 2], [1, 1], -1, [], "non-negative"), ([0, 2], [1, 1], 3, [1.0], "weights"),
+])
+def test_ragged_rows_that_cannot_be_counted_are_refused(splits, values, size, weights, reason):
+    with pytest.raises(InvalidArgument, match=reason):
+        call("RaggedBincount", np.int64(splits), np.int32(values), np.int32(size), np.float32(weights))

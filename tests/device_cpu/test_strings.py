@@ -1,5 +1,7 @@
 """Ops on strings, where they differ from Python's own or have laws; what TensorFlow gives is among the golden cases."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from builders.string_arrays import array, scalar
@@ -271,3 +273,69 @@ def test_shapes_are_known_as_far_as_those_of_the_inputs():
     count = constant_info(np.array(4, np.int32))
     ids = info(dtypes.int32, (None,))
     assert RULES["UnsortedSegmentJoin"].function({}, strings, ids, count).shape == (4, 3)
+
+
+# Code points
+
+MIXED = [b"a\xc3\xa9\xf0\x9f\x98\x80", b"", b"\xffb\xe2\x82", b"a\tb"]
+
+
+def code_points(strings, **attrs):
+    """Lists of code points, one for each string."""
+    splits, values = run_op("UnicodeDecode", [array(strings)], {
+        "input_encoding": "UTF-8", "errors": "replace", "replacement_char": 65533, "replace_control_characters": False,
+        "Tsplits": dtypes.int64} | attrs)
+    assert (splits.dtype, values.dtype) == (np.int64, np.int32)
+    return [values[start:end].tolist() for start, end in pairwise(splits)]
+
+
+@pytest.mark.parametrize(("attrs", "third", "fourth"), [
+    ({}, [65533, 98, 65533], [97, 9, 98]), ({"errors": "ignore"}, [98], [97, 9, 98]),
+    ({"replacement_char": 63}, [63, 98, 63], [97, 9, 98]),
+    ({"replace_control_characters": True}, [65533, 98, 65533], [97, 65533, 98]),
+    ({"replace_control_characters": True, "errors": "ignore"}, [98], [97, 98]),
+])
+def test_code_points_replace_or_leave_out_faults_as_tensorflow_does(attrs, third, fourth):
+    assert code_points(MIXED, **attrs) == [[97, 233, 128512], [], third, fourth]
+
+
+@given(st.lists(st.text(), max_size=4), st.sampled_from(["UTF-8", "UTF-16-BE", "UTF-32-BE"]))
+def test_code_points_are_those_of_the_text(texts, encoding):
+    assert code_points([text.encode(encoding) for text in texts], input_encoding=encoding) == [
+        [*map(ord, text)] for text in texts]
+
+
+@pytest.mark.parametrize(("attrs", "reason"), [
+    ({"errors": "strict"}, "Invalid formatting"), ({"replacement_char": -1}, "code point"),
+    ({"input_encoding": "nonsense"}, "input encoding"),
+])
+def test_text_that_has_no_code_points_is_refused(attrs, reason):
+    with pytest.raises(InvalidArgument, match=reason):
+        code_points(MIXED, **attrs)
+
+
+def encoded(points, splits, **attrs):
+    (strings,) = run_op("UnicodeEncode", [np.int32(points), np.int64(splits)], {
+        "output_encoding": "UTF-8", "errors": "replace", "replacement_char": 65533, "Tsplits": dtypes.int64} | attrs)
+    return strings.tolist()
+
+
+@given(st.lists(st.text(), max_size=4), st.sampled_from(["UTF-8", "UTF-16-BE", "UTF-32-BE"]))
+def test_rows_of_code_points_are_encoded_each(texts, encoding):
+    points, splits = [ord(c) for text in texts for c in text], np.append(0, np.cumsum([*map(len, texts)]))
+    assert encoded(points, splits, output_encoding=encoding) == [text.encode(encoding) for text in texts]
+
+
+@pytest.mark.parametrize("fault", [-1, 0xD800, 0xDFFF, 0x110000, 2**31 - 1, -2**31])
+def test_numbers_that_are_no_code_points_are_replaced_or_left_out_or_refused(fault):
+    assert encoded([97, fault, 98], [0, 2, 3]) == ["a\ufffd".encode(), b"b"]
+    assert encoded([97, fault, 98], [0, 2, 3], replacement_char=63) == [b"a?", b"b"]
+    assert encoded([97, fault, 98], [0, 2, 3], errors="ignore") == [b"a", b"b"]
+    with pytest.raises(InvalidArgument, match="out of range"):
+        encoded([97, fault, 98], [0, 2, 3], errors="strict")
+
+
+@pytest.mark.parametrize("splits", [[1, 1], [0, 2], [0, 1, 0, 1], []])
+def test_splits_that_do_not_divide_the_code_points_are_refused(splits):
+    with pytest.raises(InvalidArgument, match="splits"):
+        encoded([97], splits)

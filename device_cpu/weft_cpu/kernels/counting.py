@@ -8,6 +8,7 @@ import numpy as np
 from weft.api import Bind, Kernels, errors
 
 from ..element_types import Array
+from .ragged import check_whole
 
 Run = Callable[..., None]
 
@@ -38,6 +39,26 @@ def bincount(b: Bind) -> Run:
     return run
 
 
+def ragged_bincount(b: Bind) -> Run:
+    """Counts in each row of a ragged tensor, as DenseBincount does."""
+    bins, weighted, binary = b.outputs[0].dims[-1], b.inputs[3].size > 0, b.attrs["binary_output"]
+
+    def run(splits: Array, x: Array, _: Array, weights: Array, out: Array) -> None:
+        values = x.reshape(-1)
+        if (values < 0).any():
+            raise errors.InvalidArgument(f"Input must be non-negative, but has {x.min()}")
+        check_whole([splits], len(values))
+        row, counted = np.repeat(np.arange(len(out)), np.diff(splits)), values < bins
+        out.fill(0)
+        at = row[counted], values[counted]
+        if binary:
+            out[at] = 1
+        else:
+            np.add.at(out, at, weights.reshape(-1)[counted] if weighted else out.dtype.type(1))
+
+    return run
+
+
 def histogram(b: Bind) -> Run:
     """Counts in bins of equal width. The first and last bin count the elements outside the range, too."""
     bins = b.outputs[0].size
@@ -57,4 +78,5 @@ def histogram(b: Bind) -> Run:
 def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("Bincount")(bincount)
     kernels.kernel("DenseBincount")(bincount)
+    kernels.kernel("RaggedBincount")(ragged_bincount)
     kernels.kernel("HistogramFixedWidth")(histogram)

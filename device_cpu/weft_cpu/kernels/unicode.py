@@ -1,14 +1,18 @@
-"""UnicodeTranscode: from one encoding to another, by Python's codecs."""
+"""Unicode text by Python's codecs: from one encoding to another, to code points and back."""
 
 from __future__ import annotations
 
 import codecs
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from weft.api import Bind, Kernels, errors
 
+from ..element_types import Array
+from .ragged import check_whole
 from .strings import each
 
 MALFORMED = "\ud800"  # a lone surrogate, which none of these codecs returns
@@ -53,6 +57,45 @@ def transcode(b: Bind) -> Callable[..., Any]:
     return each(convert)
 
 
+def decode(b: Bind) -> Callable[..., Any]:
+    """The code points of all strings, and the splits of each string's own."""
+    decoded, splits_type = source(b.attrs["input_encoding"]), b.attrs["Tsplits"].numpy
+    strict, instead = b.attrs["errors"] == "strict", chr(b.attrs["replacement_char"])
+    instead = "" if b.attrs["errors"] == "ignore" else instead
+    table = CONTROLS if b.attrs["replace_control_characters"] else {}
+
+    def points(x: bytes) -> str:
+        text = decoded(x)
+        if strict and MALFORMED in text:
+            raise errors.InvalidArgument(f"Invalid formatting on input string {x!r}")
+        return text.translate(table).replace(MALFORMED, instead)
+
+    def run(strings: Array) -> tuple[Array, Array]:
+        b.ask(8 * sum(map(len, strings.flat)), "code points")
+        texts = [*map(points, strings.flat)]
+        splits = np.append(0, np.cumsum([len(text) for text in texts], dtype=np.int64)).astype(splits_type)
+        return splits, np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), "<i4").astype(np.int32)
+
+    return run
+
+
+def encode(b: Bind) -> Callable[..., Any]:
+    """A string of each row of code points. Surrogates and numbers beyond Unicode are faults."""
+    target, strict, instead = TARGETS[b.attrs["output_encoding"]], b.attrs["errors"] == "strict", _replacement(b)
+
+    def run(points: Array, splits: Array, out: Array) -> None:
+        check_whole([splits], len(points))
+        faults = (points < 0) | (points > 0x10FFFF) | (points >> 11 == 0xD800 >> 11)
+        if strict and faults.any():
+            raise errors.InvalidArgument("Code point is out of range for Unicode, or is a surrogate: "
+                                         f"{points[faults.argmax()]}")
+        text = np.where(faults, ord(MALFORMED), points).astype("<i4").tobytes().decode("utf-32-le", "surrogatepass")
+        for row, (start, end) in enumerate(pairwise(splits.tolist())):
+            out[row] = text[start:end].replace(MALFORMED, instead).encode(target)
+
+    return run
+
+
 def _replacement(b: Bind) -> str:
     number = b.attrs["replacement_char"]
     if b.attrs["errors"] == "ignore":
@@ -61,4 +104,6 @@ def _replacement(b: Bind) -> str:
 
 
 def register_kernels(kernels: Kernels) -> None:
+    kernels.kernel("UnicodeDecode", allocates=True)(decode)
+    kernels.kernel("UnicodeEncode")(encode)
     kernels.kernel("UnicodeTranscode")(transcode)

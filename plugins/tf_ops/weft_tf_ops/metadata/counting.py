@@ -28,6 +28,17 @@ def dense_bincount(_: Attrs, x: ValueInfo, size: ValueInfo, weights: ValueInfo) 
     return info(weights.dtype, (*x.shape[:-1], count))
 
 
+@rule("RaggedBincount", values=("size",))
+def ragged_bincount(_: Attrs, splits: ValueInfo, x: ValueInfo, size: ValueInfo, weights: ValueInfo) -> ValueInfo:
+    """Return a row of counts for each row of the ragged tensor. Weights are as many as its values, or none."""
+    (bounds,) = ranked(splits, 1, "splits")
+    if bounds == 0:
+        raise InvalidArgument("Splits must be non-empty")
+    if weights.meta.is_static and weights.size and x.meta.is_static:
+        same_dim(x.size, weights.size, "the numbers of values and of weights")
+    return info(weights.dtype, (None if bounds is None else bounds - 1, amount(size, "size")))
+
+
 @rule("HistogramFixedWidth", values=("nbins",))
 def histogram(attrs: Attrs, _values: ValueInfo, value_range: ValueInfo, nbins: ValueInfo) -> ValueInfo:
     (length,) = ranked(value_range, 1, "value_range")

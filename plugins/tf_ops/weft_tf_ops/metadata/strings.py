@@ -6,7 +6,7 @@ from weft.api import Attrs, InvalidArgument, ValueInfo, dtypes, errors, info, sh
 
 from ..geometry import broadcast_shapes
 from .rules import rule
-from .shapes import amount, ranked, same_dim, same_shape
+from .shapes import amount, elements_in, ranked, same_dim, same_shape
 
 FILLS = ("", " ", "+", "-", "0", "#")
 STREAMS = ("stdout", "stderr", "log(info)", "log(warning)", "log(error)")
@@ -32,9 +32,32 @@ def letter_case(attrs: Attrs, x: ValueInfo) -> ValueInfo:
 
 @rule("UnicodeTranscode")
 def transcode(attrs: Attrs, x: ValueInfo) -> ValueInfo:
+    _check_replacement(attrs)
+    return info(dtypes.string, x.shape)
+
+
+@rule("UnicodeDecode")
+def decode(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
+    """Return the splits and the code points of all strings."""
+    _check_replacement(attrs)
+    count = elements_in(x.shape)
+    return info(attrs["Tsplits"], (None if count is None else count + 1,)), info(dtypes.int32, (None,))
+
+
+@rule("UnicodeEncode")
+def encode(attrs: Attrs, points: ValueInfo, splits: ValueInfo) -> ValueInfo:
+    """Return a string for each row of code points."""
+    _check_replacement(attrs)
+    ranked(points, 1, "input_values")
+    (bounds,) = ranked(splits, 1, "input_splits")
+    if bounds == 0:
+        raise InvalidArgument("input_splits must have at least one element, 0")
+    return info(dtypes.string, (None if bounds is None else bounds - 1,))
+
+
+def _check_replacement(attrs: Attrs) -> None:
     if not 0 <= attrs["replacement_char"] < 0x110000:
         raise InvalidArgument(f"replacement_char {attrs['replacement_char']} is no code point of Unicode")
-    return info(dtypes.string, x.shape)
 
 
 @rule("AsString")
