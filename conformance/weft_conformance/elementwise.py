@@ -7,8 +7,7 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
-from weft.api import dtypes
-from weft.graph.graph import Node
+from weft.api import Node, dtypes
 
 from .subject import Subject, placeholder
 from .verdict import NotApplicable

@@ -13,8 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 from weft import errors, graphdef
-from weft.api import dtypes
-from weft.graph.graph import Graph
+from weft.api import Graph, dtypes
 
 Array = np.ndarray[Any, Any]
 FOLDER = Path(__file__).parent / "data" / "golden"

@@ -8,8 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import weft
-from weft.api import API, Bind, Kernels, OpSpec, dtypes, hookimpl
-from weft.graph.graph import Node
+from weft.api import API, Bind, Kernels, Node, OpSpec, dtypes, hookimpl
 
 from .subject import Subject
 from .verdict import NotApplicable

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from weft.api import errors
-from weft.contract.kernel import run_of
-from weft.executor.bound_call import BoundCall
-from weft.graph.graph import Node
-from weft.host.kernel_context import KernelContext
+from weft.api import Node, errors
+from weft.contract import run_of
+from weft.executor import BoundCall
+from weft.host import KernelContext
 
 from .samples import Sample
 from .subject import Subject, constant, placeholder, tolerant_of_fallback

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import weft
-from weft.api import STREAM, Device, dtypes
+from weft.api import STREAM, Device, Graph, Node, dtypes
 from weft.errors import WeftWarning
-from weft.graph.graph import Graph, Node
 
 from .settings import Settings
 from .verdict import Broken, NotApplicable, expect

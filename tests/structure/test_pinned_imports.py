@@ -12,6 +12,9 @@ ROOT = Path(__file__).parents[2]
 PUBLIC = {"weft", "weft.api", "weft.api.cli", "weft.errors"}
 # By distribution: the names that it takes from the __init__ of a room of core.
 PINNED = {
+    "conformance/weft_conformance": {
+        "weft.contract": {"run_of"}, "weft.executor": {"BoundCall"}, "weft.host": {"KernelContext"},
+    },
     "plugins/saved_model/weft_saved_model": {
         "weft.compiler": {"attributes", "inline"}, "weft.contract": {"ArgDef", "OpRegistry"},
         "weft.graph": {"Func", "Function", "ancestors", "did_you_mean", "graphdef", "graphdef_text", "parse_input"},

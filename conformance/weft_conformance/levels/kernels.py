@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import weft
-from weft.api import DType, dtypes, errors
-from weft.graph.graph import Node
+from weft.api import DType, Node, dtypes, errors
 
 from ..arrays import fixed_size_types
 from ..case import sentence

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from weft.api import dtypes
-from weft.graph.graph import Node
+from weft.api import Node, dtypes
 
 from ..arrays import any_bits, fixed_size_types, generator
 from ..case import sentence

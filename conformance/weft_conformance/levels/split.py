@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from weft.api import dtypes
-from weft.graph.graph import Node
+from weft.api import Node, dtypes
 
 from ..arrays import generator
 from ..case import sentence

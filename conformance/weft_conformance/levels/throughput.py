@@ -7,8 +7,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
-from weft.api import dtypes
-from weft.graph.graph import Node
+from weft.api import Node, dtypes
 
 from ..case import sentence
 from ..elementwise import Chain

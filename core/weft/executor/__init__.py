@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from ..support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from .bound_call import BoundCall as BoundCall
     from .executable import Executable as Executable
 
-__getattr__ = lazy_exports(__name__, {".executable": ("Executable",)})
+__getattr__ = lazy_exports(__name__, {".bound_call": ("BoundCall",), ".executable": ("Executable",)})

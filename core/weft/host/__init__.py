@@ -16,3 +16,12 @@ wait for no lock.
 `parallel`: Jobs: work of one thread that idle threads of the queue help with. `work_queues/` has the queues.
 `cancellation`, `resources`: Cancel tokens; the named objects that several calls share.
 """
+
+from typing import TYPE_CHECKING
+
+from ..support.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from .kernel_context import KernelContext as KernelContext
+
+__getattr__ = lazy_exports(__name__, {".kernel_context": ("KernelContext",)})
