@@ -1,8 +1,8 @@
 """Function matching: a group of elementwise ops is identified by the results it computes for sample inputs.
 
 Frameworks and exporters write one function, such as GELU, in many ways: operands swapped, factors moved, erf or erfc.
-All forms compute the same numbers. Take the ops between one value and a result that depends on no other value. They
-are computed in float64, and the results are compared with the function's.
+All forms compute the same numbers. Take the ops between one value and a result that depends on no other value. These
+ops are computed in float64, and the results are compared with the function's.
 """
 
 from __future__ import annotations

@@ -38,7 +38,8 @@ class Packed:
 
 
 class Packers:
-    """The packing threads: as many as the library has, each with one thread of the library. They end without work."""
+    """The packing threads: as many as the library has, each with one thread of the library. A thread without work
+    ends."""
 
     def __init__(self) -> None:
         self.forked()
