@@ -244,7 +244,7 @@ def test_it_can_be_switched_off(off: dict[str, Any]) -> None:
 
 def test_float32_is_the_default_and_brings_no_pass() -> None:
     with weft.Session(graph(placeholder("x"))) as session:
-        assert "bfloat16" not in [entry.name for entry in session._passes]
+        assert "bfloat16" not in [entry.name for entry in session._environment.passes]
 
 
 def test_another_precision_is_an_error() -> None:
