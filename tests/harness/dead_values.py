@@ -19,8 +19,14 @@ COMPUTE: dict[str, Callable[..., Any]] = {
     "Identity": lambda x: x, "LoopCond": lambda x: x, "Exit": lambda x: x, "Enter": lambda x: x,
     "NextIteration": lambda x: x,
 }
+
+
 class Endless(Exception):
     """A loop that does not end."""
+
+
+class Ambiguous(Exception):
+    """A Merge with several live inputs: TensorFlow takes the one that comes first."""
 
 
 Logged = list[tuple[str, int]]
@@ -55,8 +61,8 @@ def _alive(outputs: Sequence[Any], node: Node) -> bool:
 
 
 class _Frames:
-    def __init__(self, graph: Graph, feeds: Mapping[str, Any]) -> None:
-        self.graph, self.feeds = graph, feeds
+    def __init__(self, graph: Graph, feeds: Mapping[str, Any], *, exact: bool) -> None:
+        self.graph, self.feeds, self.exact = graph, feeds, exact
         self.done: dict[tuple[str, tuple[Any, ...]], tuple[Any, ...]] = {}
         self.log: Logged = []
         self.frame: dict[str, tuple[bytes, ...]] = {}
@@ -106,6 +112,8 @@ class _Frames:
     def _in(self, node: Node, at: tuple[int, ...]) -> tuple[Any, ...]:
         inputs = [self.value(tensor, at) for tensor in node.inputs]
         controls = [_alive(self.outputs(name, at), self.graph[name]) for name in node.controls]
+        if self.exact and node.op == "Merge" and sum(x is not DEAD for x in inputs) > 1:
+            raise Ambiguous
         return _op(node, inputs, controls, self.log)
 
     def iterations(self, frame: tuple[bytes, ...], at: tuple[int, ...]) -> int:
@@ -127,8 +135,11 @@ class _Frames:
                 self.run_all(inner, (*at, number))
 
 
-def run_frames(graph: Graph, wanted: Sequence[tuple[str, int]], feeds: Mapping[str, Any]) -> tuple[list[Any], Logged]:
-    frames = _Frames(graph, feeds)
+def run_frames(
+    graph: Graph, wanted: Sequence[tuple[str, int]], feeds: Mapping[str, Any], *, exact: bool = False
+) -> tuple[list[Any], Logged]:
+    """Run a graph with frames. `exact`: raise Ambiguous for a Merge whose result depends on time."""
+    frames = _Frames(graph, feeds, exact=exact)
     frames.run_all((), ())
     return [frames.value(Input(name, None, index), ()) for name, index in wanted], sorted(frames.log)
 

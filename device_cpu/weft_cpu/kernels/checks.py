@@ -38,6 +38,5 @@ def abort(b: Bind) -> Callable[[], None]:
 
 def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("Abort")(abort)
-    kernels.kernel("ControlTrigger")(lambda _: lambda: None)
     kernels.kernel("CheckNumerics", dtypes={"T": FLOATS}, inplace={0: 0})(check_numerics)
     kernels.kernel("EnsureShape", alias={0: 0})(lambda _: None)
