@@ -57,7 +57,8 @@ class PluginRecord:
         """This record with the status that an error stands for, and the error's message and hint."""
         reason = str(error).removesuffix(f"; {error.hint}")
         status = _STATUS.get(type(error), "failed")
-        return replace(self, status=status, reason=reason, remedy=error.hint or "", error=error)
+        # The record outlives all callers: the error's own traceback would keep their frames, and a session in them.
+        return replace(self, status=status, reason=reason, remedy=error.hint or "", error=error.with_traceback(None))
 
     def noted(self, reason: str, remedy: str = "", status: Status | None = None) -> PluginRecord:
         """This record with one more reason and remedy."""

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from ..values import dtypes
 from ..values.tensor import Shape, TensorMetadata, ValueInfo
 
-DEEPEST_LINK = 12  # nested functions that are linked with their callers
-_ROUNDS = 3  # iterations in which a loop's variables may lose single dimensions; then they lose their shape
+DEEPEST_LINK = 8  # nested functions that are linked with their callers
+_ROUNDS = 2  # iterations in which a loop's variables may lose single dimensions; then they lose their shape
 
 
 

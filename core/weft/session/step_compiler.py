@@ -36,6 +36,7 @@ from .placed_graph import PlacedGraph, PlannedGraph
 
 _REWRITTEN = frozenset({*CONTROL_FLOW, *V1_CONTROL_FLOW})
 _DEEPEST_BODY = 16  # nested functions that are compiled for their place; deeper ones are compiled once for all places
+_MANY = 2000  # functions of a step; beyond them only calls of the step itself are compiled for their place
 _MOST_NODES = 1_000_000  # of all functions of a step
 
 
@@ -175,6 +176,7 @@ class StepCompiler:
         funcs = listed_functions(entry)
         around = caller.around(node)
         deep = caller.depth >= _DEEPEST_BODY or len(around) >= DEEPEST - 1
+        deep = deep or (caller.depth > 0 and len(self._functions) > _MANY)
         if deep or any(func.name in around for _, func in funcs):
             names = [self._generic_function(func, site.types, caller) for _, func in funcs]
             return self._of(site, names)
