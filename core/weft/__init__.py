@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from . import api as api
     from . import errors as errors
     from .executor.step import RunOptions as RunOptions
-    from .executor.trace import RunMetadata as RunMetadata
     from .graph import graphdef as graphdef
     from .graph.graph import Graph as Graph
     from .host.cancellation import CancelToken as CancelToken
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from .session.model import Model as Model
     from .session.model import load as load
     from .session.request import RequestContext as RequestContext
+    from .session.run_metadata import RunMetadata as RunMetadata
     from .session.runtime import HostContext as HostContext
     from .session.runtime import default_host as default_host
     from .session.runtime import devices as devices
@@ -34,7 +34,7 @@ __version__ = "0.1.0"
 _WHERE = {
     "CancelToken": "host.cancellation", "Graph": "graph.graph", "HostContext": "session.runtime",
     "HostProgram": "session.host_program", "Model": "session.model", "RequestContext": "session.request",
-    "RunMetadata": "executor.trace", "RunOptions": "executor.step", "Session": "session.session",
+    "RunMetadata": "session.run_metadata", "RunOptions": "executor.step", "Session": "session.session",
     "default_host": "session.runtime", "devices": "session.runtime", "load": "session.model",
     "plugins": "session.runtime", "register": "session.runtime",
 }

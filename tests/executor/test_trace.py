@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from time import time_ns
 
 import numpy as np
 import pytest
 import weft
 from builders.graphs import graph, node, placeholder
 from plugins_for_tests import plugin
+from weft.protobuf import parse_message
 
 CONFIG = {"plugins": {"load": [plugin("tests")]}}
 X = np.float32([1, 2, 3])
@@ -41,7 +43,7 @@ def test_a_trace_is_chromes_json(tmp_path):
     trace.dump(tmp_path / "trace.json")
     rows = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     assert [r["ph"] for r in rows] == ["M", "X", "b", "e", "X"]
-    assert rows[-1]["args"] == {"node": "z", "kernel": "cpu.Abs", "device": "CPU:0"}
+    assert rows[-1]["args"] == {"node": "z", "kernel": "cpu.Abs", "device": "CPU:0", "outputs": "float32[3]"}
     assert rows[-1]["dur"] > 0
     assert list(tmp_path.iterdir()) == [tmp_path / "trace.json"]
 
@@ -58,3 +60,47 @@ def test_a_failing_run_has_the_trace_up_to_there():
     with pytest.raises(weft.errors.InvalidArgument):
         session.run("z", {"x": X}, options=weft.RunOptions(trace=True), metadata=metadata)
     assert [e.call.node for e in metadata.trace.events] == ["y"]
+
+
+def test_arrows_lead_to_a_transfer_and_on_to_its_users():
+    nodes = [node("y", "Abs", "x", device="CPU:0"), node("z", "Exp", "y", device="SIM:0"),
+             node("w", "Exp", "z", device="CPU:0")]
+    trace = traced(*nodes, fetch="w")
+    rows = trace.to_chrome()["traceEvents"]
+    starts = {row["ts"]: row["args"]["kernel"] for row in rows if row["ph"] == "X"}
+    ends = {phase: {row["id"]: starts[row["ts"]] for row in rows if row["ph"] == phase} for phase in "sf"}
+    assert [(ends["s"][i], ends["f"][i]) for i in ends["s"]] == [
+        ("cpu.Abs", "weft.copy"), ("weft.copy", "sim.Exp"), ("sim.Exp", "weft.copy"), ("weft.copy", "cpu.Exp")]
+
+
+def test_run_metadata_is_tensorflows_message():
+    session, metadata = weft.Session(graph(placeholder("x", (3,)), node("y", "Abs", "x"), node("z", "Exp", "y")),
+                                     CONFIG), weft.RunMetadata()
+    before = time_ns()
+    session.run("z", {"x": X}, options=weft.RunOptions(trace=True), metadata=metadata)
+    message = parse_message("RunMetadata", metadata.dumps())
+    device, = message.step_stats.dev_stats
+    assert device.device == "/job:localhost/replica:0/task:0/device:CPU:0"
+    assert [row.node_name for row in device.node_stats] == ["y", "z"]
+    last = device.node_stats[1]
+    assert before <= last.all_start_nanos <= last.all_start_nanos + last.all_end_rel_nanos <= time_ns()
+    assert last.all_start_micros == last.all_start_nanos // 1000
+    assert last.timeline_label == "z = Exp(y)"
+    assert list(device.thread_names) == [last.thread_id]
+    described = last.output[0].tensor_description
+    assert (described.dtype, [dim.size for dim in described.shape.dim]) == (1, [3])
+    assert described.allocation_description.requested_bytes == last.memory[0].total_bytes == 12
+
+
+def test_an_asynchronous_call_ends_in_the_message_when_its_result_comes():
+    session, metadata = weft.Session(graph(placeholder("x", (3,)), node("y", "Test>MuchLater", "x", "x")),
+                                     CONFIG), weft.RunMetadata()
+    session.run("y", {"x": X}, options=weft.RunOptions(trace=True), metadata=metadata)
+    row, = parse_message("RunMetadata", metadata.dumps()).step_stats.dev_stats[0].node_stats
+    launched, done = metadata.trace.events
+    assert row.all_end_rel_nanos == done.end_ns - launched.start_ns
+
+
+def test_run_metadata_without_a_trace_is_an_empty_message(tmp_path):
+    weft.RunMetadata().dump(tmp_path / "run.pb")
+    assert (tmp_path / "run.pb").read_bytes() == b""

@@ -21,7 +21,7 @@ PINNED = {
         "weft.protobuf": {"Buffer", "parse_message"}, "weft.support": {"mapped_file"}, "weft.values": {"read_shape"},
     },
     "plugins/tools/weft_tools": {
-        "weft.compiler": {"HELD"}, "weft.executor": {"Executable"}, "weft.program": {"OWN"},
+        "weft.compiler": {"HELD"}, "weft.executor": {"Event", "Executable"}, "weft.program": {"OWN"},
         "weft.session": {"convert", "find_inputs", "find_outputs"}, "weft.values": {"fits"},
     },
 }

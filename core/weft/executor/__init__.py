@@ -22,5 +22,7 @@ from ..support.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from .bound_call import BoundCall as BoundCall
     from .executable import Executable as Executable
+    from .trace import Event as Event
 
-__getattr__ = lazy_exports(__name__, {".bound_call": ("BoundCall",), ".executable": ("Executable",)})
+__getattr__ = lazy_exports(__name__, {".bound_call": ("BoundCall",), ".executable": ("Executable",),
+                                        ".trace": ("Event",)})

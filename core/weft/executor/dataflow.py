@@ -11,7 +11,7 @@ are new arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,9 @@ from .frame import FrameLayout
 
 if TYPE_CHECKING:
     from .step import Step
+    from .trace import Trace
+
+Record = Callable[["Trace", BoundCall, int, Sequence[Any]], None]
 
 MISSING: Any = object()  # in a register that a call has yet to fill
 REST = -1  # in place of a call's index: all remaining calls
@@ -35,15 +38,16 @@ class Dataflow:
     `stop`: True when the first error ends the step (a session's run). Otherwise independent calls go on (a host
         program's run).
     `typed(error, call)`: returns the typed error for an exception of a call.
+    `record(trace, call, started, values)`: records a call that has just returned.
     """
 
     def __init__(
         self, layout: FrameLayout, calls: Sequence[int], values: list[Any], step: Step, *, stop: bool,
-        typed: Callable[[BaseException, BoundCall], WeftError], device_names: Mapping[int, str],
+        typed: Callable[[BaseException, BoundCall], WeftError], record: Record,
     ) -> None:
         self.values = values
         self.rank = step.loop.next_rank()
-        self._device_names = device_names
+        self._record = record
         self._layout = layout
         self._step = step
         self._stop = stop
@@ -181,8 +185,8 @@ class Dataflow:
         `started` is the ns at its start, 0 when it did not run or no trace is recorded.
         """
         if self._step.trace is not None and started:
-            name = self._device_names[id(call.device)]
-            self._step.trace.record(call.call, name, started, results if call.pends else ())
+            values = results if call.pends else [None if isinstance(each, AsyncValue) else each for each in results]
+            self._record(self._step.trace, call, started, values)
         for register in self._layout.needs[number]:
             self._uses[register] -= 1
             if not self._uses[register]:

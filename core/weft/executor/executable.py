@@ -34,6 +34,7 @@ from .step import Step
 
 if TYPE_CHECKING:
     from ..host.host import Host
+    from .trace import Trace
 
 FREE_FRAMES = 8  # idle frames kept for reuse; more concurrent steps make further frames
 FREE_BYTES = 64 << 20  # bytes of memory plans in idle frames; one frame is kept, however large it is
@@ -298,11 +299,15 @@ class Executable:
         if step.cancelled():
             raise step.error  # type: ignore[misc]
         call()
-        if step.trace is None:
-            return
-        bound = self.layout.calls[self.layout.flat[index]]
-        given = [frame.registers[r] for r in bound.given] if bound.pends else ()
-        step.trace.record(bound.call, self._device_names[id(bound.device)], started, given)
+        if step.trace is not None:
+            bound = self.layout.calls[self.layout.flat[index]]
+            self._record(step.trace, bound, started, [frame.registers[r] for r in bound.given])
+
+    def _record(self, trace: Trace, bound: BoundCall, started: int, values: Sequence[Any]) -> None:
+        """Record a call that has just returned these values for the registers that it gives."""
+        metas = [self.metas[r] for r in bound.call.gives]
+        device = self._device_names[id(bound.device)]
+        trace.record(bound.call, device, started, values, metas, self.function.name)
 
     def _copy(self, array: Any) -> Any:
         copy = self._host.memory.maker(array.shape, array.dtype, "the copy of a result")()
@@ -311,7 +316,7 @@ class Executable:
 
     def _dataflow(self, registers: list[Any], calls: Sequence[int], step: Step, *, stop: bool) -> Dataflow:
         return Dataflow(self.layout, calls, list(registers[:-1]), step, stop=stop, typed=self._typed,
-                           device_names=self._device_names)
+                           record=self._record)
 
     def _synchronize(self, frame: Frame) -> None:
         """Wait until the devices have done all enqueued work. Raises their errors, typed, with the device."""

@@ -1,23 +1,29 @@
-"""Trace: when each kernel of a step ran, and on which thread, for Chrome's trace viewer and Perfetto."""
+"""Trace: when each kernel of a step ran, on which thread and with which results, for Chrome's trace viewer."""
 
 from __future__ import annotations
 
 import json
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from time import perf_counter_ns
+from time import perf_counter_ns, time_ns
 from typing import Any, NamedTuple
 
-from ..program.host_program import Call
+import numpy as np
+
+from ..program.host_program import COPY, Call
 from ..values.async_value import AsyncValue
+from ..values.dtypes import of_numpy
+from ..values.tensor import TensorMetadata
 
 
 class Event(NamedTuple):
     """One call of a kernel, in nanoseconds of a monotonic clock.
 
     `is_asynchronous`: the kernel returned an AsyncValue, and `end_ns` is the time at which it became available.
+    `function`: the function of the program that has the call; the call's registers are numbered within it.
+    `outputs`: the metadata of its results; None for a result that is no tensor or that had not come yet.
     """
 
     call: Call
@@ -26,46 +32,80 @@ class Event(NamedTuple):
     start_ns: int
     end_ns: int
     is_asynchronous: bool = False
+    function: str = ""
+    outputs: tuple[TensorMetadata | None, ...] = ()
 
 
 class Trace:
-    """Events of one or more steps, in the order of their ends. Several threads may record at once."""
+    """Events of one or more steps, in the order of their ends. Several threads may record at once.
+
+    `epoch_ns`: the nanoseconds since 1970 at which the events' clock stood at 0.
+    """
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self._threads: dict[int, str] = {}
+        self.threads: dict[int, str] = {}
+        self.epoch_ns = time_ns() - perf_counter_ns()
 
-    def record(self, call: Call, device: str, start_ns: int, given: Iterable[Any] = ()) -> None:
+    def record(
+        self, call: Call, device: str, start_ns: int, values: Sequence[Any] = (),
+        metas: Sequence[TensorMetadata] = (), function: str = "",
+    ) -> None:
         """Record a call that started at `start_ns` and has just returned on this thread.
 
-        Each AsyncValue in `given`, its results, adds an event when it becomes available.
+        `values`: its results, or for a call that is declared asynchronous the AsyncValues that it returned. Each
+        AsyncValue adds an event when it becomes available.
+        `metas`: the linked metadata of its results.
         """
         thread = threading.current_thread()
-        self._threads[thread.native_id or 0] = thread.name
-        started = Event(call, device, thread.native_id or 0, start_ns, perf_counter_ns())
+        self.threads[thread.native_id or 0] = thread.name
+        outputs = tuple(map(_described, values, metas))
+        started = Event(call, device, thread.native_id or 0, start_ns, perf_counter_ns(), function=function,
+                        outputs=outputs)
         self.events.append(started)
-        for value in given:
+        for value in values:
             if isinstance(value, AsyncValue):
                 value.and_then(lambda: self.events.append(
                     started._replace(end_ns=perf_counter_ns(), is_asynchronous=True)))
 
+    def calls(self) -> Iterator[tuple[Event, list[Event]]]:
+        """Yield for each call its event and the events of the calls that gave its arguments, in order.
+
+        The event of an asynchronous call ends when its result came. Arguments of the function and constants have no
+        event. In a loop, a call takes the values that were given last.
+        """
+        ends = {(id(event.call), event.start_ns): event.end_ns for event in self.events if event.is_asynchronous}
+        given: dict[tuple[str, int], Event] = {}
+        for event in self.events:
+            if not event.is_asynchronous:
+                registers = [(event.function, register) for register in event.call.args]
+                whole = event._replace(end_ns=ends.get((id(event.call), event.start_ns), event.end_ns))
+                yield whole, [given[register] for register in registers if register in given]
+            given.update(((event.function, register), event) for register in event.call.gives)
+
     def to_chrome(self) -> dict[str, Any]:
-        """Return the trace in Chrome's trace event format. Times are microseconds."""
+        """Return the trace in Chrome's trace event format. Times are microseconds.
+
+        Arrows lead to each transfer between memories from the call that gave the value, and on to its users.
+        """
         process = os.getpid()
         names = [{"name": "thread_name", "ph": "M", "pid": process, "tid": tid, "args": {"name": name}}
-                 for tid, name in self._threads.items()]
+                 for tid, name in self.threads.items()]
         rows: list[dict[str, Any]] = []
         for number, event in enumerate(self.events):
             args = {"node": event.call.node, "kernel": event.call.code, "device": event.device}
             if event.call.fused:
                 args["fused"] = ", ".join(event.call.fused)
+            outputs = [str(meta) for meta in event.outputs if meta is not None]
+            if outputs:
+                args["outputs"] = ", ".join(outputs)
             row = {"name": event.call.op, "cat": event.device, "pid": process, "tid": event.thread, "args": args}
             start, end = event.start_ns / 1000, event.end_ns / 1000
             if event.is_asynchronous:
                 rows += [row | {"ph": "b", "id": number, "ts": start}, row | {"ph": "e", "id": number, "ts": end}]
             else:
                 rows.append(row | {"ph": "X", "ts": start, "dur": end - start})
-        return {"traceEvents": [*names, *rows], "displayTimeUnit": "ms"}
+        return {"traceEvents": [*names, *rows, *self._arrows(process)], "displayTimeUnit": "ms"}
 
     def dump(self, path: str | os.PathLike[str]) -> None:
         """Write the trace as JSON. The file appears once it is complete. Raises OSError."""
@@ -77,9 +117,18 @@ class Trace:
         finally:
             aside.unlink(missing_ok=True)
 
+    def _arrows(self, process: int) -> Iterator[dict[str, Any]]:
+        number = 0
+        for event, sources in self.calls():
+            for source in sources:
+                if COPY in (event.call.code, source.call.code):
+                    row = {"name": "transfer", "cat": "transfer", "id": number, "pid": process, "bp": "e"}
+                    yield row | {"ph": "s", "tid": source.thread, "ts": source.start_ns / 1000}
+                    yield row | {"ph": "f", "tid": event.thread, "ts": event.start_ns / 1000}
+                    number += 1
 
-class RunMetadata:
-    """The records of a run. `trace` is set when the run's options ask for a trace."""
 
-    def __init__(self) -> None:
-        self.trace: Trace | None = None
+def _described(value: Any, meta: TensorMetadata) -> TensorMetadata | None:
+    if meta.is_static:
+        return meta
+    return TensorMetadata(of_numpy(value.dtype), value.shape) if isinstance(value, np.ndarray) else None

@@ -18,7 +18,7 @@ from ..contract.structural import LEGACY_SCALARS, PLACEHOLDERS
 from ..errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, boundary, unexpected
 from ..executor.executable import Executable
 from ..executor.step import RunOptions, Step, lasting_step
-from ..executor.trace import RunMetadata, Trace
+from ..executor.trace import Trace
 from ..graph.graph import Graph, verify
 from ..graph.traversal import ancestors
 from ..host.cancellation import CancelToken
@@ -30,6 +30,7 @@ from .constant_folding import ConstantFolder
 from .function_graph import Environment, StepSignature
 from .placed_graph import Nodes, PlacedGraph, Placers, with_rows
 from .prepared_step import PreparedStep
+from .run_metadata import RunMetadata
 from .runtime import Runtime, runtime
 from .session_graph import enabled_passes, session_graphs
 from .step_compiler import StepCompiler

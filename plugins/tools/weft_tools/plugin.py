@@ -9,6 +9,7 @@ WEFT_API = (1, 1)
 COMMANDS = {  # the help by the command's name, which its module and its function have too
     "run": "run a model and print or save its outputs",
     "bench": "time a model: latency, throughput, memory, and what bounds it",
+    "trace": "record when each kernel of a run worked, on which device and thread",
     "diff": "run a model on two devices and show where they part",
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,15 @@ Without NAME= it is for the model's only input."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
+    add_step(parser)
+    parser.add_argument("--output", metavar="DIR|FILE.npz",
+                        help="save the outputs: all in one .npz, or an .npy each in a folder")
+    parser.add_argument("--repeat", type=positive, default=0, metavar="N", help="after the first run, time N more")
+    add_json(parser)
+
+
+def add_step(parser: ArgumentParser) -> None:
+    """Add the arguments that say which step of which model runs, and on which device."""
     parser.epilog = EPILOG
     add_model(parser)
     parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE|FILE",
@@ -36,10 +45,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--target", action="append", default=[], metavar="NAME",
                         help="a node to run for its effect; alone, nothing is fetched (repeatable)")
     add_device(parser)
-    parser.add_argument("--output", metavar="DIR|FILE.npz",
-                        help="save the outputs: all in one .npz, or an .npy each in a folder")
-    parser.add_argument("--repeat", type=positive, default=0, metavar="N", help="after the first run, time N more")
-    add_json(parser)
 
 
 def run(args: Namespace) -> int:
@@ -49,8 +54,9 @@ def run(args: Namespace) -> int:
 
     if args.output is not None:
         check_place(args.output)
-    model = _load(args)
-    step, values = _prepared(args, model)
+    model = loaded(args)
+    fetches, feeds = names_and_feeds(args, model)
+    step, values = model.session.make_callable(fetches, [*feeds], args.target), [*feeds.values()]
     name = Path(args.model).name
     start = perf_counter()
     with ticking(f"running {name}"):
@@ -64,7 +70,8 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def _load(args: Namespace) -> Model:
+def loaded(args: Namespace) -> Model:
+    """Return the model that the arguments of `add_step` name."""
     import weft
 
     outputs = args.fetch or ([] if args.target else None)
@@ -73,8 +80,8 @@ def _load(args: Namespace) -> Model:
                          format=args.format, mmap=args.mmap)
 
 
-def _prepared(args: Namespace, model: Model) -> tuple[Callable[..., Sequence[Any]], list[Any]]:
-    """Return the step and the arguments of its call. Raises InvalidArgument with every missing input."""
+def names_and_feeds(args: Namespace, model: Model) -> tuple[list[str], dict[str, Any]]:
+    """Return the tensors to fetch and the arrays to feed. Raises InvalidArgument with every missing input."""
     from weft.session import find_inputs
 
     from .inputs import named, parse, read
@@ -85,9 +92,8 @@ def _prepared(args: Namespace, model: Model) -> tuple[Callable[..., Sequence[Any
     texts = named([parse(text) for text in args.input], tuple(needed))
     _check_missing(needed, texts)
     types = _types(args, model, tuple(texts))
-    values = [read(text, types[name], name) for name, text in texts.items()]
-    tensors = [model.fed.get(name, name) for name in texts]
-    return model.session.make_callable(list(model.fetched.values()), tensors, args.target), values
+    feeds = {model.fed.get(name, name): read(text, types[name], name) for name, text in texts.items()}
+    return list(model.fetched.values()), feeds
 
 
 def _types(args: Namespace, model: Model, feeds: Sequence[str]) -> dict[str, TensorMetadata]:
