@@ -303,6 +303,18 @@ def test_an_enter_without_merge_is_alive_in_the_first_iteration():
     assert "_Frame" in ops_of(result)
 
 
+def test_a_node_that_runs_after_an_enter_is_alive_in_the_first_iteration():
+    build = two_inputs()
+    count, end = looped(build, lambda _, value: [value], "x")
+    merge = [node for node in build.nodes.values() if node.op == "Merge"][1]
+    build.context = build.home[merge.name]
+    logged = build.add("Log", merge.name, controls=[merge.inputs[0].node])
+    build.context = build.root
+    out = build.add("Exit", logged)
+    result = compared(build.graph(), [(count, 0), (end, 0), (out, 0)], {"x": 5})
+    assert "_Frame" in ops_of(result)
+
+
 def dying(build):
     """A loop whose second variable dies in the first iteration, and the names of the Merges and of the Exits."""
     exits = looped(build, lambda _, value: [value], "x")

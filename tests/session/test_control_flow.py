@@ -9,6 +9,7 @@ import pytest
 import weft
 from builders.control_flow import branch, call, case, function, loop, program
 from builders.graphs import FLOAT, const, node, placeholder
+from plugins_for_tests import plugin
 from weft.errors import DeadlineExceeded, InvalidArgument, NotFound, WeftError
 from weft.graph.attr_value import AttrPlaceholder, Func
 from weft.graph.graph import Node
@@ -50,6 +51,21 @@ def test_a_condition_of_another_type_is_true_as_in_tensorflow(of, value, taken):
 def test_a_case_takes_the_last_branch_for_an_index_out_of_range(index, result):
     nodes = [X, placeholder("i", (), dtypes.int32), case("y", "i", ["twice", "less", "same"], "x")]
     assert run(nodes, [TWICE, LESS, SAME], "y", {"x": 3, "i": np.int32(index)}) == result
+
+
+@pytest.mark.parametrize("made", [
+    [const("p", True, bool), branch("y", "p", "ten", "whole", "logged", given="logged:int32", gives="y:int32")],
+    [call("y", "ten", "logged", given="logged:int32", gives="y:int32")],
+])
+def test_an_argument_that_no_branch_or_function_uses_runs_for_its_effect(made):
+    ten = function("ten", "x:int32", [const("ten", 10, np.int32)], {"y": "ten:output:0"}, results="y:int32")
+    whole = function("whole", "x:int32", [], {"y": "x"}, results="y:int32")
+    nodes = [placeholder("x", (), dtypes.int32), Node("logged", "Scalar>Log", ["x"], attrs={"T": dtypes.int32}), *made]
+    assert run(nodes, [ten, whole], "y", {"x": np.int32(7)}, plugins={"load": [plugin("scalars")]}) == 10
+    from plugin_of_scalars import logged  # imported by the session
+
+    assert logged == [("logged", 7)]
+    logged.clear()
 
 
 def test_a_branch_that_is_known_beforehand_is_no_call():

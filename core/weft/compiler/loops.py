@@ -108,6 +108,7 @@ class _LoopNodes:
         entered = {node.name: node for node in self.enters if not node.attrs.get("is_constant")}
         direct = {tensor.node for node in self.nodes.values() for tensor in node.inputs
                   if tensor.node in entered and node.op not in MERGES}
+        direct |= {name for node in self.nodes.values() for name in node.controls if name in entered}
         indexed = {tensor.node for node in self.nodes.values() for tensor in node.inputs if tensor.index == 1}
         for merge in [node for node in self.nodes.values() if node.op in MERGES]:
             sources = [self.nodes[tensor.node] for tensor in merge.inputs if tensor.node in self.nodes]
@@ -196,6 +197,7 @@ class _LoopNodes:
         node = self.nodes[tensor.node]
         repeats = node.op in EXITS or node.op in NEXT_ITERATIONS
         return node.inputs[0] if repeats and not node.controls else tensor
+
 
 def functional(nodes: dict[str, Node], library: FunctionLibrary, loops: Mapping[str, LoopFacts]) -> LoopNode:
     """Return the node that replaces a loop.

@@ -26,6 +26,7 @@ from ..executor.step import Step
 from ..graph.attr_value import Func
 from ..graph.graph import Graph, Input
 from ..graph.rewriting import constant, new_name
+from ..graph.traversal import ancestors
 from ..linker.link import NodesDeclined, link
 from ..linker.shared import Shared
 from ..program.host_program import ProgramDef, ProgramFunction
@@ -129,7 +130,21 @@ class StepCompiler:
         start = needed_part(graph, planned.order, kept, stand_ins(planned, signature))
         inlined = inline(start, self._ops, kept={node for node, _ in fed})
         moved = [_moved(tensor, inlined.given) for tensor in wanted]
+        acting = self._still_acting(start, inlined.graph, moved, acting)
         return self._function(MAIN, inlined.graph, StepSignature(fed, moved, acting), inlined.inside, 0)
+
+    def _still_acting(
+        self, before: Graph, after: Graph, wanted: Sequence[Tensor], acting: Sequence[str]
+    ) -> list[str]:
+        """Return the targets of a step, with the stateful nodes whose values its inlined functions do not use.
+
+        All nodes of `before` are needed. A call runs after its arguments, also after those that it ignores.
+        """
+        stateful = [node.name for node in before if node.name in after and self._ops.get(node.op).stateful]
+        if not stateful:
+            return [*acting]
+        needed = ancestors(after.nodes, (*(node for node, _ in wanted), *acting))
+        return [*acting, *(name for name in stateful if name not in needed)]
 
     def _function(
         self, name: str, graph: Graph, signature: StepSignature, around: Mapping[str, tuple[str, ...]], depth: int,
@@ -146,6 +161,8 @@ class StepCompiler:
             inlined = inline(graph.replace(nodes=calls), self._ops, kept={node for node, _ in fed},
                              around=around.get("", ()))
             wanted = [_moved(tensor, inlined.given) for tensor in wanted]
+            if name == MAIN:  # the effects of a function are listed
+                acting = self._still_acting(graph, inlined.graph, wanted, acting)
             graph, around = inlined.graph, {**around, **inlined.inside}
         self._nodes += len(graph)
         if self._nodes > _MOST_NODES:
