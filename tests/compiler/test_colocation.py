@@ -1,4 +1,4 @@
-"""Nodes that are to be on one device: `_class` with `loc:@other`."""
+"""Nodes that are to be on one device: `_class` with `loc:@other`, and the users of a resource."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import weft
 from builders.graphs import const, graph, node, placeholder
 from harness.device_pairs import on_pairs, session_of
 from weft.errors import InvalidArgument, Unimplemented, WeftWarning
+from weft.graph.attr_value import ShapeAttr
+from weft.graph.graph import Node
+from weft.values import dtypes
 
 X = np.float32([1, -2, 4])
 TWO = {"plugin": {"example": {"devices": 2}}}
@@ -189,3 +192,39 @@ def test_groups_of_many_take_no_time_and_no_stack():
     nodes = [with_(f"n{i}", "Neg", f"n{i - 1}" if i else "x", to=f"n{min(i + 1, count - 1)}") for i in range(count)]
     made = session(*nodes, node("last", "Neg", "x", device="EXAMPLE:1", _class=[b"loc:@n7"]))
     assert set(devices(made).values()) == {"EXAMPLE:1"}
+
+
+def variable(*users: Node) -> weft.Graph:
+    attrs = {"dtype": dtypes.float32, "shape": ShapeAttr((3,)), "shared_name": b"v", "container": b""}
+    return graph(placeholder("x", (3,)), Node("v", "VarHandleOp", attrs=attrs), *users)
+
+
+def user(name: str, op: str, *inputs: str, after: str = "", device: str = "") -> Node:
+    return Node(name, op, ["v", *inputs], controls=[after] if after else [], device=device,
+                attrs={"dtype": dtypes.float32} if op != "VarIsInitializedOp" else {})
+
+
+def test_a_variable_and_its_users_are_on_one_device():
+    made = weft.Session(variable(user("set", "AssignVariableOp", "x"),
+                                 user("there", "VarIsInitializedOp", after="set", device="SIM:0")))
+    assert {name: place for name, place in devices(made).items() if name != "x"} == dict.fromkeys(
+        ("v", "set", "there"), "SIM:0")
+    assert row(made, "set")["reason"] == "colocated with 'there'"
+
+
+def test_a_variable_goes_where_all_its_users_have_kernels():
+    made = weft.Session(variable(user("set", "AssignVariableOp", "x"), user("get", "ReadVariableOp", after="set")),
+                        {"placement": {"order": ["SIM", "CPU"]}})
+    assert devices(made)["v"] == devices(made)["set"] == devices(made)["get"] == "CPU:0"
+    assert row(made, "v")["refused"] == "SIM: colocated with 'get': no kernel for ReadVariableOp"
+    assert made.run("get", {"x": X}).tolist() == X.tolist()
+
+
+def test_a_user_without_any_kernel_is_an_error_of_its_step_alone():
+    """Not a warning either: no step needs it."""
+    odd = Node("odd", "ResourceAccumulatorApplyGradient", ["v", "step", "x"], attrs={"dtype": dtypes.float32})
+    nodes = [user("set", "AssignVariableOp", "x"), user("get", "ReadVariableOp", after="set"), odd]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = weft.Session(variable(*nodes, const("step", 1, np.int64)))
+        assert made.run("get", {"x": X}).tolist() == X.tolist()

@@ -1,5 +1,5 @@
-"""Colocation: groups of nodes that share a device, since one names the other, `loc:@other`, in its attribute
-`_class`."""
+"""Colocation: groups of nodes that share a device. One names the other, `loc:@other`, in its attribute `_class`, or
+takes a resource from it: a variable and all its users are on one device."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..contract.device import DeviceName
+from ..contract.structural import CONTROL_FLOW
 from ..graph.node import Node
 from ..graph.traversal import DisjointSets
+from ..values.dtypes import resource
+from .resolve import Resolved
 
 PREFIX = b"loc:@"
 
@@ -22,17 +25,23 @@ def partners(node: Node) -> list[str]:
             if isinstance(entry, bytes) and entry.startswith(PREFIX)]
 
 
-def groups(nodes: Iterable[Node]) -> list[list[str]]:
+def groups(entries: Iterable[Resolved]) -> list[list[str]]:
     """Partition all node names into colocation groups, most of them of one node.
 
-    A node is in the group of each node that it names, and of that node's partners.
+    A node is in the group of each node that it names or takes a resource from, and of the partners of these nodes.
     """
     sets = DisjointSets()
     names = []
-    for node in nodes:
-        names.append(node.name)
-        for partner in partners(node):
-            sets.join(node.name, partner)
+    for entry in entries:
+        name = entry.node.name
+        names.append(name)
+        for partner in partners(entry.node):
+            sets.join(name, partner)
+        if entry.op.name in CONTROL_FLOW:
+            continue  # its functions are placed node by node
+        for (source, _), tensor in zip(entry.inputs, entry.input_tensors, strict=True):
+            if tensor.dtype is resource:
+                sets.join(name, source)
     found: dict[str, list[str]] = {}
     for name in names:
         found.setdefault(sets.root(name), []).append(name)

@@ -1,8 +1,8 @@
 """Placement: chooses a device for every node of a graph, with the reason and the refused candidates.
 
 The whole graph is placed once. Requests are met if possible. Other nodes go to the first device type, in order, with a
-kernel for their op, types and attributes. Colocated nodes are placed as one. A node that cannot be placed is recorded,
-and is an error only for a step that needs it.
+kernel for their op, types and attributes. Colocated nodes are placed as one, and so are a resource and its users. A
+node that cannot be placed is recorded, and is an error only for a step that needs it.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class Placer:
             rows[name].error = entry if isinstance(entry, WeftError) else _lost_partner(entry, nodes)
         free = []  # nodes without a request and without colocation
         placed: dict[Likeness, Assignment] = {}  # one placed node for all that are alike
-        for names in groups(entry.node for entry in resolved.values()):
+        for names in groups(resolved.values()):
             members = [Member(rows[name], resolved[name]) for name in names if rows[name].error is None]
             if len(names) > 1:
                 self._assign(members)
@@ -382,7 +382,8 @@ class Placer:
                 continue
             row.refused = [(f"colocation with '{group.first.node if row is not group.first else other}'", why)]
             self._assign([member])
-        if self._config.fallback == "warn":
+        devices = {row.device for row, _ in group.members if row.device is not None}
+        if self._config.fallback == "warn" and len(devices) > 1:  # else a member has no kernel at all
             nodes = [row.node for row, _ in group.members]
             self._missing.setdefault(("colocated nodes are on several devices", f"{why}: {asked}"), []).extend(nodes)
 
