@@ -88,11 +88,11 @@ class FusedOp(NamedTuple):
     outputs: tuple[TensorMetadata, ...]
 
 
-Keep = Callable[[str, Callable[[], Any]], Any]  # (name, make): the object of that name, made by the first call
+Keep = Callable[[str, Callable[[], Any], str | None], Any]  # (name, make, container): the object, made at first
 Ask = Callable[[int, str], None]  # (bytes, their purpose for the error message)
 
 
-def _keep_nothing(_: str, make: Callable[[], T]) -> T:
+def _keep_nothing(_: str, make: Callable[[], T], __: str | None = None) -> T:
     return make()
 
 
@@ -158,11 +158,13 @@ class Bind:
 
         Nodes whose attributes `container` and `shared_name` are equal share one object. A node without `shared_name`
         has an object of its own. Every kernel bound to such a node receives the same object, and several threads may
-        use it at once.
+        use it at once. `Session.reset` drops the objects of nodes with the attribute `container`, and then kernels are
+        bound anew.
         """
         shared = self.attrs.get("shared_name")
         owner = f"{self.attrs.get('container')!r}/{shared!r}" if shared else f"{self.node} in {self.function}"
-        return self.keep(f"{kind} of {owner}", make)  # type: ignore[no-any-return]
+        container = self.attrs.get("container")  # without this attribute the object outlives every reset
+        return self.keep(f"{kind} of {owner}", make, container)  # type: ignore[no-any-return]
 
 
 class KernelDef(NamedTuple):

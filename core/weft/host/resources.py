@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from threading import RLock
 from typing import Any, TypeVar
 
@@ -17,16 +17,31 @@ class Resources:
 
     def __init__(self) -> None:
         self._made: dict[str, Any] = {}
+        self._container_of: dict[str, str] = {}
         self._lock = RLock()
         inherited.add(self)
 
-    def get(self, name: str, make: Callable[[], T]) -> T:
+    def get(self, name: str, make: Callable[[], T], container: str | None = None) -> T:
         """The resource of this name. `make()` makes it if there is none. An exception of `make` is passed on, and
-        nothing is kept."""
+        nothing is kept.
+
+        `container`: the container that the resource is put into, if any; names are unique over all containers.
+        """
         with self._lock:
             if name not in self._made:
                 self._made[name] = make()
+                if container is not None:
+                    self._container_of[name] = container
             return self._made[name]  # type: ignore[no-any-return]
+
+    def without(self, containers: Collection[str]) -> Resources:
+        """Return a registry with these objects but for those in the containers."""
+        anew = Resources()
+        with self._lock:
+            kept = [name for name in self._made if self._container_of.get(name) not in containers]
+            anew._made = {name: self._made[name] for name in kept}
+            anew._container_of = {name: self._container_of[name] for name in kept if name in self._container_of}
+        return anew
 
     def forked(self) -> None:
         self._lock = RLock()  # a resource that was being made is not in the child

@@ -38,9 +38,12 @@ class Shared:
             own.prepared, own.buffers, own._callees = self.prepared, self.buffers, self._callees
         return self._callees[function]
 
-    def renumbered(self) -> Shared:
+    def renumbered(self, resources: Resources | None = None) -> Shared:
         """Return what programs share without the functions that are linked by register number, for a program that was
-        lowered again: the same numbers stand for other values in it."""
-        anew = Shared({}, self.resources)
+        lowered again: the same numbers stand for other values in it.
+
+        `resources`: the state of later links, by default the same.
+        """
+        anew = Shared({}, self.resources if resources is None else resources)
         anew.prepared, anew.buffers = self.prepared, self.buffers
         return anew

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ..compiler.pass_manager import is_of, placed_alike
 from ..compiler.place import Assignment, Placement, Placer
 from ..compiler.resolve import Resolved, resolve
 from ..config.placement import PlacementConfig
-from ..errors import WeftError
+from ..errors import FailedPrecondition, WeftError
 from ..graph.graph import Graph
 from ..host.host import Host
 
@@ -47,16 +48,40 @@ class PlacedGraph:
     def __init__(self, graph: Graph, placers: Placers, host: Host) -> None:
         self.graph = graph
         self.nodes: Nodes = resolve(graph, host.registries.ops)
-        self._placers = placers
-        self._placement = _place(graph, self.nodes, placers.own)
+        self._placers, self._host = placers, host
+        self._fixed: Mapping[str, Assignment] = {}  # nodes that have their places already
+        self._placement = self._placed_anew()
         self._declined = placers.declined
+
+    def extended(self, graph: Graph) -> PlacedGraph:
+        """Return the placement of a graph with further nodes. The nodes of this graph stay where they are.
+
+        Raises FailedPrecondition when a node of this graph is another one there.
+        """
+        for name, node in self.graph.nodes.items():
+            other = graph.nodes.get(name)
+            if other is None or (other.op, other.inputs, other.controls) != (node.op, node.inputs, node.controls):
+                raise FailedPrecondition(f"with the new nodes a pass changes '{name}', which steps of the session have "
+                                         "as it is", node=name, op=node.op, hint="make one session of the whole graph")
+        found = PlacedGraph(graph, self._placers, self._host)
+        found._fixed = {name: row for name, row in self.placement.items() if row.device}
+        found._placement = found._placed_anew()
+        return found
 
     @property
     def placement(self) -> Placement:
         """The placement without the kernels that have declined by now."""
         if self._declined != self._placers.declined:
-            self._placement, self._declined = _place(self.graph, self.nodes, self._placers.own), self._placers.declined
+            self._placement, self._declined = self._placed_anew(), self._placers.declined
         return self._placement
+
+    def _placed_anew(self) -> Placement:
+        fixed = self._fixed
+        requests = {name: str(row.device) for name, row in fixed.items()}
+        found = _place(self.graph, self.nodes, self._placers.own, requests)
+        same = {name: row for name, row in fixed.items() if found[name].kernel is row.kernel
+                and found[name].device == row.device}
+        return with_rows(found, same)
 
     def placed(self, planned: PlannedGraph) -> Placement | str:
         """Return a placement of the graph after passes, or the reason why a node of theirs cannot run in the right
@@ -79,8 +104,9 @@ class PlacedGraph:
         self._placers.declined += 1
 
 
-def _place(graph: Graph, nodes: Nodes, placer: Placer) -> Placement:
-    return placer.place(nodes, {name: (node.op, node.device) for name, node in graph.nodes.items()})
+def _place(graph: Graph, nodes: Nodes, placer: Placer, fixed: Mapping[str, str] = MappingProxyType({})) -> Placement:
+    """Place the nodes. `fixed`: devices that nodes request in place of their own requests."""
+    return placer.place(nodes, {name: (node.op, fixed.get(name, node.device)) for name, node in graph.nodes.items()})
 
 
 def with_rows(placement: Placement, rows: Mapping[str, Assignment]) -> Placement:

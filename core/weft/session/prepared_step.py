@@ -136,6 +136,13 @@ class PreparedStep:
         self._note(executable, self._compiler)
         return executable
 
+    def forget_state(self) -> None:
+        """Link anew for later runs, with the resources that the session has now."""
+        with self._lock:
+            program, shared = self._latest
+            self._latest = program, shared.renumbered(self._step.resources)
+            self._variants, self._dynamic = {}, None
+
     def forked(self) -> None:
         self._lock = threading.Lock()  # an unfinished link is not among the variants
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
@@ -27,6 +28,7 @@ from ..support.fork_safety import inherited
 from ..support.gc_pause import gc_paused
 from ..values.tensor import TensorMetadata
 from .constant_folding import ConstantFolder
+from .extension import extended
 from .function_graph import Environment, StepSignature
 from .placed_graph import Nodes, PlacedGraph, Placers, with_rows
 from .prepared_step import PreparedStep
@@ -62,8 +64,9 @@ class Session:
         device = None if device is None else str.__str__(device)
         self._lock = threading.RLock()
         self._prepared: dict[Any, PreparedStep] = {}
+        self._steps: weakref.WeakSet[PreparedStep] = weakref.WeakSet()  # also those that only callables hold
         self._closed = False
-        self._left = tuple(initial_state)  # initializers that have not run
+        self._initial_state = self._left = tuple(initial_state)  # `_left`: initializers that have not run
         self._waiting: dict[Any, tuple[Initializer, ...]] = {}  # by prepared step, those that run before its first run
         verify(graph)  # only graphs from files have been verified
         check_versions(graph)
@@ -71,6 +74,7 @@ class Session:
         host, settings = self._runtime.host, self._runtime.config
         self._step = lasting_step(host, Resources())
         self._closing = CancelToken()
+        self._given = graph
         *_, (_, graph) = session_graphs(graph, self._left, self._runtime)
         self._left = tuple(each for each in self._left if each.target in graph)
         placers = Placers(host, settings.placement, device)
@@ -144,6 +148,50 @@ class Session:
             return results[0] if single else rebuild(results)
 
         return step
+
+    @boundary
+    def extend(self, graph: Graph) -> None:
+        """Add the nodes and functions of a graph, which may use the session's. Nothing is added after an error.
+
+        The session's nodes keep their devices and their state. Steps and callables that exist go on meanwhile, and stay
+        valid.
+
+        Raises InvalidArgument for names that the session has and for a graph that does not fit, FailedPrecondition for
+        a closed session and for a new node that would make a constant of a frozen variable wrong.
+        """
+        if not isinstance(graph, Graph):
+            raise InvalidArgument(f"extend takes a Graph, not {type(graph).__name__}",
+                                  hint="session.extend(weft.graphdef.load(path))")
+        with self._step.holding(self._lock):
+            if self._closed:
+                raise _closed()
+            given = extended(self._given, graph)
+            *_, (_, whole) = session_graphs(given, self._initial_state, self._runtime)
+            placed = self._placed.extended(whole)
+            self._given, self._placed = given, placed
+
+    @boundary
+    def reset(self, containers: Sequence[str] = ()) -> None:
+        """Drop the state in these containers, by default in the one without a name: variables, tables, queues.
+
+        Running steps end with Cancelled. Later runs find variables uninitialized; the initial state of a loaded model
+        is read again. Steps and callables stay valid. Random sequences go on.
+        """
+        names = frozenset(listed(containers, "container")) or {""}
+        with self._step.holding(self._lock):
+            if self._closed:
+                raise _closed()
+            self._closing.cancel()
+            self._closing = CancelToken()
+            self._step.cancel(Cancelled("the session was reset while this ran"))
+            self._step.restart()
+            self._step.resources = self._step.resources.without(names)
+            self._left = tuple(each for each in self._initial_state if each.target in self.graph)
+            for key in self._prepared:
+                if waiting := self._uninitialized(self._signature(*key)):
+                    self._waiting[key] = waiting
+            for prepared in list(self._steps):
+                prepared.forget_state()
 
     def placement(self) -> Placement:
         """Return the device of each node, the reason, and the refused candidates.
@@ -268,8 +316,10 @@ class Session:
     ) -> PreparedStep:
         signature = self._signature(fetches, feeds, targets)
         compiler = StepCompiler(self._placed, signature, self._environment)
-        return PreparedStep(feeds, [*signature.fed.values()], compiler, self._runtime.host, self._step, step,
-                            self._new_step, self._note)
+        prepared = PreparedStep(feeds, [*signature.fed.values()], compiler, self._runtime.host, self._step, step,
+                                self._new_step, self._note)
+        self._steps.add(prepared)
+        return prepared
 
     def _signature(self, fetches: Sequence[str], feeds: Sequence[str], targets: Sequence[str]) -> StepSignature:
         fed: dict[Tensor, TensorMetadata] = {}
