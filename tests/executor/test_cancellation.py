@@ -14,9 +14,9 @@ from weft.executor import step as step_module
 from weft.executor.parallel_schedule import dependencies, parallel_schedule
 from weft.executor.step import RunOptions, Step
 from weft.executor.task_partition import TaskPartition
-from weft.executor.trace import RunMetadata
 from weft.host.cancellation import CancelToken
 from weft.linker.link import link
+from weft.session.run_metadata import RunMetadata
 from weft.session.runtime import runtime
 
 X = np.float32([1, 2, 3])
