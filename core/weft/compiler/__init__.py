@@ -12,7 +12,9 @@ Modules: `resolve` matches nodes with the op table, `place`, `colocation` and `h
 reads the names of users. `prune` orders the needed nodes. `pass_manager` runs passes, `inline` replaces calls by
 bodies. `functionalize` turns the control flow of TensorFlow 1 into calls: `frames` finds the loops around each node,
 `liveness` the conditions under which it is alive, `loops` and `conditionals` write the calls, and `function_library`
-has their functions. `infer` and `infer_node` derive metadata, `op_cost` counts work, `lower` writes the program.
+has their functions. `client_graph` has feeds and fetches as nodes, `step_devices` gives all of its nodes
+devices, and `partition` cuts it by device: graphs for people and transports, which no program is made of. `infer` and
+`infer_node` derive metadata, `op_cost` counts work, `lower` writes the program.
 """
 
 from typing import TYPE_CHECKING

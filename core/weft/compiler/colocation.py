@@ -3,7 +3,7 @@ takes a resource from it: a variable and all its users are on one device."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ..contract.device import DeviceName
@@ -13,16 +13,28 @@ from ..graph.traversal import DisjointSets
 from ..values.dtypes import resource
 from .resolve import Resolved
 
+ATTRIBUTE = "_class"
 PREFIX = b"loc:@"
 
 
 def partners(node: Node) -> list[str]:
     """Return the nodes that this node names as colocated with itself."""
-    given = node.attrs.get("_class")
+    given = node.attrs.get(ATTRIBUTE)
     if not isinstance(given, list | tuple):
         return []
     return [entry.removeprefix(PREFIX).decode("utf-8", "surrogateescape") for entry in given
             if isinstance(entry, bytes) and entry.startswith(PREFIX)]
+
+
+def within(nodes: Collection[Node]) -> list[Node]:
+    """Return the nodes; those that name partners outside of `nodes` name them no more."""
+    names = {node.name for node in nodes}
+    return [node if names.issuperset(partners(node)) else _with_partners(node, names) for node in nodes]
+
+
+def _with_partners(node: Node, names: Collection[str]) -> Node:
+    kept = [PREFIX + name.encode("utf-8", "surrogateescape") for name in partners(node) if name in names]
+    return node.replace(attrs={ATTRIBUTE: kept}) if kept else node.replace(without_attrs=[ATTRIBUTE])
 
 
 def groups(entries: Iterable[Resolved]) -> list[list[str]]:

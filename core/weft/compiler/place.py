@@ -171,6 +171,17 @@ class Placer:
         """
         self._declined.setdefault((node, device.partition(":")[0]), []).append((pack, reason))
 
+    def requested(self, text: str) -> str | None:
+        """Return the usable device that a request asks for after clear and remap, else the session's, or None.
+
+        A request that cannot be read asks for none.
+        """
+        try:
+            request = self._request(text) or self._prefer
+        except WeftError:
+            return None
+        return None if request is None else self._usable(request)
+
     def _place_alone(self, member: Member, placed: dict[Likeness, Assignment]) -> bool:
         """Place a node without colocation. Returns True when it is free to go anywhere.
 

@@ -17,6 +17,8 @@ CONST = "Const"
 NO_OP = "NoOp"
 PLACEHOLDER = "Placeholder"
 IDENTITY = "Identity"
+ARG, RETVAL = "_Arg", "_Retval"
+SEND, RECV, HOST_SEND, HOST_RECV = "_Send", "_Recv", "_HostSend", "_HostRecv"
 MUST_FEED = frozenset({PLACEHOLDER, "PlaceholderV2"})  # placeholders that have no value of their own
 PLACEHOLDERS = MUST_FEED | {"PlaceholderWithDefault"}
 VALUELESS = frozenset({CONST, NO_OP, *MUST_FEED})  # their outputs are no results of a model
@@ -126,14 +128,14 @@ _SPECS = {spec.name: spec for spec in (
     OpSpec(NO_OP),
     OpSpec(IDENTITY, ["input: T"], ["output: T"], ["T: type"]),
 
-    OpSpec("_Arg", (), ["output: T"], _INDEXED, stateful=True),
+    OpSpec(ARG, (), ["output: T"], _INDEXED, stateful=True),
     OpSpec("_DeviceArg", (), ["output: T"], _INDEXED, stateful=True),
-    OpSpec("_Retval", ["input: T"], (), _INDEXED, stateful=True),
+    OpSpec(RETVAL, ["input: T"], (), _INDEXED, stateful=True),
     OpSpec("_DeviceRetval", ["input: T"], (), _INDEXED, stateful=True),
-    OpSpec("_Send", ["tensor: T"], (), ["T: type", *_TRANSFER], stateful=True),
-    OpSpec("_HostSend", ["tensor: T"], (), ["T: type", *_TRANSFER], stateful=True),
-    OpSpec("_Recv", (), ["tensor: tensor_type"], ["tensor_type: type", *_TRANSFER], stateful=True),
-    OpSpec("_HostRecv", (), ["tensor: tensor_type"], ["tensor_type: type", *_TRANSFER], stateful=True),
+    OpSpec(SEND, ["tensor: T"], (), ["T: type", *_TRANSFER], stateful=True),
+    OpSpec(HOST_SEND, ["tensor: T"], (), ["T: type", *_TRANSFER], stateful=True),
+    OpSpec(RECV, (), ["tensor: tensor_type"], ["tensor_type: type", *_TRANSFER], stateful=True),
+    OpSpec(HOST_RECV, (), ["tensor: tensor_type"], ["tensor_type: type", *_TRANSFER], stateful=True),
 
     OpSpec("Switch", ["data: T", "pred: bool"], ["output_false: T", "output_true: T"], ["T: type"]),
     OpSpec("RefSwitch", ["data: Ref(T)", "pred: bool"], ["output_false: Ref(T)", "output_true: Ref(T)"], ["T: type"]),

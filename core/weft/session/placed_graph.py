@@ -75,6 +75,10 @@ class PlacedGraph:
             self._placement, self._declined = self._placed_anew(), self._placers.declined
         return self._placement
 
+    def requested(self, text: str) -> str | None:
+        """Return the short name of the usable device that a request asks for, or None."""
+        return self._placers.own.requested(text)
+
     def _placed_anew(self) -> Placement:
         fixed = self._fixed
         requests = {name: str(row.device) for name, row in fixed.items()}

@@ -36,6 +36,7 @@ from .run_metadata import RunMetadata
 from .runtime import Runtime, runtime
 from .session_graph import enabled_passes, session_graphs
 from .step_compiler import StepCompiler
+from .step_graphs import StepGraphs
 
 MOST_PREPARED_BYTES = 32 << 20  # bytes of prepared steps that are kept, without their arrays
 ARRAY_SHARE = 8  # the arrays of prepared steps may take this fraction, 1/8, of the memory limit
@@ -213,6 +214,31 @@ class Session:
         signature = self._signature(flatten(fetches)[0], listed(feeds, "feed"), listed(targets, "target"))
         return StepCompiler(self._placed, signature, self._environment).stages(self._step.check)
 
+    @boundary
+    def client_graph(
+        self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = (), *, convention: str = "call_frame",
+    ) -> Graph:
+        """Return the graph that a step runs after pruning, with default attributes and devices.
+
+        `convention`: "call_frame" has _Arg and _Retval nodes for feeds and fetches, with their indices, as in
+        TensorFlow's subgraph rewriting; "rendezvous" has _Recv and _Send nodes.
+
+        Raises InvalidArgument for another convention, NotFound and InvalidArgument for names, and the errors of nodes
+        that the step needs.
+        """
+        return self._step_graphs(fetches, feeds, targets).client_graph(convention)
+
+    @boundary
+    def partitions(
+        self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()
+    ) -> dict[str, Graph]:
+        """Return the client graph's partitions by device, such as "/job:localhost/replica:0/task:0/device:CPU:0".
+
+        Edges between devices are pairs of _Send and _Recv nodes, as TensorFlow's partitioner writes them. Raises
+        Unimplemented for a loop on several devices, and what `client_graph` raises.
+        """
+        return self._step_graphs(fetches, feeds, targets).partitions()
+
     def close(self) -> None:
         """End the session: runs are cancelled, and later runs raise FailedPrecondition. Closing twice is no error."""
         self._closed = True
@@ -320,6 +346,10 @@ class Session:
                                 self._new_step, self._note)
         self._steps.add(prepared)
         return prepared
+
+    def _step_graphs(self, fetches: Any, feeds: Sequence[str], targets: Sequence[str]) -> StepGraphs:
+        signature = self._signature(flatten(fetches)[0], listed(feeds, "feed"), listed(targets, "target"))
+        return StepGraphs(self._placed, signature, self.placement(), self._runtime.host)
 
     def _signature(self, fetches: Sequence[str], feeds: Sequence[str], targets: Sequence[str]) -> StepSignature:
         fed: dict[Tensor, TensorMetadata] = {}
