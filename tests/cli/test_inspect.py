@@ -139,3 +139,43 @@ def test_the_digits_network(command, digits):
     assert [t["shape"] for t in found["outputs"]] == [[None], [None, 10], [None, 10]]
     assert (found["nodes"], sum(row["nodes"] for row in found["ops"])) == (200, 200)
     assert found["versions"]["producer"] > 21
+
+
+@pytest.fixture
+def crossing(saved, monkeypatch):
+    """A graph over two CPUs with three transfers, one of them a control edge."""
+    monkeypatch.setenv("WEFT_PLUGIN__CPU__COUNT", "2")
+    return saved(placeholder("x", (2,)), node("a", "Neg", "x", device="/cpu:0"), node("b", "Relu", "a", device="/cpu:1"),
+                 node("c", "Neg", "x", "^b", device="/cpu:0"), node("f", "AddV2", "b", "c", device="/cpu:0"))
+
+
+def test_the_client_graph_tells_what_hangs_on_source_and_sink(command, crossing, own_runtime):
+    found = json.loads(command("inspect", crossing, "--client", "--json").out)["client"]
+    assert [row["node"] for row in found["nodes"]] == ["_arg_x_0_0", "a", "b", "c", "f", "_retval_f_0_0"]
+    assert found["nodes"][3] | {"device": ""} == {"node": "c", "op": "Neg", "inputs": ["_arg_x_0_0", "^b"], "device": ""}
+    assert (found["source"], found["sink"]) == (["_arg_x_0_0"], ["_retval_f_0_0"])
+    words = command("inspect", crossing, "--client", "--convention", "rendezvous").words
+    assert ["SOURCE:", "_recv_x_0"] in words
+    assert ["SINK:", "_send_f_0"] in words
+
+
+def test_partitions_are_told_with_their_transfers(command, crossing, own_runtime):
+    found = json.loads(command("inspect", crossing, "--partitions", "--json").out)["partitions"]
+    assert [part["device"][-5:] for part in found["parts"]] == ["CPU:0", "CPU:1"]
+    assert sorted((row["tensor"], row["consumer"], row["from"][-1], row["to"][-1]) for row in found["transfers"]) == [
+        ("a", "b", "0", "1"), ("b", "c", "1", "0"), ("b", "f", "1", "0")]
+    words = command("inspect", crossing, "--partitions").words
+    assert ["3", "transfers"] in words
+
+
+def test_a_step_is_chosen_by_what_is_fed_and_fetched(command, crossing, own_runtime):
+    found = json.loads(command("inspect", crossing, "--client", "--json", "--fetch", "b", "--feed", "a:0").out)["client"]
+    assert [row["node"] for row in found["nodes"]] == ["_arg_a_0_0", "b", "_retval_b_0_0"]
+
+
+def test_options_of_views_that_are_not_asked_for_are_refused(command, crossing):
+    for options, why in ((("--fetch", "b"), "add --client"), (("--feed", "a"), "add --client"),
+                         (("--partitions", "--convention", "rendezvous"), "--convention is for --client")):
+        done = command("inspect", crossing, *options)
+        assert done.status == 1
+        assert why in done.err

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..errors import WeftError
     from ..graph.graph import Graph
     from ..host.host import Host
+    from ..session.session import Session
     from ..values.tensor import ValueInfo
 
 LARGEST = 5  # constants that are listed
@@ -26,6 +27,14 @@ LARGEST = 5  # constants that are listed
 def add_arguments(parser: ArgumentParser) -> None:
     add_model(parser)
     parser.add_argument("--passes", action="store_true", help="the effect of each graph pass")
+    parser.add_argument("--client", action="store_true", help="the graph that a step runs, with feeds and fetches")
+    parser.add_argument("--convention", choices=("call_frame", "rendezvous"), default="call_frame",
+                        help="of --client: the nodes of feeds and fetches (call_frame)")
+    parser.add_argument("--partitions", action="store_true", help="that graph by device, with Send and Recv")
+    parser.add_argument("--fetch", action="append", default=[], metavar="NAME",
+                        help="a tensor that the step of these views returns (the model's outputs; repeatable)")
+    parser.add_argument("--feed", action="append", default=[], metavar="NAME",
+                        help="a tensor that it is fed besides the needed placeholders (repeatable)")
     add_listing(parser)
 
 
@@ -36,6 +45,7 @@ def inspect(args: Namespace) -> int:
     from .coverage import rewritten
     from .table import show_json
 
+    _check(args)
     opened = open_graph(args)
     graph = opened.needed
     host = runtime().host
@@ -53,8 +63,8 @@ def inspect(args: Namespace) -> int:
         "constants": _constants(graph),
         "functions": _functions(graph),
     }
-    if args.passes:
-        found |= _passes(opened)
+    if args.passes or args.client or args.partitions:
+        found |= _of_step(opened, args)
     if args.json:
         show_json(found)
     else:
@@ -62,19 +72,46 @@ def inspect(args: Namespace) -> int:
     return 0
 
 
-def _passes(opened: Opened) -> dict[str, Any]:
+def _check(args: Namespace) -> None:
+    """Raises InvalidArgument for options of views that are not asked for."""
+    from ..errors import InvalidArgument
+
+    if (args.fetch or args.feed) and not (args.passes or args.client or args.partitions):
+        raise InvalidArgument("--fetch and --feed name the tensors of a step, and no view of a step is asked for",
+                              hint="add --client, --partitions or --passes")
+    if args.convention != "call_frame" and not args.client:
+        raise InvalidArgument("--convention is for --client, which is not given", hint="add --client")
+
+
+def _of_step(opened: Opened, args: Namespace) -> dict[str, Any]:
+    """The views of a step that are asked for."""
     from ..session.model import find_inputs, find_outputs
-    from ..session.runtime import runtime
     from ..session.session import Session
+    from .graphs import client, partitions
+
+    found: dict[str, Any] = {}
+    with Session(opened.graph, initial_state=opened.initial_state) as session:
+        fetches = [opened.tensor(name) for name in args.fetch] or opened.outputs or list(find_outputs(session))
+        fed = [opened.tensor(name) for name in args.feed]
+        named = {name.removesuffix(":0") for name in fed}
+        feeds = [*fed, *(name for name in find_inputs(session, fetches) if name not in named)]
+        if args.passes:
+            found |= _passes(opened, session, fetches, feeds)
+        if args.client:
+            found["client"] = client(session.client_graph(fetches, feeds, convention=args.convention))
+        if args.partitions:
+            found["partitions"] = partitions(session.partitions(fetches, feeds))
+    return found
+
+
+def _passes(opened: Opened, session: Session, fetches: list[str], feeds: list[str]) -> dict[str, Any]:
+    from ..session.runtime import runtime
     from ..session.session_graph import session_graphs
     from .passes import left_out, passes
 
     first = passes(session_graphs(opened.graph, opened.initial_state, runtime()))
-    with Session(opened.graph, initial_state=opened.initial_state) as session:
-        fetches = opened.outputs or find_outputs(session)
-        feeds = find_inputs(session, fetches)
-        return {"passes_before_placement": first, "passes": passes(session.optimized(list(fetches), feeds)),
-                "passes_left_out": left_out(session, feeds, fetches)}
+    return {"passes_before_placement": first, "passes": passes(session.optimized(fetches, feeds)),
+            "passes_left_out": left_out(session, feeds, fetches)}
 
 
 def _size(path: Path) -> int:
@@ -174,6 +211,14 @@ def _tell(found: dict[str, Any]) -> None:
         from .passes import tell
 
         tell(found["passes_before_placement"], found["passes"], found["passes_left_out"])
+    if "client" in found:
+        from .graphs import tell_client
+
+        tell_client(found["client"])
+    if "partitions" in found:
+        from .graphs import tell_partitions
+
+        tell_partitions(found["partitions"])
 
 
 def _section(title: str, rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
