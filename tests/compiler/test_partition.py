@@ -128,3 +128,13 @@ def test_names_of_the_graph_are_not_taken_again():
     parts = parts_of(graph, HostTensors())
     assert [*parts[DEVICES[0]].nodes] == ["x", "x/_1"]
     assert [*parts[DEVICES[1]].nodes] == ["x/_0", "x/_2", "y"]
+
+
+def test_outputs_of_one_node_cross_on_their_own():
+    pair = {"T": (dtypes.float32, dtypes.float32)}
+    graph = Graph([const("x", [1], device=DEVICES[0]),
+                   Node("p", "IdentityN", ["x", "x"], attrs=pair, device=DEVICES[0]),
+                   Node("q", "IdentityN", ["p:1", "p"], attrs=pair, device=DEVICES[1])])
+    parts = parts_of(graph, HostTensors())
+    assert stitched(parts)["q"][2] == (Input("p", None, 1), Input("p"))
+    assert [each.op for each in parts[DEVICES[0]]] == ["Const", "IdentityN", "_Send", "_Send"]
