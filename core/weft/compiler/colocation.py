@@ -3,7 +3,7 @@ takes a resource from it: a variable and all its users are on one device."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ..contract.device import DeviceName
@@ -37,27 +37,33 @@ def _with_partners(node: Node, names: Collection[str]) -> Node:
     return node.replace(attrs={ATTRIBUTE: kept}) if kept else node.replace(without_attrs=[ATTRIBUTE])
 
 
-def groups(entries: Iterable[Resolved]) -> list[list[str]]:
+def groups(nodes: Iterable[Node], edges: Iterable[tuple[str, str]] = ()) -> list[list[str]]:
     """Partition all node names into colocation groups, most of them of one node.
 
-    A node is in the group of each node that it names or takes a resource from, and of the partners of these nodes.
+    A node is in the group of each node that it names or that an edge connects it with, and of the partners of these.
     """
     sets = DisjointSets()
     names = []
-    for entry in entries:
-        name = entry.node.name
-        names.append(name)
-        for partner in partners(entry.node):
-            sets.join(name, partner)
-        if entry.op.name in CONTROL_FLOW:
-            continue  # its functions are placed node by node
-        for (source, _), tensor in zip(entry.inputs, entry.input_tensors, strict=True):
-            if tensor.dtype is resource:
-                sets.join(name, source)
+    for node in nodes:
+        names.append(node.name)
+        for partner in partners(node):
+            sets.join(node.name, partner)
+    for one, other in edges:
+        sets.join(one, other)
     found: dict[str, list[str]] = {}
     for name in names:
         found.setdefault(sets.root(name), []).append(name)
     return list(found.values())
+
+
+def resource_edges(entries: Iterable[Resolved]) -> Iterator[tuple[str, str]]:
+    """Yield each node that uses a resource, with the node that gives it. The functions of a call are placed node by
+    node, so a call uses none."""
+    for entry in entries:
+        if entry.op.name not in CONTROL_FLOW:
+            for (source, _), tensor in zip(entry.inputs, entry.input_tensors, strict=True):
+                if tensor.dtype is resource:
+                    yield entry.node.name, source
 
 
 def merged(one: DeviceName, other: DeviceName) -> DeviceName | None:

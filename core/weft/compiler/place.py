@@ -18,7 +18,7 @@ from ..contract.device import DeviceName
 from ..contract.kernel import KernelDef, KernelRegistry, dtype_names
 from ..contract.structural import NO_KERNEL
 from ..errors import InvalidArgument, Unimplemented, WeftError, WeftWarning
-from .colocation import groups, merged, unknown_partner
+from .colocation import groups, merged, resource_edges, unknown_partner
 from .host_integers import is_of_numbers, kept
 from .resolve import Resolved
 
@@ -154,7 +154,7 @@ class Placer:
             rows[name].error = entry if isinstance(entry, WeftError) else _lost_partner(entry, nodes)
         free = []  # nodes without a request and without colocation
         placed: dict[Likeness, Assignment] = {}  # one placed node for all that are alike
-        for names in groups(resolved.values()):
+        for names in groups((entry.node for entry in resolved.values()), resource_edges(resolved.values())):
             members = [Member(rows[name], resolved[name]) for name in names if rows[name].error is None]
             if len(names) > 1:
                 self._assign(members)
