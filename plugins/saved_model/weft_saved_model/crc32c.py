@@ -1,4 +1,8 @@
-"""CRC-32C (Castagnoli's polynomial), by NumPy in many lanes at once.
+"""CRC-32C (Castagnoli's polynomial), by NumPy: much data is folded to little, and that is read in many lanes at once.
+
+A multiple of the polynomial with four terms, x**(64 * a) + x**(64 * b) + x**(64 * c) + 1, folds: a 64-bit word may be
+moved, by exclusive or, to the words at distances a - b, a - c and a behind it. The checksum stays the same. The first
+a - b words move at once.
 
 The register is linear in the bytes read, so each lane of equal length has a register of its own. Two neighbours
 combine: the first lane's register, advanced by a lane's length of zero bytes, xor the second lane's. Zeros in front of
@@ -19,8 +23,10 @@ if TYPE_CHECKING:
 
 _POLYNOMIAL = 0x82F63B78  # bits reversed
 _ONES = 0xFFFFFFFF
-_CHUNK = 1 << 22  # bytes; the lanes of a chunk fit into a cache
-_FEW = 64  # bytes; shorter chunks are faster byte by byte
+_TERMS = 6777, 484, 100  # a, b, c: of all multiples with a < 8192 the one with the largest a - b
+_FOLDED_FROM = 1 << 18  # bytes
+_LANE = 64  # bytes
+_FEW = 64  # bytes; shorter data is faster byte by byte
 
 
 def masked_crc32c(data: Buffer) -> int:
@@ -31,10 +37,31 @@ def masked_crc32c(data: Buffer) -> int:
 
 def crc32c(data: Buffer) -> int:
     state = _ONES
-    for at in range(0, len(data), _CHUNK):
-        chunk = data[at : at + _CHUNK]
-        state = _one_by_one(state, chunk) if len(chunk) < _FEW else _in_lanes(state, chunk)
-    return state ^ _ONES
+    if len(data) >= _FOLDED_FROM:
+        state, data = 0, _folded(state, data)
+    return (_one_by_one(state, data) if len(data) < _FEW else _in_lanes(state, data)) ^ _ONES
+
+
+def _folded(state: int, data: Buffer) -> Buffer:
+    """Return little data that takes the register from 0 to the value that `data` takes it to from `state`."""
+    import numpy as np
+
+    a, b, c = _TERMS
+    step = a - b
+    words = np.frombuffer(data, np.uint64, len(data) // 8)
+    moved, spare = np.zeros(a, np.uint64), np.zeros(a, np.uint64)  # what the next words have to take up
+    moved[:1].view(np.uint8)[:4] = np.frombuffer(state.to_bytes(4, "little"), np.uint8)
+    at = 0
+    while len(words) - at >= a + step:
+        head = words[at : at + step] ^ moved[:step]
+        spare[:b], spare[b:] = moved[step:], 0
+        for begin in (0, b - c, b):
+            spare[begin : begin + step] ^= head
+        moved, spare = spare, moved
+        at += step
+    rest = np.array(np.frombuffer(data, np.uint8)[8 * at :])
+    rest[: 8 * a] ^= moved.view(np.uint8)
+    return memoryview(rest)
 
 
 def _one_by_one(state: int, data: Buffer) -> int:
@@ -47,7 +74,7 @@ def _one_by_one(state: int, data: Buffer) -> int:
 def _in_lanes(state: int, data: Buffer) -> int:
     import numpy as np
 
-    length = 64 if len(data) <= 1 << 16 else 1024
+    length = _LANE
     lanes = 1 << ((len(data) - 1) // length).bit_length()
     padded = np.zeros(lanes * length, np.uint8)
     begin = padded.size - len(data)
