@@ -14,10 +14,11 @@ from weft.errors import DataLoss, InvalidArgument, NotFound, Unimplemented, Weft
 from weft.protobuf import wire
 from weft.protobuf.descriptor_pool import message_class
 from weft.values import dtypes
-from weft_saved_model.checkpoint import Checkpoint, _slice_key
+from weft_saved_model.checkpoint import Checkpoint
 from weft_saved_model.crc32c import crc32c, masked_crc32c
 from weft_saved_model.snappy import decompress
 from weft_saved_model.sstable import entries
+from weft_saved_model.tensor_slice import slice_key
 
 DATA = Path(__file__).parents[1] / "data" / "saved_models" / "checkpoint"
 MAGIC = bytes.fromhex("57fb808b247547db")
@@ -134,7 +135,7 @@ def forged(shard: bytes, **tensors: dict) -> Checkpoint:
         dims = {"dim": [{"size": size} for size in fields.pop("dims")]}
         parts = fields.pop("slices", {})
         for place, part in parts.items():
-            pairs[_slice_key(name, place)] = put_entry(shape={"dim": [{"size": n} for _, n in place]}, **part)
+            pairs[slice_key(name, place)] = put_entry(shape={"dim": [{"size": n} for _, n in place]}, **part)
         slices = [{"extent": [{"start": start, "length": length} for start, length in place]} for place in parts]
         pairs[name.encode()] = put_entry(shape=dims, slices=slices, **fields)
     return Checkpoint(table(dict(sorted(pairs.items()))), lambda *_: shard, "folder/variables")

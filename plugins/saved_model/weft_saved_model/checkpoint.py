@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from weft.api import DType, dtypes, shape_text, wire
 from weft.errors import DataLoss, InvalidArgument, Location, NotFound, Unimplemented, WeftError
-from weft.graph import did_you_mean
+from weft.graph import did_you_mean, graphdef
 from weft.protobuf import Buffer, parse_message
 from weft.support import mapped_file
 
 from .crc32c import masked_crc32c
 from .sstable import entries
+from .tensor_slice import Slice, parse_shape_and_slice, slice_key
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,8 +30,6 @@ _VERSION = 1  # the only version of the format
 _MOST_DIMS = 64  # NumPy's limit
 _MOST_ELEMENTS = 2**58  # NumPy's limit for arrays of any type; zero dimensions are left out of the product
 _SHORT = 2**32  # the checksum takes string lengths below it as four bytes, others as eight
-
-Slice = tuple[tuple[int, int | None], ...]  # start and length of each dimension; None for all of it
 
 
 class Entry(NamedTuple):
@@ -149,7 +149,7 @@ class Checkpoint:
 
         parts = []
         for place in entry.slices:
-            indices, key = _indices(place, name, entry), _slice_key(name, place)
+            indices, key = _indices(place, name, entry), slice_key(name, place)
             part = self._array(name, key, self._entry(key, name))
             if part.shape != tuple(i.stop - i.start for i in indices) or part.dtype != entry.dtype.numpy:
                 raise DataLoss(f"a slice of tensor '{name}' is not what the index says")
@@ -167,6 +167,18 @@ class Checkpoint:
 def shard_name(number: int, count: int) -> str:
     """Return the end of the name of a shard's file."""
     return f"data-{number:05}-of-{count:05}"
+
+
+def file_contents(file: Path, *, mapped: bool = True) -> Buffer:
+    """Return the bytes of a file of a checkpoint; none for a shard of tensors without elements.
+
+    Raises NotFound, PermissionDenied, InvalidArgument for a folder, pipe or device.
+    """
+    with graphdef.reading(file):
+        if file.is_file() and not file.stat().st_size:
+            return b""
+        graphdef.check_file(file)
+        return mapped_file.contents(file, mapped=mapped)
 
 
 def _array(data: Buffer, name: str, entry: Entry, order: Literal["<", ">"]) -> Array:
@@ -232,33 +244,9 @@ def _indices(place: Slice, name: str, entry: Entry) -> tuple[slice, ...]:
 
 
 def _wanted(text: str, name: str, entry: Entry) -> tuple[slice, ...]:
-    """Parse the slice in "4 3 0,2:-", which follows the shape of the whole tensor."""
-    *shape, places = text.split(" ")
-    try:
-        parts = [(0, None) if part == "-" else tuple(map(int, part.split(","))) for part in places.split(":")]
-        dims = tuple(map(int, shape))
-        if dims != entry.shape or any(len(part) != 2 for part in parts):
-            raise ValueError(f"{dims} is not {entry.shape}")
-        return _indices(tuple(parts), name, entry)  # type: ignore[arg-type]
-    except ValueError:
-        raise InvalidArgument(f"tensor '{name}' is {entry}, '{text}' is no slice of it") from None
-
-
-def _slice_key(name: str, place: Slice) -> bytes:
-    """Return the key of a slice's entry, in leveldb's ordered code: keys sort as their numbers do."""
-    escaped = wire.utf8(name).replace(b"\0", b"\0\xff")
-    numbers = (n for start, length in place for n in ((0, -1) if length is None else (start, length)))
-    return b"".join((b"\0", escaped, b"\0\1", _unsigned(len(place)), *map(_signed, numbers)))
-
-
-def _unsigned(value: int) -> bytes:
-    """Encode the number of bytes, then the bytes."""
-    raw = value.to_bytes((value.bit_length() + 7) // 8, "big")
-    return bytes((len(raw), *raw))
-
-
-def _signed(value: int) -> bytes:
-    """Encode the number, sign-extended to n bytes, xor n leading ones."""
-    size = (value if value >= 0 else ~value).bit_length() // 7 + 1
-    raw = value % (1 << 8 * size)
-    return (raw ^ (((1 << size) - 1) << 7 * size)).to_bytes(size, "big")
+    """Return the indices of the slice in "4 3 0,2:-", which follows the shape of the whole tensor."""
+    shape, place = parse_shape_and_slice(text)
+    if shape != entry.shape:
+        raise InvalidArgument(f"tensor_name = {name}; shape in shape_and_slice spec {shape_text(shape)} does not match "
+                              f"the shape stored in checkpoint: {shape_text(entry.shape)}")
+    return _indices(place, name, entry)

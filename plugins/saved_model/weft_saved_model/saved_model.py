@@ -20,7 +20,7 @@ from weft.protobuf import Buffer, parse_message
 from weft.support import mapped_file
 from weft.values import read_shape
 
-from .checkpoint import Checkpoint, shard_name
+from .checkpoint import Checkpoint, file_contents, shard_name
 from .loader import FILES
 
 if TYPE_CHECKING:
@@ -125,11 +125,7 @@ class SavedModel:
 
     def _contents(self, name: str) -> Buffer:
         file = contained(self.folder, "variables", name)
-        with graphdef.reading(file):
-            if file.is_file() and not file.stat().st_size:
-                return b""  # a shard of tensors without elements
-            graphdef.check_file(file)
-            return mapped_file.contents(file, mapped=self._mmap)
+        return file_contents(file, mapped=self._mmap)
 
     @cached_property
     def _keys(self) -> dict[str, tuple[str, str]]:

@@ -15,8 +15,8 @@ from weft.protobuf import Buffer
 from .crc32c import masked_crc32c
 from .snappy import decompress
 
-_MAGIC = bytes.fromhex("57fb808b247547db")
-_FOOTER, _TRAILER = 48, 5  # bytes
+MAGIC = bytes.fromhex("57fb808b247547db")
+FOOTER, _TRAILER = 48, 5  # bytes
 _PLAIN, _SNAPPY = 0, 1
 _SHARING = 128  # most bytes of entries for each byte of the file: shared prefixes expand without a bound
 _ENTRY = 256  # bytes of Python's overhead for an entry, beside its key and value
@@ -24,9 +24,9 @@ _ENTRY = 256  # bytes of Python's overhead for an entry, beside its key and valu
 
 def entries(file: Buffer) -> Iterator[tuple[bytes, bytes]]:
     """Yield the keys and values of a table in order. Raises DataLoss, Unimplemented for compression but snappy."""
-    if len(file) < _FOOTER or file[-8:] != _MAGIC:
+    if len(file) < FOOTER or file[-8:] != MAGIC:
         raise DataLoss("this is no table of leveldb's: its last bytes are wrong")
-    at = len(file) - _FOOTER
+    at = len(file) - FOOTER
     _, _, at = _handle(file, at, len(file))  # of the block of filters
     index = _block(file, *_handle(file, at, len(file))[:2])
     end, left, last = 0, _SHARING * len(file), b""
@@ -54,7 +54,7 @@ def _handle(buf: Buffer, at: int, end: int) -> tuple[int, int, int]:
 
 def _block(file: Buffer, offset: int, size: int) -> Buffer:
     end = offset + size
-    if end + _TRAILER > len(file) - _FOOTER:
+    if end + _TRAILER > len(file) - FOOTER:
         raise DataLoss(f"a block of {size} bytes at byte {offset} is beyond the end of the table")
     if masked_crc32c(file[offset : end + 1]) != int.from_bytes(file[end + 1 : end + _TRAILER], "little"):
         raise DataLoss(f"the block at byte {offset} does not have the checksum that was written with it")
