@@ -21,6 +21,7 @@ from ..contract.work_queue import WorkQueueConfig
 from ..errors import callers_code
 from ..support.plugin_guard import plugin_guard
 from .debug import DebugConfig
+from .files import FilesConfig
 from .placement import PlacementConfig
 from .schema import Found, Row, Setting, as_table, check_keys, plain, read_fields, read_layers
 from .sources import gather
@@ -74,7 +75,7 @@ class PassesConfig:
     disable: tuple[str, ...] = ()
 
 
-SECTIONS = ("plugins", "plugin", "placement", "kernels", "allocator", "limits", "work_queue", "passes", "debug")
+SECTIONS = ("plugins", "plugin", "placement", "kernels", "allocator", "limits", "files", "work_queue", "passes", "debug")
 # Weft's own settings that a found file may make, besides [kernels]. They choose among installed things.
 FOUND = frozenset({
     "plugins.block", "placement.order", "placement.fallback", "placement.remap", "placement.clear", "allocator.name",
@@ -102,6 +103,7 @@ class Config:
         self.kernels: dict[str, str] = self._entries("kernels")  # op -> plugin
         self.allocator = self._section(AllocatorConfig, "allocator")
         self.limits = self._section(LimitsConfig, "limits")
+        self.files = self._section(FilesConfig, "files")
         self.work_queue = self._section(WorkQueueConfig, "work_queue")
         self.passes = self._section(PassesConfig, "passes")
         self.debug = self._section(DebugConfig, "debug")

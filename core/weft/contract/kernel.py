@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations
+from pathlib import Path
 from threading import RLock
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from ..errors import PluginError, Unavailable, WeftError
+from ..errors import PermissionDenied, PluginError, Unavailable, WeftError
 from ..support.fork_safety import inherited
 from ..support.plugin_guard import plugin_guard
 from ..values.dtypes import DType, named
@@ -96,6 +97,14 @@ def _keep_nothing(_: str, make: Callable[[], T], __: str | None = None) -> T:
     return make()
 
 
+OpenFile = Callable[[str | bytes, str], Path]  # (name, "read" or "write"): the path to open
+
+
+def _refuse_files(name: str | bytes, access: str) -> Path:
+    """Refuse every file: the policy of a kernel that is bound outside any host."""
+    raise PermissionDenied(f"a kernel that no session has bound may not {access} {name!r}")
+
+
 def _grant_all(nbytes: int, what: str) -> None:
     """Grant every request: the budget of a kernel that is bound outside any host."""
 
@@ -115,16 +124,18 @@ class Bind:
     `function`: The name of the function of the program that contains the node.
     `ask(nbytes, what)`: Raises ResourceExhausted when the host's memory budget has no room for `nbytes` bytes now. A
         run function that makes its results calls `ask` first, as soon as their size is known.
+    `file(name, access)`: Returns the path of a file that the kernel may open, "read" or "write" being the access.
+        Raises PermissionDenied for a file that [files] does not permit. The kernel is declared with `files`.
     """
 
-    __slots__ = ("_prepared", "ask", "attrs", "device", "function", "fused", "inputs", "keep", "needed", "node", "op",
+    __slots__ = ("_prepared", "ask", "attrs", "device", "file", "function", "fused", "inputs", "keep", "needed", "node", "op",
                  "outputs", "stream")
 
     def __init__(
         self, node: str, op: str, attrs: Attrs, inputs: tuple[ValueInfo, ...], outputs: tuple[TensorMetadata, ...],
         device: Device, stream: Stream, prepared: dict[Any, Any], fused: tuple[FusedOp, ...] = (),
         keep: Keep = _keep_nothing, function: str = "", needed: Collection[int] | None = None,
-        ask: Ask = _grant_all,
+        ask: Ask = _grant_all, file: OpenFile = _refuse_files,
     ) -> None:
         self.node = node
         self.op = op
@@ -136,6 +147,7 @@ class Bind:
         self.fused = fused
         self.keep = keep
         self.ask = ask
+        self.file = file
         self.function = function
         self.needed = frozenset(range(len(outputs)) if needed is None else needed)
         self._prepared = prepared
@@ -188,6 +200,7 @@ class KernelDef(NamedTuple):
     asynchronous: bool = False
     nonstrict: bool = False  # called when one input is available; takes all as AsyncValues, returns its outputs
     step: bool = False  # the first argument of the run is the running Step
+    files: frozenset[str] = frozenset()  # "read", "write": the accesses to files; steps run it only if [files] permits
 
     @property
     def returns(self) -> bool:
@@ -285,6 +298,7 @@ class Kernels:
         when: Callable[[Attrs], bool] | None = None, priority: int = 0, host: Iterable[str] = (),
         alias: Alias | None = None, inplace: Mapping[int, int] | None = None, retains: Iterable[str] = (),
         allocates: bool = False, asynchronous: bool = False, nonstrict: bool = False, step: bool = False,
+        files: Iterable[str] = (),
     ) -> Callable[[BindFunction], BindFunction]:
         """Decorate a bind function: it serves `op` for these types and attributes.
 
@@ -301,7 +315,7 @@ class Kernels:
             self.added.append(KernelDef(
                 op, self._pack.device_type, self._pack.plugin, bind, sets, when, self._pack.priority + priority,
                 frozenset(host), alias or {}, inplace or {}, frozenset(retains), allocates, asynchronous, nonstrict,
-                step,
+                step, frozenset(files),
             ))
             return bind
 

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..config.debug import DebugConfig
+from ..config.files import FilesConfig
 from ..config.placement import preference
 from ..contract.allocator import HostAllocator
 from ..contract.device import Device, DeviceName, load_callable
@@ -29,6 +30,7 @@ from ..values.async_value import AsyncValue
 from .allocators import make_allocator
 from .cancellation import CancelToken
 from .device_memory import DeviceMemory
+from .file_policy import FilePolicy
 from .host_memory import HostMemory
 from .registries import Registries
 from .resources import Resources
@@ -85,6 +87,7 @@ class Host:
     `limit`: The most bytes in use of a named allocator: a number, "2GiB", or "80%" of physical memory.
     `work_queue`: A work queue, or the configuration of one as in [work_queue].
     `memory`: The memory budget of the host's programs, as in [limits].
+    `files`: The files that ops may open, as in [files]; None without it.
     `diagnostics`: Called with each error that a kernel reports, on the thread of that kernel. Errors that are merely
         passed on are not reported again.
 
@@ -98,12 +101,13 @@ class Host:
         self, registries: Registries, order: str | Sequence[str] = "auto", allocator: str | HostAllocator = "plain",
         limit: int | str | None = None, work_queue: WorkQueueConfig | ConcurrentWorkQueue | None = None,
         debug: DebugConfig | None = None, diagnostics: Callable[[WeftError], Any] | None = None,
-        memory: int | str = "80%",
+        memory: int | str = "80%", files: FilesConfig | None = None,
     ) -> None:
         self.registries = registries
         self.allocator: HostAllocator = (make_allocator(registries.allocators, allocator, limit)
                                          if isinstance(allocator, str) else allocator)
         self.memory = HostMemory(self.allocator, share_or_bytes(memory, available_memory, "[limits] memory"))
+        self.files = FilePolicy(files or FilesConfig())
         self.debug = debug or DebugConfig()
         self.resources = Resources()
         self.cancellation = CancelToken()  # parent of every step on this host

@@ -15,6 +15,7 @@ from ..executor.array_contract import check_returned, poison_array, watched
 from ..executor.frame_calls import returning
 from ..executor.host_array import view
 from ..host.bound_call_cache import bytes_of_call
+from ..host.file_policy import FilePolicy
 from ..host.host_memory import LARGE, HostMemory
 from ..program.host_program import Call
 from ..support.kernel_errors import raise_of
@@ -30,6 +31,7 @@ class Binder(NamedTuple):
 
     `candidates`: kernels in the order in which they are asked.
     `keep`: the session's store for `Bind.resource`.
+    `files`: decides about the files that the kernel may open.
     `checks`: `[debug] poison` is on, so each run is checked against the array contract.
     """
 
@@ -44,6 +46,7 @@ class Binder(NamedTuple):
     keep: Keep
     function: str
     checks: bool
+    files: FilePolicy
 
     def bind(
         self, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata], needed: Collection[int] | None = None
@@ -62,7 +65,7 @@ class Binder(NamedTuple):
         for kernel in self.candidates:
             node = Bind(self.call.node, self.op.name, self.call.attrs, tuple(inputs), tuple(outputs), self.device,
                         STREAM, self.prepared, keep=self.keep, function=self.function, needed=needed,
-                        ask=self.memory.ask)
+                        ask=self.memory.ask, file=partial(self.files.path, self.op.name))
             bound = bind(kernel, node, self.device_name)
             if not isinstance(bound, Declined):
                 return kernel, bound, refusals

@@ -74,5 +74,5 @@ class ConstantFolder:
                       if kernel.refuses(entry.attrs) is None])
         call = Call(f"{device.type}.{entry.op.name}", (), (), entry.attrs, node=entry.node.name)
         binder = Binder(call, entry.op, None, able, device, name, {}, self._host.memory, Resources().get, MAIN,
-                        self._host.debug.poison)
+                        self._host.debug.poison, self._host.files)
         return folding(binder, inputs, outputs)

@@ -42,7 +42,7 @@ class HostContext(Host):
         super().__init__(_load(settings).registries, settings.placement.order,
                          settings.allocator.name if allocator is None else allocator,
                          settings.allocator.limit, work_queue, settings.debug, diagnostics,
-                         memory=settings.limits.memory)
+                         memory=settings.limits.memory, files=settings.files)
 
 
 def _check_has(argument: str, given: object, method: str) -> None:
@@ -59,7 +59,7 @@ class Runtime:
         self.config = config
         self.plugins: Plugins = _load(config)
         self.host = Host(self.plugins.registries, config.placement.order, config.allocator.name,
-                         config.allocator.limit, config.work_queue, config.debug, memory=config.limits.memory)
+                         config.allocator.limit, config.work_queue, config.debug, memory=config.limits.memory, files=config.files)
 
 
 class _Making:

@@ -16,7 +16,7 @@ from ..compiler.functionalize import functionalize
 from ..compiler.inline import DEEPEST, inline
 from ..compiler.lower import MAIN, Pool, lower
 from ..compiler.pass_manager import NodeFacts
-from ..compiler.place import Assignment
+from ..compiler.place import Assignment, Placement
 from ..compiler.prune import Tensor, prune
 from ..compiler.resolve import Resolved
 from ..contract.structural import CONST, CONTROL_FLOW, FRAME, V1_CONTROL_FLOW
@@ -27,6 +27,7 @@ from ..graph.attr_value import Func
 from ..graph.graph import Graph, Input
 from ..graph.rewriting import constant, new_name
 from ..graph.traversal import ancestors
+from ..host.file_policy import FilePolicy, refusal
 from ..linker.link import NodesDeclined, link
 from ..linker.shared import Shared
 from ..program.host_program import ProgramDef, ProgramFunction
@@ -69,11 +70,16 @@ class StepCompiler:
         return self._main.stages(check)
 
     def program(self, step: Step) -> ProgramDef:
-        """Return the program of the step. Raises the error of `step` when it ends meanwhile."""
+        """Return the program of the step.
+
+        Raises the error of `step` when it ends meanwhile, PermissionDenied for nodes that open files which the config
+        does not permit.
+        """
         host = self._env.host
         pool = Pool()
         done: dict[str, ProgramFunction] = {}
         left = [MAIN]
+        refused: list[tuple[str, str, frozenset[str]]] = []
         while left:
             name = left.pop()
             if name in done:
@@ -81,12 +87,15 @@ class StepCompiler:
             function = self._functions[name]
             placement = function.place(step.check)  # it may open devices
             pool.host_visible = frozenset(r.name for r in host.opened() if r.attributes.get("host_visible"))
+            refused += _refused(function.after_passes.order, placement, host.files)
             sites = self._sites(function)
             signature = function.signature
             done[name] = lower(name, function.after_passes.order, placement, [*signature.fed.items()], signature.wanted,
                                signature.acting, pool, self._ops, sites, gives_chain=function.has_effects,
                                takes_dead=function.takes_dead)
             left += [callee for site in sites.values() for callee in site.functions]
+        if refused:
+            raise refusal(refused)
         self._env.fold.forget()
         return ProgramDef(done, tuple(pool.constants), tuple(pool.devices))
 
@@ -255,6 +264,17 @@ def _constants(site: CallSite, body: FunctionBody, infos: Sequence[ValueInfo], g
             source = graph.nodes.get(site.entry.inputs[index + site.leading][0])
             found[index] = source.attrs["value"] if source is not None and source.op == CONST else info.value
     return found
+
+
+def _refused(
+    order: Sequence[Resolved], placement: Placement, files: FilePolicy
+) -> Iterator[tuple[str, str, frozenset[str]]]:
+    """Yield node, op and accesses of the kernels that may not open files."""
+    for entry in order:
+        row = placement.get(entry.node.name)
+        if row is not None and row.kernel is not None and row.kernel.files:
+            if not files.permits(row.op, row.kernel.files):
+                yield row.node, row.op, row.kernel.files
 
 
 def _types(types: Sequence[DType]) -> str:

@@ -1,4 +1,4 @@
-"""The plugin registers the loader of SavedModels and the pass "freeze".
+"""The plugin registers the loader of SavedModels, the pass "freeze", and the kernels that save and restore.
 
 Every start of weft imports this module, so the module is light.
 """
@@ -13,6 +13,11 @@ WEFT_API = (1, 1)
 @hookimpl
 def weft_loaders(registry: Any) -> None:
     registry.add("saved_model", "weft_saved_model.loader:LOADER")
+
+
+@hookimpl
+def weft_kernels(registry: Any) -> None:
+    registry.kernels("CPU", "weft_saved_model.checkpoint_ops:register_kernels")
 
 
 @hookimpl
