@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from weft.config.config import Config, load_config, plugin_config
 from weft.errors import InvalidArgument, NotFound, PluginError
 
-SECTIONS = "known: plugins, plugin, placement, kernels, allocator, limits, work_queue, passes, debug"
+SECTIONS = "known: plugins, plugin, placement, kernels, allocator, limits, files, work_queue, passes, debug"
 
 
 def load(folder: Path, argument: Any = None, toml: str | None = None, **environ: str) -> Config:
@@ -35,7 +35,7 @@ def test_without_any_source_everything_has_its_default(tmp_path: Path) -> None:
         ("plugins.block", ()), ("plugins.allow", None), ("plugins.strict", False), ("plugins.load", ()),
         ("placement.order", "auto"), ("placement.fallback", "warn"), ("placement.remap", {}),
         ("placement.clear", False), ("allocator.name", "plain"), ("allocator.limit", None),
-        ("limits.memory", "80%"),
+        ("limits.memory", "80%"), ("files.read", ()), ("files.write", ()), ("files.allow_ops", ()),
         ("work_queue.name", "multi_threaded"), ("work_queue.threads", None), ("work_queue.seed", 0),
         ("passes.disable", ()), ("debug.poison", False), ("debug.check_types", False),
     ]

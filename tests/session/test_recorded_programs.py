@@ -1,7 +1,8 @@
 """Programs of several runs in one session, with what TensorFlow 2.21 gave: results, or errors by their code.
 
-Each folder of data/programs holds a graph, its arrays, and the runs in order: feeds, fetches and targets. Every program
-gives the same with the passes and kernel packs that are installed, and node by node with the reference kernels.
+Each folder of data/programs holds a graph, its arrays, and the runs in order: feeds, fetches and targets. "$TMP" in a
+fed path stands for the folder of the test. Every program gives the same with the passes and kernel packs that are
+installed, and node by node with the reference kernels.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ CONFIGS: dict[str, dict[str, Any]] = {
 }
 
 
-def value(given: Any, arrays: Any) -> Any:
+def value(given: Any, arrays: Any, folder: Path) -> Any:
     if isinstance(given, str):
         return arrays[given]
     strings = np.empty(len(given["string"]), object)
-    strings[:] = [text.encode("latin1") for text in given["string"]]
+    strings[:] = [text.replace("$TMP", str(folder)).encode("latin1") for text in given["string"]]
     return strings.reshape(given["shape"])
 
 
@@ -38,22 +39,24 @@ def is_tensor(name: str) -> bool:
 
 @pytest.mark.parametrize("config", CONFIGS)
 @pytest.mark.parametrize("name", sorted(folder.name for folder in PROGRAMS.iterdir()))
-def test_a_program_gives_what_tensorflow_gave(name: str, config: str) -> None:
+def test_a_program_gives_what_tensorflow_gave(name: str, config: str, tmp_path: Path) -> None:
     case = json.loads((PROGRAMS / name / "case.json").read_text("utf-8"))
     graph = graphdef.load(PROGRAMS / name / "graph.pb")
-    settings = CONFIGS[config] | {"plugin": {"cpu": {"count": case["devices"]["CPU"]}}}
+    settings = CONFIGS[config] | {"plugin": {"cpu": {"count": case["devices"]["CPU"]}},
+                                  "files": {"read": [str(tmp_path)], "write": [str(tmp_path)]}}
     with np.load(PROGRAMS / name / "data.npz") as arrays, weft.Session(graph, settings) as session:
         assert case["runs"]
         for number, step in enumerate(case["runs"]):
             fetches = [f for f in step["fetches"] if is_tensor(f)]
             targets = [*step["targets"], *(f for f in step["fetches"] if not is_tensor(f))]
-            feeds = {tensor: value(given, arrays) for tensor, given in step["feeds"].items()}
+            feeds = {tensor: value(given, arrays, tmp_path) for tensor, given in step["feeds"].items()}
             if "error" in step:
                 with pytest.raises(WeftError) as caught:
                     session.run(fetches, feeds, targets=targets)
                 assert caught.value.code == step["error"]["code"], (number, step["error"], caught.value)
                 continue
-            wanted = [value(out, arrays) for out, f in zip(step["out"], step["fetches"], strict=True) if is_tensor(f)]
+            wanted = [value(out, arrays, tmp_path)
+                      for out, f in zip(step["out"], step["fetches"], strict=True) if is_tensor(f)]
             for got, want in zip(session.run(fetches, feeds, targets=targets), wanted, strict=True):
                 assert (got.shape, got.dtype) == (want.shape, want.dtype), number
                 if want.dtype == object:

@@ -18,7 +18,8 @@ PINNED = {
     "plugins/saved_model/weft_saved_model": {
         "weft.compiler": {"attributes", "inline"}, "weft.contract": {"ArgDef", "OpRegistry"},
         "weft.graph": {"Func", "Function", "ancestors", "did_you_mean", "graphdef", "graphdef_text", "parse_input"},
-        "weft.protobuf": {"Buffer", "parse_message"}, "weft.support": {"mapped_file"}, "weft.values": {"read_shape"},
+        "weft.protobuf": {"Buffer", "message_class", "parse_message"},
+        "weft.support": {"file_path", "mapped_file"}, "weft.values": {"read_shape"},
     },
     "plugins/tools/weft_tools": {
         "weft.compiler": {"HELD"}, "weft.executor": {"Event", "Executable"}, "weft.program": {"OWN"},

@@ -75,7 +75,8 @@ class PassesConfig:
     disable: tuple[str, ...] = ()
 
 
-SECTIONS = ("plugins", "plugin", "placement", "kernels", "allocator", "limits", "files", "work_queue", "passes", "debug")
+SECTIONS = ("plugins", "plugin", "placement", "kernels", "allocator", "limits", "files", "work_queue", "passes",
+            "debug")
 # Weft's own settings that a found file may make, besides [kernels]. They choose among installed things.
 FOUND = frozenset({
     "plugins.block", "placement.order", "placement.fallback", "placement.remap", "placement.clear", "allocator.name",

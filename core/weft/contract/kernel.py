@@ -128,8 +128,8 @@ class Bind:
         Raises PermissionDenied for a file that [files] does not permit. The kernel is declared with `files`.
     """
 
-    __slots__ = ("_prepared", "ask", "attrs", "device", "file", "function", "fused", "inputs", "keep", "needed", "node", "op",
-                 "outputs", "stream")
+    __slots__ = ("_prepared", "ask", "attrs", "device", "file", "function", "fused", "inputs", "keep", "needed", "node",
+                 "op", "outputs", "stream")
 
     def __init__(
         self, node: str, op: str, attrs: Attrs, inputs: tuple[ValueInfo, ...], outputs: tuple[TensorMetadata, ...],

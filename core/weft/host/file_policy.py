@@ -33,16 +33,17 @@ class FilePolicy:
         for a name that no file can have.
         """
         try:
-            folder, file = os.path.split(os.path.abspath(os.fsdecode(name)))
-            place = os.path.join(os.path.realpath(folder), file)
-            target = os.path.realpath(place)
-        except (OSError, ValueError) as error:
-            raise InvalidArgument(f"{name!r} names no file: {error}") from None
-        permitted = op in self._ops or any(
-            Path(place).is_relative_to(root) and Path(target).is_relative_to(root) for root in self._folders[access])
-        if not permitted:
-            raise PermissionDenied(f"{op} may not {access} '{place}'", op=op, hint=f"add its folder to [files] {access}")
-        return Path(place)
+            given = Path(os.fsdecode(name))
+            place = given.parent.resolve() / given.name
+            target = place.resolve()
+        except (OSError, RuntimeError, ValueError) as error:  # too long, links in a circle, zeros
+            raise InvalidArgument(f"{name!r} names no file: {error}", op=op) from None
+        if op not in self._ops and not any(
+            place.is_relative_to(root) and target.is_relative_to(root) for root in self._folders[access]
+        ):
+            raise PermissionDenied(f"{op} may not {access} '{place}'", op=op,
+                                   hint=f"add its folder to [files] {access}")
+        return place
 
 
 def refusal(nodes: Iterable[tuple[str, str, Iterable[str]]]) -> PermissionDenied:
@@ -60,5 +61,5 @@ def refusal(nodes: Iterable[tuple[str, str, Iterable[str]]]) -> PermissionDenied
 _MOST_SHOWN = 20
 
 
-def _resolved(folders: Iterable[str]) -> tuple[str, ...]:
-    return tuple(os.path.realpath(folder) for folder in folders)
+def _resolved(folders: Iterable[str]) -> tuple[Path, ...]:
+    return tuple(Path(folder).resolve() for folder in folders)

@@ -12,7 +12,7 @@ from ..compiler.names import listed, mapped
 from ..compiler.place import Placement
 from ..compiler.prune import needed_placeholders
 from ..compiler.resolve import Resolved
-from ..contract.loader import LoadOptions, SignatureDef, TensorInfo, signature_text
+from ..contract.loader import LoadOptions, SignatureDef, Source, TensorInfo, signature_text
 from ..contract.structural import VALUELESS
 from ..errors import InvalidArgument, NotFound, WeftError, boundary
 from ..graph.graph import Graph
@@ -84,9 +84,11 @@ class Model(Signature):
 
     def __init__(
         self, session: Session, inputs: Mapping[str, TensorInfo], outputs: Mapping[str, TensorInfo],
-        signatures: Mapping[str, Signature] = _NONE,
+        signatures: Mapping[str, Signature] = _NONE, source: Source | None = None,
     ) -> None:
+        """`source` is the opened file."""
         super().__init__(session, inputs, outputs)
+        self.source = source
         self.signatures = signatures
 
     def placement(self) -> Placement:
@@ -129,8 +131,9 @@ def load(
     signatures = {name: _signature(session, found, opened.description.signatures.get(name))
                   for name, found in opened.signatures.items()}
     if chosen is not None and inputs is None and outputs is None:
-        return Model(session, chosen.inputs, chosen.outputs, signatures)
-    return Model(session, *_described(session, *_tensors(session, chosen, inputs, outputs)), signatures)
+        return Model(session, chosen.inputs, chosen.outputs, signatures, opened.source)
+    return Model(session, *_described(session, *_tensors(session, chosen, inputs, outputs)), signatures,
+                 opened.source)
 
 
 def _signature(session: Session, found: SignatureDef | WeftError, declared: SignatureDef | None) -> Signature:

@@ -59,7 +59,8 @@ class Runtime:
         self.config = config
         self.plugins: Plugins = _load(config)
         self.host = Host(self.plugins.registries, config.placement.order, config.allocator.name,
-                         config.allocator.limit, config.work_queue, config.debug, memory=config.limits.memory, files=config.files)
+                         config.allocator.limit, config.work_queue, config.debug,
+                         memory=config.limits.memory, files=config.files)
 
 
 class _Making:

@@ -73,9 +73,9 @@ class Session:
         check_versions(graph)
         self._runtime: Runtime = runtime(config)
         host, settings = self._runtime.host, self._runtime.config
+        self.given_graph = graph  # before passes: the graph to save
         self._step = lasting_step(host, Resources())
         self._closing = CancelToken()
-        self._given = graph
         *_, (_, graph) = session_graphs(graph, self._left, self._runtime)
         self._left = tuple(each for each in self._left if each.target in graph)
         placers = Placers(host, settings.placement, device)
@@ -166,10 +166,10 @@ class Session:
         with self._step.holding(self._lock):
             if self._closed:
                 raise _closed()
-            given = extended(self._given, graph)
+            given = extended(self.given_graph, graph)
             *_, (_, whole) = session_graphs(given, self._initial_state, self._runtime)
             placed = self._placed.extended(whole)
-            self._given, self._placed = given, placed
+            self.given_graph, self._placed = given, placed
 
     @boundary
     def reset(self, containers: Sequence[str] = ()) -> None:
@@ -238,6 +238,17 @@ class Session:
         Unimplemented for a loop on several devices, and what `client_graph` raises.
         """
         return self._step_graphs(fetches, feeds, targets).partitions()
+
+    @boundary
+    def beside(self, graph: Graph) -> Session:
+        """Return a session of another graph with the state of this one.
+
+        Nodes that would share a resource within one graph share it: those of equal container and shared name, or of
+        equal name. Raises as `Session`.
+        """
+        other = Session(graph, self._runtime)
+        other._step = lasting_step(self._runtime.host, self._step.resources)
+        return other
 
     def close(self) -> None:
         """End the session: runs are cancelled, and later runs raise FailedPrecondition. Closing twice is no error."""

@@ -272,9 +272,9 @@ def _refused(
     """Yield node, op and accesses of the kernels that may not open files."""
     for entry in order:
         row = placement.get(entry.node.name)
-        if row is not None and row.kernel is not None and row.kernel.files:
-            if not files.permits(row.op, row.kernel.files):
-                yield row.node, row.op, row.kernel.files
+        kernel = None if row is None else row.kernel
+        if kernel is not None and kernel.files and not files.permits(kernel.op, kernel.files):
+            yield entry.node.name, kernel.op, kernel.files
 
 
 def _types(types: Sequence[DType]) -> str:

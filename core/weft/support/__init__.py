@@ -16,4 +16,5 @@ The room knows no tensor, graph, device or config. It imports `errors` alone. No
 # Not even `typing` is imported: the commands import this room before the working folder leaves sys.path.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from . import file_path as file_path
     from . import mapped_file as mapped_file

@@ -90,12 +90,16 @@ class Checkpoint:
         have, Unimplemented for types without host arrays.
         """
         entry = self.entry(name)
+        region = _wanted(wanted, name, entry) if wanted else tuple(slice(0, dim) for dim in entry.shape)
+        if entry.slices and wanted:
+            return self._joined(name, entry, region, wanted)
         if name not in self._arrays:
-            array = self._joined(name, entry) if entry.slices else self._array(name, wire.utf8(name), entry)
+            array = (self._joined(name, entry, region, "") if entry.slices
+                     else self._array(name, wire.utf8(name), entry))
             array.flags.writeable = False
             self._arrays[name] = array
         array = self._arrays[name]
-        return array[_wanted(wanted, name, entry)] if wanted else array
+        return array[region] if wanted else array
 
     def _entry(self, key: bytes, name: str) -> Entry:
         if key not in self._parsed:
@@ -143,25 +147,41 @@ class Checkpoint:
             self._spare[entry.shard] -= entry.size
         return mapped_file.kept(shard, entry.offset, end)
 
-    def _joined(self, name: str, entry: Entry) -> Array:
-        """Assemble a tensor from its slices, which fill it and do not overlap. Allocate after the check of sizes."""
+    def _joined(self, name: str, entry: Entry, region: tuple[slice, ...], text: str) -> Array:
+        """Assemble a region of a tensor from slices, which do not overlap. Allocate after the check of sizes.
+
+        Raises InvalidArgument for a region that the slices do not fill; `text` is its specification.
+        """
         import numpy as np
 
-        parts = []
+        shape = tuple(part.stop - part.start for part in region)
+        parts, size = [], 0
         for place in entry.slices:
-            indices, key = _indices(place, name, entry), slice_key(name, place)
-            part = self._array(name, key, self._entry(key, name))
-            if part.shape != tuple(i.stop - i.start for i in indices) or part.dtype != entry.dtype.numpy:
+            indices = _indices(place, name, entry)
+            common = [slice(max(a.start, b.start), min(a.stop, b.stop)) for a, b in zip(indices, region, strict=True)]
+            if any(part.start >= part.stop for part in common):
+                continue
+            key = slice_key(name, place)
+            array = self._array(name, key, self._entry(key, name))
+            if array.shape != tuple(i.stop - i.start for i in indices) or array.dtype != entry.dtype.numpy:
                 raise DataLoss(f"a slice of tensor '{name}' is not what the index says")
-            parts.append((indices, part))
-        if (size := sum(part.size for _, part in parts)) != prod(entry.shape):
-            raise DataLoss(f"the slices of tensor '{name}' have {size} elements, {entry} has {prod(entry.shape)}")
-        whole, filled = np.zeros(entry.shape, entry.dtype.numpy), np.zeros(entry.shape, np.bool_)
-        for indices, part in parts:
+            size += prod(part.stop - part.start for part in common)
+            parts.append((_moved(common, region), array[_moved(common, indices)]))
+        if size < prod(shape):
+            raise InvalidArgument(f"Does not have sufficient slices for partitioned tensor {name} to restore in "
+                                  f"slice_spec: {text or 'the whole tensor'}",
+                                  hint=f"its slices have {size} of {prod(shape)} elements: merge all its checkpoints")
+        whole, filled = np.zeros(shape, entry.dtype.numpy), np.zeros(shape, np.bool_)
+        for indices, array in parts:
             if filled[indices].any():
                 raise DataLoss(f"the slices of tensor '{name}' overlap")
-            whole[indices], filled[indices] = part, True
+            whole[indices], filled[indices] = array, True
         return whole
+
+
+def _moved(region: Sequence[slice], origin: Sequence[slice]) -> tuple[slice, ...]:
+    """Return the indices of a region within the region `origin`."""
+    return tuple(slice(r.start - o.start, r.stop - o.start) for r, o in zip(region, origin, strict=True))
 
 
 def shard_name(number: int, count: int) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weft.api import Bind, DType, Kernels, shape_text
@@ -55,9 +56,9 @@ def merge_v2_checkpoints(b: Bind) -> Callable[..., None]:
             b.file(prefix + b".index", READ)
         target = _writable(b, destination.item())
         merge_checkpoints(parts, target, allow_missing=missing)
-        for folder in {os.path.dirname(part) for part in parts} - {os.path.dirname(target)} if delete else ():
+        for folder in {Path(part).parent for part in parts} - {Path(target).parent} if delete else ():
             with suppress(OSError):  # as TensorFlow: a folder with other files stays
-                os.rmdir(folder)
+                folder.rmdir()
 
     return run
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from weft.api import dtypes, shape_text, wire
+from weft.api import dtypes, wire
 from weft.errors import InvalidArgument, of_system
 from weft.graph import graphdef
 from weft.protobuf import Buffer, message_class, parse_message
@@ -179,7 +179,7 @@ def _pieces(tensor: TensorToSave) -> list[Buffer]:
     if dtype is dtypes.string:
         return _string_pieces(tensor)
     array = np.ascontiguousarray(tensor.array, tensor.array.dtype.newbyteorder("<"))
-    return [memoryview(array.reshape(-1).view(np.uint8))]
+    return [array.reshape(-1).view(np.uint8).data]
 
 
 def _string_pieces(tensor: TensorToSave) -> list[Buffer]:

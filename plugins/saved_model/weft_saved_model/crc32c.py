@@ -61,7 +61,7 @@ def _folded(state: int, data: Buffer) -> Buffer:
         at += step
     rest = np.array(np.frombuffer(data, np.uint8)[8 * at :])
     rest[: 8 * a] ^= moved.view(np.uint8)
-    return memoryview(rest)
+    return rest.data
 
 
 def _one_by_one(state: int, data: Buffer) -> int:

@@ -48,9 +48,11 @@ class SavedModel:
     Files outside the folder are never opened. Variables are read from the checkpoint on demand.
     """
 
-    def __init__(self, folder: Path, graph: Graph, about: Any, mmap: bool = True) -> None:
-        """`about` is the MetaGraphDef without its graph. `mmap=True` maps large files of variables."""
+    def __init__(self, folder: Path, graph: Graph, about: Any, raw: memoryview, mmap: bool = True) -> None:
+        """`about` is the MetaGraphDef without its graph, `raw` the SavedModel in its binary form, with all graphs.
+        `mmap=True` maps large files of variables."""
         self.folder = folder
+        self.raw = raw
         self._mmap = mmap
         self.graph = graph
         self._about = about
@@ -69,7 +71,7 @@ class SavedModel:
 
         Raises NotFound, DataLoss for an unreadable checkpoint.
         """
-        return SavedTensors(self, {node: key for node, key in self._keys.items() if node in nodes})
+        return SavedTensors(self, {node: key for node, key in self.variable_keys.items() if node in nodes})
 
     def tables(self, nodes: Collection[str]) -> dict[str, SavedTensors]:
         """Return the "keys" and "values" of the tables among these nodes that have content in the checkpoint.
@@ -116,6 +118,10 @@ class SavedModel:
             return Checkpoint(index, self._shard, str(self._variables))
 
     @property
+    def has_checkpoint(self) -> bool:
+        return self._variables.with_suffix(".index").exists()
+
+    @property
     def _variables(self) -> Path:
         """The common prefix of the paths of the checkpoint's files."""
         return self.folder / "variables" / "variables"
@@ -128,7 +134,7 @@ class SavedModel:
         return file_contents(file, mapped=self._mmap)
 
     @cached_property
-    def _keys(self) -> dict[str, tuple[str, str]]:
+    def variable_keys(self) -> dict[str, tuple[str, str]]:
         """The variables by node: the key of a tensor in the checkpoint, and the variable's slice of that tensor."""
         if not self._about.object_graph_def.nodes:
             return restored(self.graph, self._about.saver_def.restore_op_name)
@@ -196,7 +202,7 @@ def read(folder: Path, tags: Collection[str] = SERVE, *, mmap: bool = True) -> S
         else:
             view = mapped_file.contents(file, mapped=mmap)
         graph, about = _meta_graph(view, frozenset(tags))
-    return SavedModel(folder, graph, about, mmap)
+    return SavedModel(folder, graph, about, view, mmap)
 
 
 def contained(folder: Path, *parts: str) -> Path:

@@ -19,19 +19,19 @@ class SavedModelSource:
 
     def __init__(self, saved: SavedModel, options: LoadOptions) -> None:
         """Raises NotFound for a missing signature."""
-        self._saved, self._options = saved, options
+        self.saved, self._options = saved, options
         self._chosen = SERVING if options.signature is None else options.signature
         saved.signature(self._chosen)
 
     def describe(self) -> Description:
         inputs, outputs = ({name: info.meta for name, info in side.items()}
-                           for side in self._saved.signature(self._chosen)[1:])
-        return Description("SavedModel", inputs, outputs, self._saved.signatures, self._chosen)
+                           for side in self.saved.signature(self._chosen)[1:])
+        return Description("SavedModel", inputs, outputs, self.saved.signatures, self._chosen)
 
     @property
     def signatures(self) -> Mapping[str, SignatureDef | WeftError]:
         made, errors = self._made
-        return {name: errors[name] if name in errors else made.signatures[name] for name in self._saved.signatures}
+        return {name: errors[name] if name in errors else made.signatures[name] for name in self.saved.signatures}
 
     def graph(self) -> Graph:
         return self._made[0].graph
@@ -45,11 +45,11 @@ class SavedModelSource:
 
         Raises the error of the chosen signature.
         """
-        errors = {name: error for name in self._saved.signatures
-                  if (error := _error(self._saved, name)) is not None}
+        errors = {name: error for name in self.saved.signatures
+                  if (error := _error(self.saved, name)) is not None}
         if self._chosen in errors:
             raise errors[self._chosen]
-        names = [name for name in self._saved.signatures if name not in errors]
+        names = [name for name in self.saved.signatures if name not in errors]
         try:
             return self._graph(names), errors
         except WeftError as error:
@@ -58,7 +58,7 @@ class SavedModelSource:
             return alone, errors
 
     def _graph(self, names: list[str]) -> SignatureGraph:
-        return signature_graph(self._saved, names, self._options.ops, self._options.outputs or ())
+        return signature_graph(self.saved, names, self._options.ops, self._options.outputs or ())
 
 
 def _error(saved: SavedModel, name: str) -> WeftError | None:

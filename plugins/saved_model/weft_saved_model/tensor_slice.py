@@ -27,6 +27,10 @@ class ShapeAndSlice(NamedTuple):
         return all(length is None for _, length in self.place)
 
     @property
+    def indices(self) -> tuple[slice, ...]:
+        return tuple(slice(start, None if length is None else start + length) for start, length in self.place)
+
+    @property
     def slice_shape(self) -> tuple[int, ...]:
         return tuple(dim if length is None else length
                      for (_, length), dim in zip(self.place, self.shape, strict=True))

@@ -1,0 +1,188 @@
+"""Checkpoints that weft writes: the bytes are TensorFlow's, all arrays come back, and no file is half written."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays_of
+from weft.errors import InvalidArgument, NotFound, PermissionDenied, ResourceExhausted, WeftError
+from weft.values import dtypes
+from weft_saved_model import crc32c
+from weft_saved_model.checkpoint import Checkpoint, shard_name
+from weft_saved_model.checkpoint_writer import TensorToSave, merge_checkpoints, write_checkpoint
+from weft_saved_model.sstable import entries
+from weft_saved_model.sstable_writer import table
+from weft_saved_model.tensor_slice import parse_shape_and_slice
+
+DATA = Path(__file__).parents[1] / "data" / "saved_models"
+NUMBERS = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32",
+           "float64", "complex64", "complex128")
+
+
+def opened(prefix: Path) -> Checkpoint:
+    return Checkpoint(Path(f"{prefix}.index").read_bytes(),
+                      lambda n, count: Path(f"{prefix}.{shard_name(n, count)}").read_bytes())
+
+
+def equal(a: np.ndarray, b: np.ndarray) -> bool:
+    """True for equal bytes: NaN is equal to itself."""
+    if a.dtype == object:
+        return a.shape == b.shape and a.tolist() == b.tolist()
+    return (a.shape, a.dtype, a.tobytes()) == (b.shape, b.dtype, b.tobytes())
+
+
+@pytest.mark.parametrize("index", sorted(DATA.rglob("*.index")), ids=lambda path: str(path.relative_to(DATA).parent))
+def test_the_table_of_tensorflows_entries_has_tensorflows_bytes(index):
+    raw = index.read_bytes()
+    assert table(entries(raw)) == raw
+
+
+def test_a_rewritten_checkpoint_has_tensorflows_bytes(tmp_path):
+    for ending in ("index", shard_name(0, 1)):
+        (tmp_path / f"given.{ending}").write_bytes((DATA / "checkpoint" / f"ckpt.{ending}").read_bytes())
+    given_one = opened(tmp_path / "given")
+    by_place = sorted(given_one.names, key=lambda name: given_one.entry(name)[3:5])  # by offset, then by size
+    write_checkpoint(tmp_path / "again", {name: given_one.read(name) for name in by_place})
+    for ending in ("index", shard_name(0, 1)):
+        assert (tmp_path / f"again.{ending}").read_bytes() == (tmp_path / f"given.{ending}").read_bytes()
+
+
+strings = st.lists(st.binary(max_size=300), max_size=5).map(lambda found: np.array([*found, None], object)[:-1])
+numbers = st.sampled_from(NUMBERS).flatmap(
+    lambda name: arrays_of.arrays(name, arrays_of.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)))
+names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=20)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.dictionaries(names, numbers | strings, max_size=8))
+def test_what_is_written_is_read(tmp_path_factory, tensors):
+    prefix = tmp_path_factory.mktemp("checkpoints") / "model"
+    write_checkpoint(prefix, tensors)
+    found = opened(prefix)
+    assert sorted(found.names) == sorted(tensors)
+    assert all(equal(found.read(name), array) for name, array in tensors.items())
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.dictionaries(st.binary(min_size=1, max_size=12), st.binary(max_size=40), max_size=60))
+def test_the_table_of_any_entries_is_read(pairs):
+    assert dict(entries(table(sorted(pairs.items())))) == pairs
+
+
+def test_a_table_of_many_blocks_is_read():
+    pairs = {b"layer_%06d/kernel" % n: bytes(100) for n in range(6000)}
+    raw = table(pairs.items())
+    assert len(raw) > 2 << 18
+    assert dict(entries(raw)) == pairs
+
+
+def test_types_of_tensorflow_alone_and_odd_layouts_are_written(tmp_path):
+    bfloat16 = np.array([1, -2.5], dtypes.bfloat16.numpy)
+    turned, big_endian = np.arange(6, dtype="i4").reshape(2, 3).T, np.array([1.5], ">f8")
+    write_checkpoint(tmp_path / "m", {"b": bfloat16, "t": turned, "e": big_endian, "s": np.array(["\xe9", b"\xff"],
+                                                                                                 object)})
+    found = opened(tmp_path / "m")
+    assert equal(found.read("b"), bfloat16)
+    assert found.read("t").tolist() == turned.tolist()
+    assert found.read("e").tolist() == [1.5]
+    assert found.read("s").tolist() == ["\xe9".encode(), b"\xff"]
+
+
+def test_slices_of_several_checkpoints_merge_to_one_tensor(tmp_path):
+    whole = np.arange(12, dtype="f4").reshape(4, 3)
+    for number, spec in enumerate(("4 3 0,3:-", "4 3 3,1:-")):
+        part = parse_shape_and_slice(spec)
+        write_checkpoint(tmp_path / f"part{number}", [
+            TensorToSave("v", whole[part.indices], part), TensorToSave(f"own{number}", np.int32(number))])
+    merge_checkpoints([tmp_path / "part0", tmp_path / "part1"], tmp_path / "model")
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        "model.data-00000-of-00002", "model.data-00001-of-00002", "model.index"]
+    found = opened(tmp_path / "model")
+    assert equal(found.read("v"), whole)
+    assert equal(found.read("v", "4 3 2,2:1,1"), whole[2:, 1:2])
+    assert (found.read("own0"), found.read("own1")) == (0, 1)
+
+
+def test_a_name_is_written_once(tmp_path):
+    part = parse_shape_and_slice("4 0,2")
+    twice = [TensorToSave("x", np.zeros(2)), TensorToSave("x", np.zeros(2))]
+    sliced = TensorToSave("x", np.zeros(2), part)
+    for tensors in (twice, [sliced, sliced], [twice[0], sliced], [sliced, twice[0]]):
+        with pytest.raises(InvalidArgument, match="duplicate key: x"):
+            write_checkpoint(tmp_path / "m", tensors)
+    write_checkpoint(tmp_path / "a", {"x": np.zeros(2)})
+    write_checkpoint(tmp_path / "b", {"x": np.zeros(2)})
+    with pytest.raises(InvalidArgument, match="Duplicate tensor keyed by x"):
+        merge_checkpoints([tmp_path / "a", tmp_path / "b"], tmp_path / "m")
+    assert not list(tmp_path.glob("m*"))
+    assert not list(tmp_path.glob(".weft*"))
+
+
+def test_an_element_that_no_checkpoint_holds_leaves_the_old_checkpoint(tmp_path):
+    write_checkpoint(tmp_path / "m", {"x": np.int32(1)})
+    with pytest.raises(InvalidArgument, match="element of type float"):
+        write_checkpoint(tmp_path / "m", {"y": np.ones(1000), "x": np.array([1.5], object)})
+    assert opened(tmp_path / "m").read("x") == 1
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_full_disk_leaves_no_file(tmp_path):
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    import signal
+
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, limit[1]))
+        with pytest.raises(ResourceExhausted, match="data-00000"):
+            write_checkpoint(tmp_path / "m", {"x": np.zeros(1 << 15)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_in_place_of_a_folder_is_a_typed_error(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises((NotFound, PermissionDenied)):
+        write_checkpoint(tmp_path / "file" / "m", {"x": np.zeros(1)})
+
+
+@pytest.mark.parametrize("text", ["4", "", "4 x", "4 0,5", "4 -1,2", "4 3 -", "4 1,2:-", "4 1", "4 3,-1"])
+def test_a_malformed_slice_is_an_invalid_argument(text):
+    with pytest.raises(InvalidArgument, match=r"shape_and_slice"):
+        parse_shape_and_slice(text)
+
+
+def test_each_truncation_and_mutation_is_a_typed_error_or_the_same_values(tmp_path):
+    tensors = {"a": np.arange(5, dtype="f4"), "s": np.array([b"x", b"longer"], object), "e": np.zeros((0, 2)),
+               "flag": np.array([True, False])}
+    write_checkpoint(tmp_path / "m", tensors)
+    index, shard = (Path(f"{tmp_path}/m.{end}").read_bytes() for end in ("index", shard_name(0, 1)))
+    draw = random.Random(7)  # noqa: S311 - mutations, no secrets
+    mutants = [(index[:n], shard) for n in range(len(index))] + [(index, shard[:n]) for n in range(len(shard))]
+    for _ in range(2000):
+        files = [bytearray(index), bytearray(shard)]
+        file = draw.choice(files)
+        file[draw.randrange(len(file))] ^= draw.randrange(1, 256)
+        mutants.append((bytes(files[0]), bytes(files[1])))
+    for mutant, its_shard in mutants:
+        with suppress(WeftError):
+            found = Checkpoint(mutant, lambda *_, data=its_shard: data)
+            for name in found.names:
+                assert equal(found.read(name), tensors[name])
+
+
+@pytest.mark.parametrize("size", [1 << 18, (1 << 18) + 5, 700_001])
+def test_folding_keeps_the_checksum(size):
+    data = np.random.default_rng(size).bytes(size)
+    bytewise = crc32c._one_by_one(0xFFFFFFFF, data) ^ 0xFFFFFFFF
+    assert crc32c.crc32c(data) == bytewise
+    assert crc32c.crc32c(memoryview(b"x" + data)[1:]) == bytewise
