@@ -1,7 +1,7 @@
 """A writer of SavedModels: the graph and signatures of a model or session, and the current values of its variables.
 
-A model that was loaded from a SavedModel keeps its saved_model.pb and assets as they are. Its checkpoint gets the
-session's values in place of those that have changed. A session's graph becomes a SavedModel of TensorFlow 1, with nodes
+A model that was loaded from a SavedModel keeps the bytes of its saved_model.pb and assets. Its checkpoint gets the
+values that the session has now. A session's graph becomes a SavedModel of TensorFlow 1, with nodes
 that restore its variables.
 """
 
@@ -19,7 +19,7 @@ from weft.api import Graph, Input, Node, TensorMetadata, constant, dtypes, new_n
 from weft.errors import AlreadyExists, FailedPrecondition, InvalidArgument, boundary, of_system
 from weft.graph import graphdef, parse_input
 from weft.protobuf import message_class
-from weft.support import file_path
+from weft.support import file_path, mapped_file
 
 from .checkpoint_writer import write_checkpoint
 from .freeze import ASSIGNS, REFERENCES
@@ -72,6 +72,7 @@ def save(
 
 def _write_loaded(saved: SavedModel, session: Session, folder: Path) -> None:
     """Write the files of a loaded SavedModel again, with the values that the session has."""
+    mapped_file.check_unchanged((saved.raw,))
     (folder / "saved_model.pb").write_bytes(saved.raw)
     for name in ("assets", "assets.extra"):
         if (saved.folder / name).is_dir():
@@ -113,7 +114,7 @@ def _write_session(session: Session, signatures: Mapping[str, Sides], folder: Pa
 def variable_values(session: Session) -> dict[str, Any]:
     """Return the values of the session's variables that have one now, by the names of their nodes in the given graph.
 
-    Variables that the pass `freeze` made constants are not among them, nor are those whose initializer has not run.
+    Constants of the pass `freeze` and variables whose initializer has not run are left out.
     """
     handles = {node.name: node.replace(controls=(), attrs={k: v for k, v in node.attrs.items() if k != "_class"})
                for node in session.graph if node.op in _HANDLES}
@@ -138,7 +139,7 @@ class Restoring(NamedTuple):
 
 
 def _with_restore(graph: Graph, variables: Sequence[Node]) -> Restoring:
-    """Add the nodes that TensorFlow's loader runs to restore the variables, and those that save them."""
+    """Add nodes that restore the variables, which TensorFlow's loader runs, and nodes that save them."""
     taken = set(graph.nodes)
 
     def named(name: str) -> str:
