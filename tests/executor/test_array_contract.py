@@ -122,7 +122,7 @@ def test_an_output_over_its_input_is_neither_overwritten_nor_compared():
 
 def test_calls_are_looked_at_once_and_are_themselves_from_then_on():
     calls, seen = [lambda: 1, lambda: None, lambda: 3], []
-    frame = Frame([], list(calls), [], [])
+    frame = Frame([], list(calls), [], [], range(len(calls)))
     look_once(frame, lambda place, returned: seen.append((place, returned)))
     for _ in range(2):
         for call in frame.calls:
@@ -134,7 +134,7 @@ def test_calls_are_looked_at_once_and_are_themselves_from_then_on():
 def test_a_frame_that_is_never_run_is_freed_with_its_last_reference():
     gc.disable()
     try:
-        frame = Frame([], [lambda: None], [], [])
+        frame = Frame([], [lambda: None], [], [], [0])
         look_once(frame, lambda place, returned: None)
         gone = weakref.ref(frame)
         block = weakref.ref(frame.calls[0])

@@ -357,10 +357,11 @@ def test_after_a_run_nobody_but_the_caller_has_its_feeds_and_results(nodes, way)
 
 
 CHAIN = [node(f"w{i}", "Test>Watch", f"w{i - 1}" if i else "first", f"w{i - 1}" if i else "first") for i in range(5)]
-CHAINS = {  # what goes before five kernels that each read only what the one before has made
-    "flat": [placeholder("x"), node("first", "Test>Add", "x", "x")],
-    "event-driven": [placeholder("x", (3,)), node("first", "Test>Now", "x", "x")],
-    "event-driven, in a task of the queue": [placeholder("x", (3,)), node("first", "Test>Queued", "x", "x")],
+CHAINS = {  # shape and op before five kernels that each read only what the one before has made, and the op behind them
+    "flat": (None, "Test>Add", "Test>Add"),
+    "tail": (None, "Test>Queued", "Test>Add"),
+    "event-driven": ((3,), "Test>Now", "Test>Now"),
+    "event-driven, in a task of the queue": ((3,), "Test>Queued", "Test>Now"),
 }
 
 
@@ -368,7 +369,8 @@ CHAINS = {  # what goes before five kernels that each read only what the one bef
 @pytest.mark.parametrize("way", ["by a callable", "traced"])
 @pytest.mark.parametrize("chain", CHAINS)
 def test_a_value_of_the_run_dies_with_its_last_user(chain, way):
-    nodes = [*CHAINS[chain], *CHAIN, node("y", "Test>Add", "w4", "w4")]
+    shape, before, behind = CHAINS[chain]
+    nodes = [placeholder("x", shape), node("first", before, "x", "x"), *CHAIN, node("y", behind, "w4", "w4")]
     with weft.Session(graph(*nodes), CONFIG) as session:
         run = RUN[way](session)
         import plugin_of_tests

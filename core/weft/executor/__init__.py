@@ -1,7 +1,8 @@
 """The executor runs linked functions, each step in a frame of its own.
 
 A step first calls the flat list of its frame: calls without arguments, in order, with no test between them. Calls that
-depend on a pending value run afterwards in a `Dataflow`, which the step's `StepLoop` drives.
+depend on a pending value run afterwards in a `Dataflow`, which the step's `StepLoop` drives. Calls that wait for every
+pending value are attached, too: a second list, the frame's tail.
 
 - Nothing static happens per run. The linker infers shapes, binds kernels and builds the executable beforehand.
 - Bound calls are immutable and shared by concurrent steps. Per-step state lives in the step's frame.

@@ -2,11 +2,11 @@
 
 A call is ready when all its arguments are available; a non-strict call is ready with one of them. An error or a dead
 value among the arguments becomes the call's results, and the call does not run; so does a dead value that a strict call
-waits for. The step's loop runs ready calls and
-reports values that have come.
+waits for. The step's loop runs ready calls and reports values that have come.
 
-A Dataflow writes no memory of the plan, since the plan holds for the flat list's order only. The results of its calls
-are new arrays.
+A Dataflow writes no memory of the plan, since the plan holds for the order of attached calls only. The results of its
+calls are new arrays. Once nothing is pending and no remaining call may pend, it runs the remaining calls in order. The
+layout's tail then runs attached, through `run_tail`, unless a dead value stands before it.
 """
 
 from __future__ import annotations
@@ -39,11 +39,14 @@ class Dataflow:
         program's run).
     `typed(error, call)`: returns the typed error for an exception of a call.
     `record(trace, call, started, values)`: records a call that has just returned.
+    `run_tail(values)`: runs the layout's tail attached. Returns False, and has run nothing, when a value is dead. By
+        default the tail runs like all other calls.
     """
 
     def __init__(
         self, layout: FrameLayout, calls: Sequence[int], values: list[Any], step: Step, *, stop: bool,
         typed: Callable[[BaseException, BoundCall], WeftError], record: Record,
+        run_tail: Callable[[list[Any]], bool] | None = None,
     ) -> None:
         self.values = values
         self.rank = step.loop.next_rank()
@@ -52,23 +55,18 @@ class Dataflow:
         self._step = step
         self._stop = stop
         self._typed = typed
+        self._run_tail = run_tail
         self._users: dict[int, list[int]] = {}  # register -> calls that wait for it
         self._missing: dict[int, int] = {}  # call -> number of needed values that are not available
         self._unfed: set[int] = set()  # non-strict calls without any available argument
         self._promises: dict[int, list[AsyncValue]] = {}  # register -> promises of its value
         self._pending: set[int] = set()  # registers that hold a pending value
-        self._left = dict.fromkeys(calls)  # calls that have not run, in order
+        if run_tail is not None:
+            calls = calls[: len(calls) - len(layout.tail)]
+        self._left = dict.fromkeys(calls)  # calls that have not run, in order; without the tail
         self._uses: dict[int, int] = {}  # register -> number of remaining consumers; its value dies with the last
-        self._may_pend = 0  # number of remaining calls that may return pending values
-        for number in calls:
-            call = layout.calls[number]
-            self._may_pend += call.may_pend
-            for register in layout.gives[number]:
-                values[register] = MISSING
-            for register in layout.needs[number]:
-                self._uses[register] = self._uses.get(register, 0) + 1
-        for register in layout.results:
-            self._uses[register] = -1  # never 0: the caller takes the result
+        self._may_pend = sum(layout.calls[number].may_pend for number in calls)  # of the remaining calls
+        self._expect(calls)
         for register, value in enumerate(values):
             if isinstance(value, AsyncValue):
                 self._receive(register, value)
@@ -99,18 +97,37 @@ class Dataflow:
             if number in self._left:
                 self._run_call(number)
             return
+        self._run_in_order()
+        run_tail, self._run_tail = self._run_tail, None
+        if run_tail is not None and not run_tail(self.values):
+            self._left = dict.fromkeys(self._layout.tail)
+            self._expect(self._layout.tail)
+            self._run_in_order()
+
+    def _run_in_order(self) -> None:
         step = self._step
         for each in list(self._left):
             if step.error is not None or (step.deadline is not None and step.cancelled()):
                 return
             self._run_call(each)
 
+    def _expect(self, calls: Sequence[int]) -> None:
+        """Mark the registers that these calls will fill, and count the consumers of each value."""
+        layout = self._layout
+        for number in calls:
+            for register in layout.gives[number]:
+                self.values[register] = MISSING
+            for register in layout.needs[number]:
+                self._uses[register] = self._uses.get(register, 0) + 1
+        # never 0: the caller or the tail takes the value
+        self._uses.update(dict.fromkeys(layout.results, -1) if self._run_tail is None else layout.lasting)
+
     def _enter_rest(self) -> bool:
         """Queue all remaining calls at once when no value is pending and no remaining call may pend.
 
         The remaining calls then run in order, without counters. Returns True when the calls were queued.
         """
-        if self._pending or self._may_pend or not self._left:
+        if self._pending or self._may_pend or not (self._left or self._run_tail):
             return False
         self._step.loop.enter(self, REST)
         return True
@@ -196,6 +213,8 @@ class Dataflow:
                 self._receive(register, value)
             else:
                 self._fill(register, value)
+        if call.may_pend:
+            self._enter_rest()
 
     def _receive(self, register: int, value: AsyncValue) -> None:
         """Store a value that may come later. The register holds it until then."""

@@ -172,7 +172,8 @@ class Executable:
 
         Raises the step's error. The frame is then given up, since abandoned kernels may still use it.
         """
-        rest = self._dataflow(frame.registers, left, step, stop=True)
+        run_tail = None if frame.tail is None else partial(self._run_tail, frame, frame.tail, step)
+        rest = self._dataflow(frame.registers, left, step, stop=True, run_tail=run_tail)
         step.loop.run()
         if step.error is not None:
             frame.context.run(self._quiet)
@@ -183,6 +184,33 @@ class Executable:
             if rest.values[register] is DEAD:
                 raise self._dead(register)
         return rest.values
+
+    def _run_tail(self, frame: Frame, tail: Frame, step: Step, values: list[Any]) -> bool:
+        """Run the layout's tail attached over these values. Return False, and run nothing, when one of them is dead.
+
+        An error becomes the step's error.
+        """
+        if step.error is not None or any(isinstance(values[r], AsyncValue) for r in self.layout.tail_needs):
+            return False
+        registers = frame.registers
+        for register in self.layout.tail_needs:
+            registers[register] = values[register]
+            if register not in self._results:
+                values[register] = None
+        try:
+            if step.is_plain:
+                _run_flat(tail, step)
+            else:
+                _run_flat_each(self._call_each, tail, step)
+        except BaseException as error:  # a kernel may raise any exception
+            if is_interrupt(error):
+                raise
+            if step.error is None:
+                step.cancel(self._typed_at(error, tail))
+        for register in self._results:
+            if register in self.layout.tail_gives:
+                values[register] = registers[register]
+        return True
 
     def _dead(self, register: int) -> InvalidArgument:
         """Return the error for a dead result, as TensorFlow's session raises it."""
@@ -300,7 +328,7 @@ class Executable:
             raise step.error  # type: ignore[misc]
         call()
         if step.trace is not None:
-            bound = self.layout.calls[self.layout.flat[index]]
+            bound = self.layout.calls[frame.numbers[index]]
             self._record(step.trace, bound, started, [frame.registers[r] for r in bound.given])
 
     def _record(self, trace: Trace, bound: BoundCall, started: int, values: Sequence[Any]) -> None:
@@ -314,9 +342,12 @@ class Executable:
         copy[...] = array
         return copy
 
-    def _dataflow(self, registers: list[Any], calls: Sequence[int], step: Step, *, stop: bool) -> Dataflow:
+    def _dataflow(
+        self, registers: list[Any], calls: Sequence[int], step: Step, *, stop: bool,
+        run_tail: Callable[[list[Any]], bool] | None = None,
+    ) -> Dataflow:
         return Dataflow(self.layout, calls, list(registers[:-1]), step, stop=stop, typed=self._typed,
-                           record=self._record)
+                        record=self._record, run_tail=run_tail)
 
     def _synchronize(self, frame: Frame) -> None:
         """Wait until the devices have done all enqueued work. Raises their errors, typed, with the device."""
@@ -347,9 +378,9 @@ class Executable:
 
     def _typed_at(self, error: BaseException, frame: Frame) -> WeftError:
         """Return the typed error for an exception of the call at the frame's cursor."""
-        if not self.layout.flat:
+        if not frame.numbers:
             return self._typed(error, None)
-        return self._typed(error, self.layout.calls[self.layout.flat[frame.position()]])
+        return self._typed(error, self.layout.calls[frame.numbers[frame.position()]])
 
     def _typed(self, error: BaseException, bound: BoundCall | None) -> WeftError:
         """Return the typed error for an exception of a call. Exceptions of kernels become weft's only here."""

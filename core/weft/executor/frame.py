@@ -8,9 +8,9 @@ these payloads. The other registers are *open*: a FrameCall reads them when it r
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, count
 from sys import maxsize
 from typing import TYPE_CHECKING, Any
 
@@ -91,15 +91,21 @@ class Frame:
     `cursor`: the position of the current run.
     `parts`: the calls of each part, in frames of a parallel schedule.
     `cursors`: the position in each piece.
+    `numbers`: for each of `calls` the index of its call in the layout.
+    `tail`: the calls of the layout's tail, as a frame over the same registers; None without one.
     """
 
-    __slots__ = ("__weakref__", "calls", "context", "copies", "cursor", "cursors", "lent", "parts", "registers")
+    __slots__ = ("__weakref__", "calls", "context", "copies", "cursor", "cursors", "lent", "numbers", "parts",
+                 "registers", "tail")
 
     def __init__(
-        self, registers: list[Any], calls: list[FrameCall], copies: list[tuple[int, Any]], lent: list[Owned]
+        self, registers: list[Any], calls: list[FrameCall], copies: list[tuple[int, Any]], lent: list[Owned],
+        numbers: Sequence[int],
     ) -> None:
         self.registers = registers
         self.calls = calls
+        self.numbers = numbers
+        self.tail: Frame | None = None
         self.copies = copies
         self.lent = lent
         self.parts: list[list[FrameCall]] = []
@@ -126,7 +132,13 @@ class FrameLayout:
 
     `flat`: for each FrameCall of the flat list the index of its call in `calls`.
     `late`: the indices of the calls that run in a Dataflow, behind asynchronous results.
-    `plan`: the memory plan of the flat list.
+    `tail`: the late calls that wait for every call that may pend. Nothing is pending when they start, so they run
+        attached and in order, like the flat list. `tail_flat` has those with a FrameCall.
+    `tail_needs`: the open registers that the tail reads and does not fill; `tail_gives`: the registers that it fills.
+    `lasting`: the registers whose values outlive the calls before the tail.
+    `plan`: the memory plan of the flat list and the tail.
+
+    `calls` has the calls in the order in which a run comes to them: flat list, other late calls, tail.
     """
 
     def __init__(
@@ -135,7 +147,8 @@ class FrameLayout:
     ) -> None:
         self._host = host
         self._metas = metas
-        self.calls = tuple(calls)
+        self.late, self.tail, self.calls = _in_order_of_runs(calls)
+        calls = self.calls
         self.needs = [bound.call.needs for bound in calls]
         self.gives = [bound.call.gives for bound in calls]
         self.nonstrict = frozenset(n for n, c in enumerate(calls) if c.kernel is not None and c.kernel.nonstrict)
@@ -145,7 +158,6 @@ class FrameLayout:
         self._root = _roots(calls, len(metas))
         self.producer = {r: bound for bound in calls for r in bound.given}
         self._memory = [self.producer[r].memory if r in self.producer else HOST for r in range(len(metas))]
-        self.late = self._find_late()  # indices of calls that depend on asynchronous results
         self.is_asynchronous = any(call.may_pend or (call.kernel is not None and call.kernel.step and not call.settled)
                                    for call in calls)
         # Host kernels may hand over to a Dataflow, and poisoning follows the order of the list.
@@ -154,15 +166,20 @@ class FrameLayout:
         self._fresh_calls: dict[int, FreshCall] = {}
         self._has_frames = False
         arguments = range(len(function.arg_names))
-        lent = self._lent(function.results)
+        lent = self._lent(function.results, arguments)
         self._uses = self._find_uses(lent)
         self.plan = plan_memory(self._uses)
         self.copied_feeds = self._choose_copied_feeds(arguments, lent)
         given = {*presets, *self.plan.slot_of, *self.copied_feeds}
         self.fixed = self._find_fixed(given)
         self.open = (*(r for r in range(len(metas)) if r not in self.fixed or r in arguments), len(metas))
-        self.flat = tuple(n for n, bound in enumerate(calls) if n not in self.late
-                              and not (bound.is_view and self.fixed.issuperset(bound.call.results)))
+        attached = [n for n, bound in enumerate(calls)
+                    if not (bound.is_view and self.fixed.issuperset(bound.call.results))]
+        self.flat = tuple(n for n in attached if n not in self.late)
+        self.tail_flat = tuple(n for n in attached if n in self.tail)
+        self.tail_needs = self._outside(self.tail) - self.fixed
+        self.tail_gives = frozenset(r for n in self.tail for r in calls[n].call.gives)
+        self.lasting = dict.fromkeys((*function.results, *self._outside(self.tail)), -1)
         self._dying = self._find_dying({*function.results, *arguments})
         passed = {r for bound in calls if bound.passes_on for r in bound.call.results}
         self.copied_results = self._find_copied(function.results, given.union(arguments, self._retained(), passed))
@@ -193,40 +210,47 @@ class FrameLayout:
         for i, copy in copies:
             registers[i] = copy
         lent: list[Owned] = []
-        bound = [self._attach(self.calls[n], registers, lent) for n in range(len(self.calls)) if n not in self.late]
-        flat = [call for call in bound if call is not None]
+        numbers = [n for n in range(len(self.calls)) if n not in self.late]
+        if plan is self.plan:  # the plan of a task partition has no buffers for the tail
+            numbers += self.tail
+        attached = [call for n in numbers if (call := self._attach(self.calls[n], registers, lent)) is not None]
         if plan is self.plan:  # under a task partition the last consumer is not known beforehand
-            flat = [partial(then_forget, call, registers, self._dying[n]) if n in self._dying else call
-                    for n, call in zip(self.flat, flat, strict=True)]
+            attached = [partial(then_forget, call, registers, self._dying[n]) if n in self._dying else call
+                        for n, call in zip((*self.flat, *self.tail_flat), attached, strict=True)]
         if self._host.debug.poison:
-            flat = self._poisoned(flat, buffers, dict(copies))
-        frame = Frame(registers, flat, copies, lent)
-        if len(flat) > 1:  # after a single call no call is left to stop
-            self._host.frames[id(frame)] = frame
+            attached = self._poisoned(attached, buffers, dict(copies))
+        frame = Frame(registers, attached[: len(self.flat)], copies, lent, self.flat)
+        if plan is self.plan and self.tail:
+            frame.tail = Frame(registers, attached[len(self.flat) :], [], lent, self.tail_flat)
+        for part in (frame, frame.tail):
+            if part is not None and len(part.calls) > 1:  # after a single call no call is left to stop
+                self._host.frames[id(part)] = part
         if not self._has_frames and plan is self.plan:
             self._has_frames = True
-            look_once(frame, partial(self._check_returned, registers))
+            for part in (frame, frame.tail):
+                if part is not None:
+                    look_once(part, partial(self._check_returned, registers, part.numbers))
         if owned:
             weakref.finalize(frame, self._host.device_memory.dropped.extend, owned)
         if any(bound.wraps for bound in self.calls):
             weakref.finalize(frame, self._host.device_memory.dropped.extend, lent)  # a failed run leaves some
         return frame
 
-    def _poisoned(self, flat: list[FrameCall], buffers: Mapping[int, Any], copies: dict[int, Any]) -> list[FrameCall]:
+    def _poisoned(self, calls: list[FrameCall], buffers: Mapping[int, Any], copies: dict[int, Any]) -> list[FrameCall]:
         """Wrap the FrameCalls so that they poison the frame's host memory as soon as it is dead."""
         touched = [{self._root[r] for r in (*call.args, *call.results)}
-                   for call in (self.calls[n].call for n in self.flat)]
+                   for call in (self.calls[n].call for n in (*self.flat, *self.tail_flat))]
         blocks = {r: buffers[slot] for r, slot in self.plan.slot_of.items() if self.plan.slots[slot][0] == HOST}
-        return poisoned(flat, touched, blocks | {i: copy.reshape(-1).view(np.uint8) for i, copy in copies.items()})
+        return poisoned(calls, touched, blocks | {i: copy.reshape(-1).view(np.uint8) for i, copy in copies.items()})
 
-    def _check_returned(self, registers: list[Any], index: int, returned: Any) -> None:
-        """Raises PluginError when a call of the flat list returned an array that is not one of its outputs."""
-        bound = self.calls[self.flat[index]]
+    def _check_returned(self, registers: list[Any], numbers: Sequence[int], index: int, returned: Any) -> None:
+        """Raises PluginError when an attached call returned an array that is not one of its outputs."""
+        bound = self.calls[numbers[index]]
         outputs = [registers[r] for r in bound.call.results]
         if bound.kernel is not None and all(out is not None for out in outputs):  # None: dead already
             check_returned(returned, outputs, bound.kernel)
 
-    def _lent(self, results: Sequence[int]) -> frozenset[int]:
+    def _lent(self, results: Sequence[int], arguments: range) -> frozenset[int]:
         """Return the registers whose arrays are read later, outside the order of the flat list.
 
         The readers are the user, a device that works through its queue, a kernel that has returned, or a late call.
@@ -234,9 +258,10 @@ class FrameLayout:
         """
         read_later = [a for bound in self.calls if not bound.sees_host
                       for a in bound.call.args if self._memory[a] == HOST]
-        read_later += [a for n, bound in enumerate(self.calls) if bound.lends or n in self.late
-                       for a in bound.call.args]
-        read_later += [r for n in self.late for r in self.calls[n].call.results]
+        read_later += [a for bound in self.calls if bound.lends for a in bound.call.args]
+        unplanned = self.late.difference(self.tail)
+        read_later += [r for n in unplanned for r in (*self.calls[n].call.args, *self.calls[n].call.results)]
+        read_later += self._outside(self.tail).difference(arguments)  # a copied feed is in place before the run
         read_later += [r for bound in self.calls if bound.wraps for r in bound.call.results]
         return frozenset(self._root[r] for r in (*results, *read_later)) | self._retained()
 
@@ -274,13 +299,14 @@ class FrameLayout:
         return frozenset(fixed)
 
     def _find_dying(self, kept: set[int]) -> dict[int, list[int]]:
-        """For each call of the flat list return the open registers without later consumers, whose values die there."""
+        """For each attached call return the open registers without later consumers, whose values die there."""
         last = {r: n for n, bound in enumerate(self.calls) for r in (*bound.call.needs, *bound.call.results)}
-        kept |= self.fixed | {r for n in self.late for r in self.calls[n].call.needs}
+        unordered = self.late.difference(self.tail)
+        kept |= self.fixed | {r for n in unordered for r in self.calls[n].call.needs}
         kept |= {r for bound in self.calls if bound.pends for r in bound.given}  # the end of the run waits for them
         dying: dict[int, list[int]] = {}
         for register, number in last.items():
-            if register not in kept and number not in self.late:
+            if register not in kept and number not in unordered:
                 dying.setdefault(number, []).append(register)
         return dying
 
@@ -503,16 +529,10 @@ class FrameLayout:
         start = self.flat[position] + without
         return sorted(self.late.union(range(start, len(self.calls))))
 
-    def _find_late(self) -> frozenset[int]:
-        """Return the indices of the calls that depend, directly or not, on an asynchronous result."""
-        pending: set[int] = set()
-        late = set()
-        for number, bound in enumerate(self.calls):
-            if not pending.isdisjoint(bound.call.needs):
-                late.add(number)
-            if number in late or bound.pends:
-                pending.update(bound.call.gives)
-        return frozenset(late)
+    def _outside(self, numbers: Iterable[int]) -> frozenset[int]:
+        """Return the registers that the calls with these indices need and do not fill."""
+        calls = [self.calls[n].call for n in numbers]
+        return frozenset(r for call in calls for r in call.needs).difference(r for call in calls for r in call.gives)
 
     def _fresh(self, bound: BoundCall, registers: list[Any]) -> tuple[Maker | None, ...]:
         return tuple(None if r in self.fixed else self._maker(r, registers) for r in bound.call.results)
@@ -524,6 +544,37 @@ class FrameLayout:
         for result, source, meta in pairs:
             registers[result] = view(registers[source], meta) if bound.memory == HOST else registers[source]
         return None
+
+
+def _in_order_of_runs(calls: Sequence[BoundCall]) -> tuple[frozenset[int], range, tuple[BoundCall, ...]]:
+    """Return the indices of the late calls, the range of the tail, and the calls in the order for these indices.
+
+    A call is late when it depends, directly or not, on a declared asynchronous result. It is in the tail when it is
+    late and depends on every call that may pend. Both sets contain their dependents, so the order is topological.
+    """
+    sources: dict[int, int] = {}  # register -> bit set of the calls that may pend before it is filled
+    pending: set[int] = set()
+    everything = (1 << sum(call.may_pend for call in calls)) - 1
+    bits = count()
+    flat: list[BoundCall] = []
+    late: list[BoundCall] = []
+    tail: list[BoundCall] = []
+    for bound in calls:
+        behind = 0
+        for register in bound.call.needs:
+            behind |= sources.get(register, 0)
+        is_late = not pending.isdisjoint(bound.call.needs)
+        part = flat if not is_late else tail if behind == everything else late
+        part.append(bound)
+        if bound.may_pend:
+            behind |= 1 << next(bits)
+        sources.update(dict.fromkeys(bound.call.gives, behind))
+        if is_late or bound.pends:
+            pending.update(bound.call.gives)
+    if not all(bound.sees_host for bound in tail):  # a device's buffers wait for its stream, not for the list
+        late, tail = [*late, *tail], []
+    ordered = (*flat, *late, *tail)
+    return frozenset(range(len(flat), len(ordered))), range(len(flat) + len(late), len(ordered)), ordered
 
 
 def _roots(calls: Sequence[BoundCall], count: int) -> list[int]:
