@@ -52,7 +52,7 @@ def launched(on: Subject, op: str, sample: Sample, fed: frozenset[int]) -> Launc
             raise NoLaunch("the op runs on another device, or its results are not numbers")
         executable = session.prepare(names, tuple(feeds)).executable(tuple(x.shape for x in feeds.values()))
         bound = next((b for b in executable.layout.calls if b.call.node == "op" and b.call.op == op), None)
-        registers, made = executable.layout.make_frame().registers, executable.layout.producer
+        registers, made = executable.make_frame().registers, executable.layout.producer
         if bound is None or bound.kernel is None or bound.kernel.step or not bound.plannable or bound.stateful:
             raise NoLaunch("its kernel is not called, or does not write the same outputs for the same inputs")
         kept = {i: registers[r] for i, r in enumerate(bound.call.args) if r >= len(feeds) and r not in made}

@@ -223,7 +223,7 @@ def test_a_stop_that_comes_late_leaves_the_frames_next_run_alone():
     with session() as made:
         executable = made.prepare(LAST, ["x"]).executable()
         host, stale = made._runtime.host, []
-        frames = executable.layout.make_frame()
+        frames = executable.make_frame()
         executable.autotuner.schedule.frames.append(frames)
         first = Step(host)
         executable.run([X], first)

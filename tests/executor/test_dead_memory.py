@@ -64,9 +64,9 @@ def test_an_error_finds_its_call_with_poison_too():
 def test_without_poison_a_frame_has_the_kernels_own_calls():
     nodes = graph(*COPIED, node("y", "Kept>Copy", "a"))
     for config in (PLAIN, POISON):
-        layout = weft.Session(nodes, config).prepare("y", ["x"]).executable().layout
-        layout.make_frame()  # which looks at what its calls return, once
-        frame = layout.make_frame()
+        executable = weft.Session(nodes, config).prepare("y", ["x"]).executable()
+        executable.make_frame()  # which looks at what its calls return, once
+        frame = executable.make_frame()
         names = [getattr(call, "__qualname__", "") for call in frame.calls]
         assert any("poison" in name for name in names) == (config is POISON)
 

@@ -7,11 +7,12 @@ import gc
 import numpy as np
 import pytest
 import weft
-from builders.graphs import graph, node, placeholder
+from builders.graphs import const, graph, node, placeholder
 from plugins_for_tests import plugin
 from weft.errors import Cancelled, DeadlineExceeded, InvalidArgument
 from weft.executor.executable import Executable
 from weft.executor.step import RunOptions
+from weft.graph.graph import Node
 from weft.values import dtypes
 
 CONFIG = {"plugins": {"load": [plugin("tests")]}}
@@ -40,7 +41,7 @@ def test_the_tail_has_the_calls_that_depend_on_every_asynchronous_call():
 def test_a_program_without_asynchronous_calls_has_no_tail():
     _, linked = executable([placeholder("x", (3,)), node("y", "Test>Add", "x", "x")], ["y"])
     assert tail(linked) == []
-    assert linked.layout.make_frame().tail is None
+    assert linked.make_frame().tail is None
 
 
 def test_intermediate_values_of_the_tail_have_buffers_of_the_plan_and_results_have_none():
@@ -108,6 +109,18 @@ def test_a_dead_value_makes_the_tail_event_driven():
             assert session.run("b", {"x": X, "p": True}).tolist() == (X * 4).tolist()
             with pytest.raises(InvalidArgument, match="dead"):
                 session.run("b", {"x": X, "p": False})
+
+
+def test_a_constants_view_that_waits_for_an_early_asynchronous_call_serves_the_tail():
+    nodes = [*LATER, const("k", [[1], [2], [3]]), const("flat", [3], np.int32),
+             Node("view", "Reshape", ["k", "flat"], controls=["later"], attrs={"T": dtypes.float32,
+                                                                             "Tshape": dtypes.int32}),
+             node("second", "Test>Later", "x", "x"), node("both", "Test>Add", "second", "c"),
+             node("end", "Test>Add", "both", "view")]
+    session, linked = executable(nodes, ["end"])
+    assert tail(linked) == ["both", "end"]
+    for _ in range(2):
+        assert session.run("end", {"x": X}).tolist() == (X * 8).tolist()
 
 
 def test_no_frame_outlives_an_error_of_its_tail():

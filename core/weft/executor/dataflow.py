@@ -20,7 +20,8 @@ from ..errors import WeftError
 from ..support.kernel_errors import is_interrupt
 from ..values.async_value import DEAD, AsyncValue, available, failed
 from .bound_call import BoundCall
-from .frame import FrameLayout
+from .frame_layout import FrameLayout
+from .fresh_calls import FreshCalls
 
 if TYPE_CHECKING:
     from .step import Step
@@ -44,14 +45,15 @@ class Dataflow:
     """
 
     def __init__(
-        self, layout: FrameLayout, calls: Sequence[int], values: list[Any], step: Step, *, stop: bool,
-        typed: Callable[[BaseException, BoundCall], WeftError], record: Record,
+        self, layout: FrameLayout, fresh_calls: FreshCalls, calls: Sequence[int], values: list[Any], step: Step, *,
+        stop: bool, typed: Callable[[BaseException, BoundCall], WeftError], record: Record,
         run_tail: Callable[[list[Any]], bool] | None = None,
     ) -> None:
         self.values = values
         self.rank = step.loop.next_rank()
         self._record = record
         self._layout = layout
+        self._fresh_calls = fresh_calls
         self._step = step
         self._stop = stop
         self._typed = typed
@@ -161,7 +163,7 @@ class Dataflow:
     def _results(self, number: int, call: BoundCall, arguments: list[Any]) -> list[Any]:
         """Run a call and return its values. An exception becomes all of them."""
         try:
-            results = self._layout.fresh(number)(self._step, arguments)
+            results = self._fresh_calls.call(number)(self._step, arguments)
             return results if len(results) == len(self._layout.gives[number]) else [*results, None]
         except BaseException as error:  # a kernel may raise any exception, which becomes the results
             if is_interrupt(error):

@@ -26,8 +26,11 @@ from ..values.tensor import TensorMetadata
 from .autotune import Autotuner
 from .bound_call import BoundCall
 from .dataflow import Dataflow
-from .frame import Cursor, Frame, FrameLayout
+from .frame import Cursor, Frame
 from .frame_calls import FrameCall, HandOver
+from .frame_factory import FrameFactory
+from .frame_layout import FrameLayout
+from .fresh_calls import FreshCalls
 from .parallel_schedule import divided
 from .schedule import CallEach, Schedule
 from .step import Step
@@ -45,7 +48,7 @@ class Executable:
 
     `declined`: node to the (pack, reason) pairs of preferred kernels that declined it.
     `callees`: the functions that are linked for its calls.
-    `layout`: the properties of its frames.
+    `layout`: the properties of its frames, which `make_frame` makes.
     `autotuner`: holds the schedule of the next run.
     """
 
@@ -58,7 +61,9 @@ class Executable:
         self._callees = callees
         self.metas = tuple(metas)
         self.declined = declined
-        self.layout = FrameLayout(function, metas, calls, presets, host)
+        self.layout = FrameLayout(function, metas, calls, presets, poison=host.debug.poison)
+        self.make_frame = FrameFactory(self.layout, host).make
+        self._fresh_calls = FreshCalls(self.layout, host)
         self._host = host
         self._device_names = {id(None): "host"} | {id(device): name for name, device in devices.items()}
         self._asynchronous = [d for d in devices.values() if not d.attributes.get("host_visible")]
@@ -71,7 +76,7 @@ class Executable:
         self._copied = self.layout.copied_results
         self._pick = _picker(function.results)
         run_flat = _run_one if len(self.layout.flat) == 1 else _run_flat
-        self._flat = flat = Schedule(self.layout.make_frame, run_flat, _run_flat_each)
+        self._flat = flat = Schedule(self.make_frame, run_flat, _run_flat_each)
         # approximate
         self.nbytes: int = sum(bytes_of_call(bound.bound) for bound in calls) + sum(each.nbytes for each in callees)
         self._frame_bytes = self.layout.plan.nbytes
@@ -346,7 +351,7 @@ class Executable:
         self, registers: list[Any], calls: Sequence[int], step: Step, *, stop: bool,
         run_tail: Callable[[list[Any]], bool] | None = None,
     ) -> Dataflow:
-        return Dataflow(self.layout, calls, list(registers[:-1]), step, stop=stop, typed=self._typed,
+        return Dataflow(self.layout, self._fresh_calls, calls, list(registers[:-1]), step, stop=stop, typed=self._typed,
                         record=self._record, run_tail=run_tail)
 
     def _synchronize(self, frame: Frame) -> None:

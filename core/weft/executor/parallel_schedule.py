@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from ..errors import Cancelled, ResourceExhausted
 from ..host.parallel import Job
-from .frame import Cursor, Frame, FrameLayout
+from .frame import Cursor, Frame
+from .frame_factory import FrameFactory
+from .frame_layout import FrameLayout
 from .schedule import CallEach, Schedule
 from .step import Step
 from .task_partition import LEAST_GAIN, TaskPartition, divide
@@ -68,6 +70,7 @@ class ParallelSchedule:
     def __init__(self, layout: FrameLayout, host: Host, flat: Schedule, partition: TaskPartition) -> None:
         self._layout = layout
         self._host = host
+        self._make_frame_of = FrameFactory(layout, host).make
         self._flat = flat.run, flat.run_each
         self._partition = partition
         self._plan = layout.plan_of(partition)
@@ -77,10 +80,10 @@ class ParallelSchedule:
         """Return a frame with the calls of each part, or a frame of the flat plan when memory is short."""
         with suppress(ResourceExhausted):
             return self._make_frame()
-        return self._layout.make_frame()  # after the handler: the error kept parts of the first frame alive
+        return self._make_frame_of()  # after the handler: the error kept parts of the first frame alive
 
     def _make_frame(self) -> Frame:
-        frame = self._layout.make_frame(self._plan)
+        frame = self._make_frame_of(self._plan)
         frame.parts = [[frame.calls[i] for i in members] for members in self._partition.calls]
         return frame
 
