@@ -13,7 +13,8 @@ from .terminal import say
 
 if TYPE_CHECKING:
     from ..discovery.plugin_record import PluginRecord
-    from ..host.host import DeviceRecord, Host
+    from ..host.device_set import DeviceRecord
+    from ..host.host import Host
 
 PATIENCE = 60  # seconds that a device has to pass its check in a process of its own
 

@@ -5,7 +5,8 @@ objects that programs share. Nothing is scanned, opened, imported or started bef
 knows no graph, no program and no session. It names no vendor. Finalizers of frames and buffers call no device and
 wait for no lock.
 
-`host`: The Host: records of devices, opening, placement's order of devices, cancellation, loss of a device.
+`host`: The Host: a DeviceSet with work queue, allocator and memory budget; cancellation and diagnostics.
+`device_set`: The DeviceSet: records of devices, scan, opening, placement's order of devices, loss of a device.
 `registries`: The ops, device types, kernels, allocators, work queues and passes that plugins registered.
 `probe`: The test that a device passes before it is offered.
 `device_memory`: Buffers of devices: allocation, upload of constants, deferred release.

@@ -14,7 +14,8 @@ from ..contract.allocator import HostAllocator
 from ..contract.work_queue import ConcurrentWorkQueue, WorkQueueConfig
 from ..discovery.discovery import PluginRecord, Plugins, load_plugins
 from ..errors import InvalidArgument, WeftError, boundary
-from ..host.host import DeviceRecord, Host
+from ..host.device_set import DeviceRecord
+from ..host.host import Host
 from ..support.fork_safety import inherited
 
 
