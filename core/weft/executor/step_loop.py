@@ -3,6 +3,13 @@
 Work is ready calls and mail: values that have come, and function calls from other threads. A thread that completes a
 value only puts it into the mail, so no counter of a step needs a lock. The driving thread is the one that waits for the
 step (`run`). After `leave` it is a task of the work queue, which starts when mail arrives.
+
+    state      driving thread         next state, and the event that leads to it
+    ATTENDED   the step's maker       WORKING: `leave`; OVER: the end of `run`
+    WORKING    a task, or canceller   IDLE: no work is left but values are pending; OVER: no work is left, or cancelled
+    IDLE       none                   CALLED: mail; WORKING: cancellation, on the canceller's thread
+    CALLED     none, one is enqueued  WORKING: the task starts, or cancellation
+    OVER       none
 """
 
 from __future__ import annotations
@@ -11,6 +18,7 @@ import heapq
 import threading
 from collections import deque
 from collections.abc import Callable
+from enum import Enum, auto
 from functools import partial
 from itertools import count
 from time import monotonic
@@ -25,6 +33,16 @@ if TYPE_CHECKING:
     from ..host.host import Host
 
 DEAF = 0.5  # seconds that a cancelled step waits for kernels that have started
+
+
+class LoopState(Enum):
+    """The states of a loop; the module's table has the transitions."""
+
+    ATTENDED = auto()
+    WORKING = auto()
+    IDLE = auto()
+    CALLED = auto()
+    OVER = auto()
 
 
 class Driven(Protocol):
@@ -83,9 +101,7 @@ class StepLoop:
         self._lock = threading.Lock()
         self._mail: deque[Callable[[], None]] = deque()
         self._bell: AsyncValue | None = None  # wakes the waiting thread
-        self._left = False  # no thread waits: tasks of the work queue drive
-        self._sent = False  # a task is enqueued and has not started
-        self._over = False
+        self._state = LoopState.ATTENDED
 
     def run(self) -> None:
         """Drive the step until no work is left, or until it was cancelled and its kernels are quiet."""
@@ -108,7 +124,8 @@ class StepLoop:
 
     def leave(self) -> None:
         """Do the work that is possible now; tasks of the work queue do the rest."""
-        self._left = True
+        if self._state is LoopState.ATTENDED:  # without the lock: only this thread changes this state
+            self._state = LoopState.WORKING
         self._step.on_cancel(self._ring)
         self._work()
 
@@ -171,7 +188,7 @@ class StepLoop:
     def post(self, mail: Callable[[], None]) -> bool:
         """Queue a callback for the driving thread. Returns False when the step is over. Any thread may call this."""
         with self._lock:
-            if self._over:
+            if self._state is LoopState.OVER:
                 return False
             self._mail.append(mail)
         self._ring()
@@ -181,17 +198,17 @@ class StepLoop:
         """Wake the waiting thread, or enqueue a task when no thread waits."""
         with self._lock:
             bell, self._bell = self._bell, None
-            idle = self._left and not self._thread and not self._over
-            ends = idle and self._step.error is not None
-            send = idle and not ends and not self._sent
+            ends = self._step.error is not None and self._state in (LoopState.IDLE, LoopState.CALLED)
+            sends = not ends and self._state is LoopState.IDLE
             if ends:
-                self._thread = threading.get_ident()
-            self._sent = self._sent or send
+                self._drive()
+            elif sends:
+                self._state = LoopState.CALLED
         if bell is not None:
             bell.emplace(None)
         elif ends:
             self._work()
-        elif send:
+        elif sends:
             try:
                 self._step.host.work_queue.add_task(self._come)
             except WeftError as error:  # the queue is closed; cancelling the step needs no task
@@ -200,11 +217,14 @@ class StepLoop:
     def _come(self) -> None:
         """Drive the step as a task of the work queue."""
         with self._lock:
-            self._sent = False
-            if self._thread or self._over:
+            if self._state is not LoopState.CALLED:  # the canceller's thread drives, or the step is over
                 return
-            self._thread = threading.get_ident()
+            self._drive()
         self._work()
+
+    def _drive(self) -> None:
+        """Make this thread the driving one. The caller holds the lock."""
+        self._state, self._thread = LoopState.WORKING, threading.get_ident()
 
     def _work(self) -> None:
         """Do all the work that is possible now; close the step when none is left."""
@@ -230,7 +250,7 @@ class StepLoop:
         with self._lock:
             if self._mail or self._step.error is not None:
                 return False
-            self._thread = 0
+            self._state, self._thread = LoopState.IDLE, 0
             return True
 
     def _do_next(self) -> bool:
@@ -257,7 +277,7 @@ class StepLoop:
     def _end(self) -> None:
         self._break_promises()
         with self._lock:
-            self._over = True
+            self._state = LoopState.OVER
         while self._mail:
             self._mail.popleft()()
         self._ready.clear()
