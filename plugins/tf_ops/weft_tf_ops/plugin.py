@@ -23,3 +23,4 @@ def weft_ops(registry: OpRegistrar) -> None:
 @hookimpl
 def weft_passes(registry: PassRegistrar) -> None:
     registry.add("references", "weft_tf_ops.references:rewrite_references", stage="pre_placement")
+    registry.add("reference_handles", "weft_tf_ops.reference_handles:rewrite_handles", stage="pre_placement")
