@@ -83,7 +83,7 @@ def test_control_flow_passes_handles_on():
         *queue_of("FIFOQueue"), placeholder("p", (), dtypes.bool_),
         node("s", "RefSwitch", "q", "p", T=STRING), node("i", "RefIdentity", "s:1", T=STRING),
         Node("then", "QueueDequeue", ("i",), attrs=takes), node("m", "Merge", "then", "neither", T=INT, N=2),
-        Node("seven", "Const", ("^f",), attrs={"dtype": INT, "value": np.int32(7)}),
+        const("seven", 7, np.int32, controls=("f",)),
         node("f", "Identity", "s2", T=dtypes.bool_),
         node("s2", "Switch", "p", "p", T=dtypes.bool_), node("neither", "Identity", "seven", T=INT),
     )) as session:
