@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import weft
 from builders.control_flow import branch, call, case, function, loop, program
-from builders.graphs import FLOAT, const, node, placeholder
+from builders.graphs import FLOAT, const, graph, node, placeholder
 from plugins_for_tests import plugin
 from weft.errors import DeadlineExceeded, InvalidArgument, NotFound, WeftError
 from weft.graph.attr_value import AttrPlaceholder, Func
@@ -275,3 +275,13 @@ def test_a_fetched_value_of_a_branch_not_taken_is_an_error():
         with pytest.raises(InvalidArgument, match="dead") as caught:
             session.run("no", {"x": 1, "p": True})
         assert caught.value.node == "no"
+
+
+def test_a_switch_takes_no_array_as_its_condition():
+    """TensorFlow's If and While take arrays, which are true if they have elements; its Switch takes scalars only."""
+    nodes = [placeholder("p", None, dtypes.bool_), const("x", 1), node("s", "Switch", "x", "p"),
+             node("a", "Neg", "s"), node("b", "Identity", "s:1"), node("m", "Merge", "a", "b", N=2)]
+    with weft.Session(graph(*nodes)) as session:
+        assert session.run("m:0", {"p": True}) == 1
+        with pytest.raises(InvalidArgument, match=r"scalar.*shape \[2\]"):
+            session.run("m:0", {"p": [True, False]})

@@ -42,8 +42,9 @@ def is_tensor(name: str) -> bool:
 def test_a_program_gives_what_tensorflow_gave(name: str, config: str, tmp_path: Path) -> None:
     case = json.loads((PROGRAMS / name / "case.json").read_text("utf-8"))
     graph = graphdef.load(PROGRAMS / name / "graph.pb")
-    settings = CONFIGS[config] | {"plugin": {"cpu": {"count": case["devices"]["CPU"]}},
-                                  "files": {"read": [str(tmp_path)], "write": [str(tmp_path)]}}
+    fallback = {"placement": {"fallback": "allow" if case.get("soft_placement", True) else "error"}}
+    settings = CONFIGS[config] | fallback | {"plugin": {"cpu": {"count": case["devices"]["CPU"]}},
+                                             "files": {"read": [str(tmp_path)], "write": [str(tmp_path)]}}
     with np.load(PROGRAMS / name / "data.npz") as arrays, weft.Session(graph, settings) as session:
         assert case["runs"]
         for number, step in enumerate(case["runs"]):
@@ -64,3 +65,23 @@ def test_a_program_gives_what_tensorflow_gave(name: str, config: str, tmp_path: 
                 else:
                     rtol, atol = case["tol"]
                     np.testing.assert_allclose(got, want, rtol, atol, err_msg=f"run {number}")
+
+
+@pytest.mark.parametrize("name", ["place_gpu_hard", "place_gpu_soft"])
+def test_a_program_for_a_gpu_runs_where_config_maps_its_requests_to(name: str) -> None:
+    """TensorFlow refuses the first program, and runs the second one on the CPU."""
+    case = json.loads((PROGRAMS / name / "case.json").read_text("utf-8"))
+    step, config = case["runs"][0], {"placement": {"remap": {"GPU:*": "SIM:0"}, "fallback": "error"}}
+    graph = graphdef.load(PROGRAMS / name / "graph.pb")
+    requests = {node.name for node in graph if "GPU" in node.device and node.op not in ("Const", "Placeholder")}
+    with np.load(PROGRAMS / name / "data.npz") as arrays:
+        feeds = {tensor: arrays[given] for tensor, given in step["feeds"].items()}
+        with weft.Session(graph, {"placement": {"fallback": "allow"}}) as session:
+            elsewhere = session.run(step["fetches"], feeds)
+        with weft.Session(graph, config) as session:
+            found = session.run(step["fetches"], feeds)
+            placed = {row["node"] for row in session.placement().table() if row["assigned"] == "SIM:0"}
+        wanted = [arrays[out] for out in step["out"]] if "out" in step else elsewhere
+    assert requests <= placed
+    for got, want in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(got, want, *case["tol"])

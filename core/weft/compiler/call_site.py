@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..contract.structural import CALL, CONTROL_FLOW, FRAME, IDENTITY, STATEFUL_CALL, branch, is_true
+from ..contract.structural import (
+    CALL,
+    CONTROL_FLOW,
+    FRAME,
+    IDENTITY,
+    OF_SWITCHES,
+    STATEFUL_CALL,
+    branch,
+    is_true,
+)
 from ..errors import InvalidArgument
 from ..graph.attr_value import Func
 from ..graph.graph import Graph, Node
@@ -63,7 +72,8 @@ class CallSite(NamedTuple):
         frame = {"variables": self.varying, "exits": len(self.entry.output_tensors)}
         is_frame = self.entry.op.name == FRAME
         chain = {"chain": True} if (self.is_loop or is_frame) and self.has_effects else {}
-        return (frame if is_frame else {}) | chain
+        scalar = {"scalar": True} if OF_SWITCHES in self.entry.node.attrs else {}
+        return (frame if is_frame else {}) | chain | scalar
 
     @property
     def inputs(self) -> list[int]:
@@ -142,12 +152,15 @@ def _known_branch(
     if index >= len(outputs) or not outputs[index].is_known:
         return
     value = outputs[index].value
+    if OF_SWITCHES in node.attrs and value.shape != ():
+        return  # the run raises the error
     funcs = [func for _, func in listed_functions(entry)]
     if CONTROL_FLOW[node.op].code == "weft.if":
         chosen = funcs[0 if is_true(value) else 1]
     else:
         chosen = branch(funcs, value)
-    kept: dict[str, Any] = {key: value for key, value in node.attrs.items() if key.startswith("_")}
+    kept: dict[str, Any] = {
+        key: value for key, value in node.attrs.items() if key.startswith("_") and key != OF_SWITCHES}
     types = {"Tin": entry.attrs["Tin"], "Tout": entry.attrs["Tout"]}
     yield Node(node.name, STATEFUL_CALL if entry.op.stateful else CALL, node.inputs[1:], controls=node.controls,
                device=node.device, attrs={"f": chosen, **types, **kept})

@@ -14,7 +14,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..contract.structural import EXITS, IDENTITY, IF, LOOP_COND, MERGES, NEXT_ITERATIONS, STATELESS_IF, SWITCHES
+from ..contract.structural import (
+    EXITS,
+    IDENTITY,
+    IF,
+    LOOP_COND,
+    MERGES,
+    NEXT_ITERATIONS,
+    OF_SWITCHES,
+    STATELESS_IF,
+    SWITCHES,
+)
 from ..graph.attr_value import Func
 from ..graph.node import Input, Node
 from ..graph.rewriting import constant
@@ -239,7 +249,7 @@ class Writer:
         types = [self._library.dtype(tensor) for tensor in outputs]
         predicate = self._outermost(body, self._nodes[gates[0]].inputs[1])
         attrs = {"Tcond": self._library.dtype(predicate), "Tin": tuple(captures.types), "Tout": tuple(types),
-                 "then_branch": functions[1], "else_branch": functions[0]}
+                 "then_branch": functions[1], "else_branch": functions[0], OF_SWITCHES: True}
         inputs = [body.local.get(predicate, predicate), *captures.given]
         node = Node(name, IF if has_effects else STATELESS_IF, inputs, attrs=attrs,
                     controls=self._controls(body, unit.names))

@@ -24,6 +24,7 @@ from ..contract.structural import (
     MERGE,
     MERGES,
     NEXT_ITERATIONS,
+    OF_SWITCHES,
     STATELESS_WHILE,
     SWITCH,
     WHILE,
@@ -310,7 +311,7 @@ class _While:
             Writer(nodes, self.live, library).function(Part(function, [*nodes], self.local, self.types, results))
         has_effects = any(library.has_effects(member) for member in (*head, *body))
         attrs = {"T": tuple(self.types), "cond": Func(functions[0]), "body": Func(functions[1]),
-                 "parallel_iterations": loop.enters[0].attrs.get("parallel_iterations", 10)}
+                 "parallel_iterations": loop.enters[0].attrs.get("parallel_iterations", 10), OF_SWITCHES: True}
         node = Node(name, WHILE if has_effects else STATELESS_WHILE, self.inputs, controls=loop.controls, attrs=attrs)
         library.record(name, self.types, has_effects=has_effects)
         positions = {library.argument(index): index for index in range(len(self.types))}

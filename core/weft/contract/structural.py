@@ -76,13 +76,18 @@ NO_KERNEL = frozenset({CONST, PLACEHOLDER, NO_OP, CONTROL_TRIGGER, *CONTROL_FLOW
 LEGACY_SCALARS = 21  # up to this GraphDef version a placeholder of shape [] may be of any shape
 DEPRECATED = {"PlaceholderV2": 23}  # the GraphDef versions from which on ops are refused
 
+OF_SWITCHES = "_of_switches"  # marks an If or While made of Switches, whose conditions are scalars
+
 _FALSE_TEXTS = (b"", "")
 
 
-def is_true(condition: Any) -> bool:
+def is_true(condition: Any, *, scalar: bool = False) -> bool:
     """True for a condition by TensorFlow's rule: a number that is not 0, a text that is not empty, an array with
-    elements."""
+    elements. Switch takes scalars only: with `scalar`, an array raises InvalidArgument."""
     if condition.shape != ():
+        if scalar:
+            raise InvalidArgument(f"the condition of a Switch must be a scalar, but it has shape "
+                                  f"{list(condition.shape)}")
         return bool(condition.size)
     value = condition.item()
     return value not in _FALSE_TEXTS if isinstance(value, bytes | str) else bool(value)

@@ -36,9 +36,11 @@ def call(step: Step, *arguments: Any, f: Callee) -> list[Any]:
     return step.invoke(f, arguments)
 
 
-def choose(step: Step, condition: Any, *arguments: Any, then_branch: Callee, else_branch: Callee) -> list[Any]:
+def choose(
+    step: Step, condition: Any, *arguments: Any, then_branch: Callee, else_branch: Callee, scalar: I1 = False
+) -> list[Any]:
     """Return the results of one of two functions."""
-    return step.invoke(then_branch if is_true(condition) else else_branch, arguments)
+    return step.invoke(then_branch if is_true(condition, scalar=scalar) else else_branch, arguments)
 
 
 def case(step: Step, index: Any, *arguments: Any, branches: tuple[Callee, ...]) -> list[Any]:
@@ -46,9 +48,11 @@ def case(step: Step, index: Any, *arguments: Any, branches: tuple[Callee, ...]) 
     return step.invoke(branch(branches, index), arguments)
 
 
-def while_loop(step: Step, *variables: Any, cond: Callee, body: Callee, chain: I1 = False) -> list[Any]:
+def while_loop(
+    step: Step, *variables: Any, cond: Callee, body: Callee, chain: I1 = False, scalar: I1 = False
+) -> list[Any]:
     """Return the loop variables after the loop: the body's results replace them while the condition is true."""
-    return _finished(step, _while(step, variables, cond, body, chain), len(variables) + chain)
+    return _finished(step, _while(step, variables, cond, body, chain, scalar), len(variables) + chain)
 
 
 def for_loop(
@@ -118,7 +122,9 @@ def _first_alive(inputs: Sequence[AsyncValue]) -> tuple[Any, Any] | None:
 Turns = Generator[list[AsyncValue], None, list[Any]]  # a loop: yields the values that it waits for, returns its results
 
 
-def _while(step: Step, variables: Sequence[Any], cond: Callee, body: Callee, chain: bool) -> Turns:
+def _while(
+    step: Step, variables: Sequence[Any], cond: Callee, body: Callee, chain: bool, scalar: bool
+) -> Turns:
     values, count, done = list(variables), len(variables), [None] * chain
     test, turn = step.caller(cond), step.caller(body)
     while True:
@@ -130,7 +136,8 @@ def _while(step: Step, variables: Sequence[Any], cond: Callee, body: Callee, cha
             condition, *_ = yield from _settled(found)
         if condition is DEAD:
             return [DEAD] * (count + chain)
-        if not (condition if condition.shape == () and condition.dtype.kind == "b" else is_true(condition)):
+        is_plain = condition.shape == () and condition.dtype.kind == "b"
+        if not (condition if is_plain else is_true(condition, scalar=scalar)):
             return values + done
         values = turn(values)
         if chain:
