@@ -17,9 +17,10 @@ from ..errors import Unimplemented
 from ..program.host_program import CONSTANT, COPY, EVENT, HOST, Call, ProgramFunction, RegisterType
 from ..values.tensor import TensorMetadata, ValueInfo
 from .call_site import CallSite
+from .feed_hint import with_feed_hint
 from .infer import infer_registers
 from .infer_node import elements
-from .place import Placement
+from .place import Assignment, Placement
 from .prune import Tensor
 from .resolve import Resolved
 
@@ -136,7 +137,10 @@ def lower(
         elif entry.op.name in DEAD_VALUES:
             _lower_dead_values(builder, entry, at)
         else:
-            _lower_node(builder, entry, placement, at)
+            row = placement[entry.node.name]
+            if row.error is not None:
+                raise with_feed_hint(row.error, entry, order, at)
+            _lower_node(builder, entry, row, at)
     results = tuple(builder.moved(at[tensor], HOST, tensor[0]) for tensor in fetches)
     acting = [node for target in targets for node in builder.held.get(target, (target,)) if node in builder.made]
     effects = tuple(dict.fromkeys(register for node in acting for register in builder.made[node].gives))
@@ -199,11 +203,8 @@ def _lower_gate(builder: Builder, entry: Resolved, at: dict[Tensor, int]) -> Non
     builder.calls.append(call)
 
 
-def _lower_node(builder: Builder, entry: Resolved, placement: Placement, at: dict[Tensor, int]) -> None:
+def _lower_node(builder: Builder, entry: Resolved, row: Assignment, at: dict[Tensor, int]) -> None:
     node, op = entry.node, entry.op.name
-    row = placement[node.name]
-    if row.error is not None:
-        raise row.error
     if op in (NO_OP, CONST):
         builder.held[node.name] = builder.sources(entry)
     if op == NO_OP:
