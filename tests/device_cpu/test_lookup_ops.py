@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import weft
-from builders.graphs import graph, placeholder
+from builders.graphs import const, graph, placeholder
 from builders.string_arrays import array
 from weft.errors import Aborted, FailedPrecondition, InvalidArgument, Unimplemented
 from weft.graph.attr_value import ShapeAttr
@@ -355,3 +355,39 @@ def test_threads_that_insert_lose_nothing() -> None:
         for done in [pool.submit(lambda n: [t.insert([n * 20 + i], [i]) for i in range(20)], n) for n in range(8)]:
             done.result()
     assert t.export() == {n: n % 20 for n in range(160)}
+
+
+def dense(form: str = "V2", deleted: int = -2) -> weft.Session:
+    kinds = {"key_dtype": LONG, "value_dtype": FLOAT, "value_shape": ShapeAttr((2,))}
+    used = {"Tin": LONG, "Tout": FLOAT}
+    return weft.Session(graph(
+        const("empty", -1, np.int64), const("deleted", deleted, np.int64), placeholder("k", None, LONG),
+        placeholder("v"), const("none", [0, 0]),
+        Node("t", f"MutableDenseHashTable{form}", ("empty", "deleted"), attrs=kinds),
+        Node("insert", f"LookupTableInsert{form}", ("t", "k", "v"), attrs=used),
+        Node("find", f"LookupTableFind{form}", ("t", "k", "none"), attrs=used),
+        Node("remove", "LookupTableRemoveV2", ("t", "k"), attrs={"Tin": LONG}),
+        Node("size", f"LookupTableSize{form}", ("t",))))
+
+
+@pytest.mark.parametrize("form", ["V2", ""])
+def test_a_dense_table_keeps_arrays_by_key(form: str) -> None:
+    with dense(form=form) as session:
+        session.run([], {"k": [5, 7], "v": [[1, 2], [3, 4]]}, targets=["insert"])
+        assert session.run("find", {"k": [7, 8, 5]}).tolist() == [[3, 4], [0, 0], [1, 2]]
+        if form:
+            session.run([], {"k": [7]}, targets=["remove"])
+            assert session.run("size") == 1
+
+
+@pytest.mark.parametrize(("key", "name"), [(-1, "empty_key"), (-2, "deleted_key")])
+def test_the_reserved_keys_of_a_dense_table_are_no_keys(key: int, name: str) -> None:
+    with dense() as session:
+        feeds = {"k": [3, key], "v": [[1, 2], [3, 4]]}
+        for fetches, given, targets in (([], feeds, ["insert"]), (["find"], {"k": [key]}, []), ([], {"k": [key]},
+                                        ["remove"])):
+            with pytest.raises(InvalidArgument, match=f"Using the {name} as a table key is not allowed"):
+                session.run(fetches, given, targets=targets)
+        assert session.run("size") == 0
+    with dense(deleted=-1) as session, pytest.raises(InvalidArgument, match="cannot be equal"):
+        session.run("size")

@@ -152,7 +152,7 @@ def _known_branch(
     if index >= len(outputs) or not outputs[index].is_known:
         return
     value = outputs[index].value
-    if OF_SWITCHES in node.attrs and value.shape != ():
+    if OF_SWITCHES in node.attrs and outputs[index].meta.shape != ():
         return  # the run raises the error
     funcs = [func for _, func in listed_functions(entry)]
     if CONTROL_FLOW[node.op].code == "weft.if":

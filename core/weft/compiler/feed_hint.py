@@ -32,7 +32,8 @@ def with_feed_hint(
 
 
 def _values_behind(entry: Resolved, order: Sequence[Resolved], fed: Container[Tensor]) -> list[str]:
-    """Return the tensors, but those that are fed, that are computed from the node's handles, through nodes that return handles."""
+    """Return the tensors that are computed from the node's handles, through nodes that return handles. Fed tensors are
+    left out."""
     handles = {(entry.node.name, index) for index, output in enumerate(entry.output_tensors)
                if output.dtype in _HANDLES}
     found: list[str] = []

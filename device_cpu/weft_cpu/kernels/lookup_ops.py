@@ -9,7 +9,7 @@ from weft.api import Attrs, Bind, Kernels, errors
 
 from ..element_types import Array
 from ..resources.handles import from_handle
-from ..resources.table import HashTable, MutableTable, Table, new_table, table_of
+from ..resources.table import DenseTable, HashTable, MutableTable, Table, new_table, table_of
 
 Run = Callable[..., Any]
 T = TypeVar("T", bound=Table)
@@ -29,6 +29,17 @@ def kept(kind: type[Table]) -> Callable[[Bind], Run]:
 def anonymous(kind: type[Table]) -> Callable[[Bind], Run]:
     """The bind function of a new table in each run, which lives as long as its handles."""
     return lambda b: lambda out: out.fill(new_table(b, kind))
+
+
+def dense(b: Bind) -> Run:
+    mine = table_of(b, DenseTable)
+    assert isinstance(mine, DenseTable)
+
+    def run(empty: Array, deleted: Array, out: Array) -> None:
+        mine.reserve(empty.item(), deleted.item())
+        out.fill(mine)
+
+    return run
 
 
 def table(handle: Array, b: Bind, key: str, value: str | None) -> Table:
@@ -89,6 +100,9 @@ CONSTANT = {"string": ("string", *NUMBERS, "bool"), "int64": ("string", *NUMBERS
             "float32", "float64")}
 MUTABLE = {"string": (*NUMBERS, "bool"), "int64": ("string", *NUMBERS), "int32": ("int32", "float32", "float64")}
 
+DENSE = {"string": ("int64", "int32", "float32", "float64", "bool"), "int64": (*NUMBERS, "bool"),
+         "int32": ("int32", "float32", "float64")}
+
 
 def among(types: dict[str, tuple[str, ...]]) -> Callable[[Attrs], bool]:
     return lambda attrs: attrs["value_dtype"].name in types.get(attrs["key_dtype"].name, ())
@@ -103,6 +117,7 @@ def register_kernels(kernels: Kernels) -> None:
         ("AnonymousMutableHashTableOfTensors", anonymous, MutableTable, MUTABLE),
     ):
         kernels.kernel(op, when=among(types))(own(kind))
+    kernels.kernel("MutableDenseHashTableV2", when=among(DENSE))(dense)
     kernels.kernel("LookupTableFindV2", allocates=True)(find)
     kernels.kernel("LookupTableExportV2", allocates=True)(export)
     for op, bind in {"LookupTableSizeV2": size, "LookupTableInsertV2": insert, "LookupTableRemoveV2": remove,

@@ -24,7 +24,7 @@ from weft.api import AsyncValue, Step, errors, inherited
 from weft.api import TensorMetadata as Metadata
 
 from ..element_types import Array
-from .queue_order import Element, Order
+from .queue_order import Element, FifoOrder, Order
 
 Together = Callable[[list[Element]], Sequence[Array]]
 UNLIMITED = 2**31 - 1
@@ -35,6 +35,7 @@ class Request:
     set when the request is over; it completes the values."""
 
     what: ClassVar[str]
+    goes_first: ClassVar[bool] = True  # later requests of its side wait until it is over
 
     def __init__(self, count: int = 1) -> None:
         self.values = [AsyncValue() for _ in range(count)]
@@ -129,6 +130,27 @@ class Dequeue(Request):
             value.emplace(component)
 
 
+class Peek(Request):
+    """Wait for the element with this index, and return a copy of its `count` components. The queue is a FIFO."""
+
+    what = "Peek"
+    goes_first = False
+
+    def __init__(self, index: int, count: int) -> None:
+        super().__init__(count)
+        self._index = index
+
+    def serve(self, queue: Queue) -> bool:
+        assert isinstance(queue.order, FifoOrder)
+        if len(queue.order) > self._index:
+            self.outcome = partial(self._finish, queue.order.element(self._index))
+        return False
+
+    def _finish(self, element: Element) -> None:
+        for value, component in zip(self.values, element, strict=True):
+            value.emplace(component.copy())
+
+
 class Queue:
     """A queue, safe to use from several threads. `metas`: dtype and common shape of each component of an element."""
 
@@ -154,8 +176,8 @@ class Queue:
         """Submit a request of the enqueue side. The value is a chain, available when the request is done."""
         return self._ask(step, self._bringing, request)[0]
 
-    def take(self, step: Step, request: Dequeue) -> list[AsyncValue]:
-        """Submit a dequeue. The values are the components."""
+    def take(self, step: Step, request: Dequeue | Peek) -> list[AsyncValue]:
+        """Submit a dequeue, or a look at an element. The values are the components."""
         return self._ask(step, self._taking, request)
 
     def close_now(self) -> AsyncValue:
@@ -172,6 +194,19 @@ class Queue:
             self._bringing.clear()
 
         self._do(close)
+        return request.values[0]
+
+    def clear(self) -> AsyncValue:
+        """Drop all elements at once; waiting enqueues bring theirs afterwards."""
+        request = Close()
+
+        def drop() -> Iterator[Request]:
+            while len(self.order):
+                self.order.take()
+            request.succeed()
+            yield request
+
+        self._do(drop)
         return request.values[0]
 
     def forked(self) -> None:
@@ -228,7 +263,9 @@ class Queue:
                     request = side[number]
                     moves = request.serve(self) or moves
                     if request.outcome is None:
-                        break  # later requests wait for their turn
+                        if request.goes_first:
+                            break  # later requests wait for their turn
+                        continue
                     del side[number]
                     yield request
 

@@ -50,6 +50,10 @@ class FifoOrder:
     def put_back(self, elements: Sequence[Element]) -> None:
         self._elements.extendleft(reversed(elements))
 
+    def element(self, index: int) -> Element:
+        """The element that the take after `index` others would return."""
+        return self._elements[index]
+
 
 class ShuffledOrder:
     """Random order. At least `kept` elements stay while the queue is open. Equal seeds, one of them not 0, give

@@ -24,6 +24,16 @@ def table_of_tensors(attrs: Attrs) -> ValueInfo:
     return _handle(attrs, tuple(shape))
 
 
+@rule("MutableDenseHashTableV2")
+def dense_table(attrs: Attrs, empty: ValueInfo, deleted: ValueInfo) -> ValueInfo:
+    ranked(empty, 0, "empty_key")
+    ranked(deleted, 0, "deleted_key")
+    shape = attrs["value_shape"]
+    if shape is None or None in shape:
+        raise InvalidArgument(f"the values of a table have one shape, given {shape_text(shape)}")
+    return _handle(attrs, tuple(shape))
+
+
 def _handle(attrs: Attrs, value_shape: Shape) -> ValueInfo:
     kinds = TensorMetadata(attrs["key_dtype"], ()), TensorMetadata(attrs["value_dtype"], value_shape)
     return ValueInfo(TensorMetadata(dtypes.resource, ()), handle=kinds)

@@ -1,0 +1,91 @@
+"""Staging areas: tuples that wait between steps, first in, first out."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import weft
+from builders.graphs import FLOAT, graph, placeholder
+from weft.errors import DeadlineExceeded, InvalidArgument, Unimplemented
+from weft.graph.node import Node
+from weft.values import dtypes
+
+INT = dtypes.int32
+SOON = weft.RunOptions(timeout=0.02)
+
+
+def session_of(capacity: int = 0, **other: object) -> weft.Session:
+    area = {"dtypes": (INT, FLOAT), "shared_name": b"area", "capacity": capacity} | other
+    return weft.Session(graph(
+        placeholder("x", None, INT), placeholder("y"), placeholder("i", None, INT),
+        Node("stage", "Stage", ("x", "y"), attrs=area), Node("unstage", "Unstage", attrs=area),
+        Node("peek", "StagePeek", ("i",), attrs=area), Node("size", "StageSize", attrs=area),
+        Node("clear", "StageClear", attrs=area)))
+
+
+def stage(session: weft.Session, x: int, options: weft.RunOptions | None = None) -> None:
+    session.run([], {"x": x, "y": [x, x]}, targets=["stage"], options=options)
+
+
+def unstaged(session: weft.Session, options: weft.RunOptions | None = None) -> list:
+    return [value.tolist() for value in session.run(["unstage:0", "unstage:1"], options=options)]
+
+
+def test_elements_leave_in_the_order_in_which_they_came() -> None:
+    with session_of() as session:
+        stage(session, 1)
+        stage(session, 2)
+        assert session.run("size") == 2
+        assert session.run("peek:0", {"i": 1}) == 2
+        assert [unstaged(session), unstaged(session)] == [[1, [1, 1]], [2, [2, 2]]]
+        assert session.run("size") == 0
+
+
+def test_an_empty_area_and_a_full_one_make_steps_wait() -> None:
+    with session_of(capacity=1) as session, ThreadPoolExecutor(1) as threads:
+        for fetch, feeds in (("unstage:0", {}), ("peek:0", {"i": 0})):
+            with pytest.raises(DeadlineExceeded):
+                session.run(fetch, feeds, options=SOON)
+        waiting = threads.submit(unstaged, session)
+        stage(session, 3)
+        assert waiting.result(5) == [3, [3, 3]]
+        stage(session, 4)
+        with pytest.raises(DeadlineExceeded):
+            stage(session, 5, SOON)
+        assert (session.run("size"), unstaged(session)) == (1, [4, [4, 4]])
+
+
+def test_a_waiting_peek_holds_up_no_other_step() -> None:
+    with session_of() as session, ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(session.run, "peek:0", {"i": 1})
+        for x in (1, 2):
+            stage(session, x)
+            if x == 1:
+                assert unstaged(session) == [1, [1, 1]]
+        stage(session, 3)
+        assert waiting.result(5) == 3
+
+
+def test_a_cleared_area_has_room_for_those_who_wait() -> None:
+    with session_of(capacity=1) as session, ThreadPoolExecutor(1) as threads:
+        stage(session, 1)
+        waiting = threads.submit(stage, session, 2)
+        session.run([], targets=["clear"])
+        waiting.result(5)
+        assert unstaged(session) == [2, [2, 2]]
+
+
+def test_a_peeked_element_is_a_copy() -> None:
+    with session_of() as session:
+        stage(session, 1)
+        session.run("peek:1", {"i": 0})[:] = np.float32(9)
+        assert unstaged(session) == [1, [1, 1]]
+
+
+def test_faults_are_typed_errors() -> None:
+    with session_of() as session, pytest.raises(InvalidArgument, match="index of an element is -1"):
+        session.run("peek:0", {"i": -1})
+    with session_of(memory_limit=100) as session, pytest.raises(Unimplemented, match="memory_limit 100"):
+        session.run("size")
