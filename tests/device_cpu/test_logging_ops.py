@@ -7,10 +7,11 @@ from io import StringIO
 import numpy as np
 import pytest
 import weft
-from builders.graphs import const, graph, node
+from builders.graphs import const, graph, node, placeholder
 from builders.string_arrays import array, scalar
 from harness.run_op import outputs, run_op
 from weft.errors import InvalidArgument, Unimplemented
+from weft.graph.node import Node
 from weft.values import dtypes
 
 SHOWN = [  # recorded: what is shown of a tensor, how many elements at most
@@ -90,3 +91,18 @@ def test_no_files_are_written_and_no_unknown_streams(tmp_path):
     with pytest.raises(InvalidArgument, match="input must be a scalar"):
         outputs("PrintV2", array([b"x", b"y"]))
     assert not [*tmp_path.iterdir()]
+
+
+def test_control_edges_order_what_is_printed_and_an_assertion_that_fails_ends_it(capfd):
+    """The nodes stand in the graph in another order than the edges give them."""
+    texts = [const(name, name.encode(), object) for name in ("first", "second", "never")]
+    with weft.Session(graph(
+        *texts, placeholder("ok", (), dtypes.bool_), Node("c", "PrintV2", ("never", "^check")),
+        Node("check", "Assert", ("ok", "second", "^b"), attrs={"T": (dtypes.string,)}),
+        Node("b", "PrintV2", ("second", "^a")), Node("a", "PrintV2", ("first",)),
+    )) as session:
+        session.run([], {"ok": True}, targets=["c"])
+        assert capfd.readouterr().err == "first\nsecond\nnever\n"
+        with pytest.raises(InvalidArgument, match="assertion failed") as caught:
+            session.run([], {"ok": False}, targets=["c"])
+        assert (caught.value.node, capfd.readouterr().err) == ("check", "first\nsecond\n")

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import weft
+from builders.graphs import const, graph
 from harness.run_op import run_op
 from weft.errors import InvalidArgument
 from weft.graph.graph import Graph, Node
@@ -183,3 +184,13 @@ def test_a_shape_that_is_known_in_part_is_the_outputs():
     assert RULES["RandomUniform"].function({"dtype": dtypes.float32}, partly).shape == (None, 3)
     unknown = info(dtypes.int32, None)
     assert RULES["RandomUniform"].function({"dtype": dtypes.float32}, unknown).shape is None
+
+
+def test_sessions_of_equal_seeds_draw_equal_streams_run_by_run():
+    shape = const("shape", [3], np.int32)
+    drawn = Node("r", "RandomUniform", ("shape",), attrs={"T": dtypes.int32, "dtype": dtypes.float32, "seed": 3,
+                                                          "seed2": 5})
+    with weft.Session(graph(shape, drawn)) as one, weft.Session(graph(shape, drawn)) as other:
+        streams = [[session.run("r").tolist() for _ in range(3)] for session in (one, other)]
+    assert streams[0] == streams[1]
+    assert len({tuple(draw) for draw in streams[0]}) == 3
