@@ -1,7 +1,7 @@
-"""Conditionals: the structured Switches and Merges of a body become If nodes, each side a function.
+"""Conditionals: the structured Switches and Merges of a body become If and Case nodes, each side a function.
 
 Nodes are taken into sides from outside to inside. Within one body, the nodes of a conditional that hang together are
-one unit. Units of the same conditional become one If, where no path leads from one to the other. A unit from which a
+one unit. Units of the same conditional become one node, where no path leads from one to the other. A unit from which a
 path leads outside and back, such as a forward and a backward branch around a loss, stays as it is.
 """
 
@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..contract.structural import (
+    CASE,
     EXITS,
     IDENTITY,
     IF,
@@ -22,7 +23,9 @@ from ..contract.structural import (
     MERGES,
     NEXT_ITERATIONS,
     OF_SWITCHES,
+    STATELESS_CASE,
     STATELESS_IF,
+    SWITCH_N,
     SWITCHES,
 )
 from ..graph.attr_value import Func
@@ -59,7 +62,7 @@ class Part(NamedTuple):
 
 @dataclass
 class _Unit:
-    """Nodes of one conditional that become one If."""
+    """Nodes of one conditional that become one If or Case."""
 
     conditional: Conditional
     names: list[str] = field(default_factory=list)
@@ -117,7 +120,7 @@ class Writer:
         body = _Draft(local)
         for unit in self._units(members):
             if isinstance(unit, _Unit):
-                self._write_if(body, unit)
+                self._write_choice(body, unit)
             else:
                 body.nodes.append(self._plain(body, self._nodes[unit]))
                 body.place[unit] = unit
@@ -149,7 +152,7 @@ class Writer:
                     self._dissolve(name)
 
     def _owner(self, name: str) -> Conditional | None:
-        """Return the conditional whose If replaces a node of the current body."""
+        """Return the conditional whose If or Case replaces a node of the current body."""
         sides, entered = self._live.chain(name), self._entered.get(name, 0)
         if entered < len(sides):
             return sides[entered].conditional
@@ -211,11 +214,11 @@ class Writer:
             cyclic |= _in_cycles(after, after.keys() - set(sorted_roots)) & owners.keys()
         return ([] if cyclic else _by_level(members, owners, roots, sorted_roots, levels)), cyclic
 
-    # One If
+    # One If or Case
 
-    def _write_if(self, body: _Draft, unit: _Unit) -> None:
-        """Add the If that replaces a unit to a body. Its two functions are written later."""
-        sides: tuple[list[str], list[str]] = [], []
+    def _write_choice(self, body: _Draft, unit: _Unit) -> None:
+        """Add the If or Case that replaces a unit to a body. Its functions are written later."""
+        sides: list[list[str]] = [[] for _ in unit.conditional.sides]
         gates: list[str] = []
         joins: list[str] = []
         for name in unit.names:
@@ -225,7 +228,8 @@ class Writer:
                 self._entered[name] = entered + 1
             else:
                 (gates if name in self._live.gates else joins).append(name)
-        name = self._library.node_name(sibling((joins or gates)[0], IF))
+        is_case = self._nodes[gates[0]].op == SWITCH_N
+        name = self._library.node_name(sibling((joins or gates)[0], CASE if is_case else IF))
         switches = frozenset(gates)
         captures = _Captures(self._nodes, self._library, body.local, switches)
         outputs = [Input(join, None, index) for join in joins for index in range(1 + (join in self._live.indexed))]
@@ -242,17 +246,22 @@ class Writer:
                 elif value.node in switches:
                     captures.take(local, value)
                 results.append(value)
-            function = self._library.function_name(f"{name}/{('else', 'then')[side]}")
+            function = self._library.function_name(f"{name}/{f'branch{side}' if is_case else ('else', 'then')[side]}")
             functions.append(Func(function))
             self._parts.append(Part(function, inside, local, captures.types, results, extra))
-        has_effects = any(self._library.has_effects(name) for name in (*sides[0], *sides[1]))
+        has_effects = any(self._library.has_effects(member) for inside in sides for member in inside)
         types = [self._library.dtype(tensor) for tensor in outputs]
         predicate = self._outermost(body, self._nodes[gates[0]].inputs[1])
-        attrs = {"Tcond": self._library.dtype(predicate), "Tin": tuple(captures.types), "Tout": tuple(types),
-                 "then_branch": functions[1], "else_branch": functions[0], OF_SWITCHES: True}
+        attrs: dict[str, Any] = {"Tin": tuple(captures.types), "Tout": tuple(types)}
+        if is_case:
+            op = CASE if has_effects else STATELESS_CASE
+            attrs["branches"] = tuple(functions)
+        else:
+            op = IF if has_effects else STATELESS_IF
+            attrs |= {"Tcond": self._library.dtype(predicate), "then_branch": functions[1], "else_branch": functions[0],
+                      OF_SWITCHES: True}
         inputs = [body.local.get(predicate, predicate), *captures.given]
-        node = Node(name, IF if has_effects else STATELESS_IF, inputs, attrs=attrs,
-                    controls=self._controls(body, unit.names))
+        node = Node(name, op, inputs, attrs=attrs, controls=self._controls(body, unit.names))
         self._library.record(name, types, has_effects=has_effects)
         body.nodes.append(node)
         body.place.update(dict.fromkeys(unit.names, name))
@@ -260,8 +269,7 @@ class Writer:
 
     def _chosen(self, join: str, conditional: Conditional, side: int) -> int:
         """Return the index of the input of a Merge that comes from a side."""
-        first = self._live.of(self._nodes[join].inputs[0])
-        return 0 if first is conditional.sides[side] else 1
+        return [self._live.of(tensor) for tensor in self._nodes[join].inputs].index(conditional.sides[side])
 
     def _constant(self, wanted: str, value: int) -> Node:
         name = self._library.node_name(wanted)
@@ -288,7 +296,7 @@ class Writer:
 
 
 class _Captures:
-    """The tensors of a body that the functions of one If take as arguments.
+    """The tensors of a body that the functions of one node take as arguments.
 
     `given`: The tensors, in the order of the arguments. `types`: Their types; both grow while sides are added.
     """

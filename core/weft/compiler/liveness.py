@@ -3,7 +3,7 @@
 Switch gives its data to one of two outputs; the other is dead. A dead input, or control input, makes a node dead. Only
 Merge is alive with one live input, and ControlTrigger with none. All nodes of a `Region` are alive together. The
 outputs of a Switch are the two sides of a `Conditional`: all Switches of one region with one predicate. A Merge of both
-sides is in the region of the Switches again.
+sides is in the region of the Switches again. _SwitchN has as many sides as outputs, and an index for its predicate.
 
 A conditional is structured when its sides are left through such Merges only. Then a side can become a function.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from ..contract.structural import CONTROL_TRIGGER, IDENTITY, MERGES, SWITCHES
+from ..contract.structural import CONTROL_TRIGGER, IDENTITY, MERGES, SWITCH_N, SWITCHES
 from ..errors import Unimplemented
 from ..graph.node import Input, Node
 
@@ -55,17 +55,17 @@ def _common(a: Region, b: Region) -> Region:
 
 
 class Conditional:
-    """The Switches of one region that have one predicate. `sides`: the regions of their outputs."""
+    """The Switches of one region that have one predicate and `count` outputs. `sides`: the regions of the outputs."""
 
     __slots__ = ("region", "sides", "structured")
 
-    def __init__(self, region: Region) -> None:
+    def __init__(self, region: Region, count: int) -> None:
         self.region = region
         self.structured = region.depth < MOST_NESTED
         if self.structured:
-            self.sides = Region(region, self, 0), Region(region, self, 1)
+            self.sides = tuple(Region(region, self, side) for side in range(count))
         else:
-            self.sides = region.opaque(), region.opaque()
+            self.sides = tuple(region.opaque() for _ in range(count))
 
 
 class LoopFacts(NamedTuple):
@@ -108,7 +108,7 @@ class Liveness:
         self.leaving: set[str] = set()
         self._uncertain = {name for name, facts in loops.items() if facts.outputs_may_die}
         self._outputs: dict[tuple[str, int], Region] = {}
-        self._conditionals: dict[tuple[Region, Input], Conditional] = {}
+        self._conditionals: dict[tuple[Region, Input, int], Conditional] = {}
         self._mixed: dict[tuple[Region, Region], Region] = {}
         self._predicates: dict[Input, Input] = {}
         self._chains: dict[Region, tuple[Region, ...]] = {}
@@ -126,11 +126,11 @@ class Liveness:
                 self._outputs[key] = self.regions[tensor.node].opaque()
             return self._outputs[key]
         gate = self.gates.get(tensor.node)
-        return self.regions[tensor.node] if gate is None else gate.sides[tensor.index == 1]
+        return self.regions[tensor.node] if gate is None else gate.sides[tensor.index]
 
     def conditional(self, predicate: Input) -> Conditional | None:
         """Return the conditional of Switches that are always alive and have this predicate, if there are any."""
-        return self._conditionals.get((self.base, self._predicate(predicate)))
+        return self._conditionals.get((self.base, self._predicate(predicate), 2))
 
     def chain(self, name: str) -> tuple[Region, ...]:
         """Return the sides of structured conditionals that a node is in, outermost first."""
@@ -173,10 +173,11 @@ class Liveness:
         self.regions[node.name] = region
         if node.name in self.loops:
             self._check_loop(node, region, self.loops[node.name])
-        elif node.op in SWITCHES:
-            key = region, self._predicate(node.inputs[1])
+        elif node.op in SWITCHES or node.op == SWITCH_N:
+            count = node.attrs["num_outs"] if node.op == SWITCH_N else 2
+            key = region, self._predicate(node.inputs[1]), count
             if key not in self._conditionals:
-                self._conditionals[key] = Conditional(region)
+                self._conditionals[key] = Conditional(region, count)
             self.gates[node.name] = self._conditionals[key]
 
     def _meet(self, a: Region, b: Region) -> Region:
@@ -194,7 +195,8 @@ class Liveness:
     def _merged(self, node: Node) -> Region:
         regions = [self.of(tensor) for tensor in node.inputs]
         conditional = regions[0].conditional
-        if conditional is not None and len(regions) == 2 and set(regions) == set(conditional.sides):
+        sides = () if conditional is None else conditional.sides
+        if conditional is not None and len(regions) == len(sides) and set(regions) == set(sides):
             self.joins[node.name] = conditional
             return conditional.region
         common = regions[0]

@@ -388,4 +388,4 @@ def _exits_are_alive(loop: _LoopNodes, live: Liveness) -> bool:
     chosen = going_on.pop()
     choice = chosen.conditional
     return not going_on and choice is not None and choice.region is live.base and (
-        leaving <= {choice.sides[1 - chosen.side]})
+        len(choice.sides) == 2 and leaving <= {choice.sides[1 - chosen.side]})

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..contract.host_type import CHAIN
 from ..contract.op import OpRegistry
-from ..contract.structural import CONST, DEAD_VALUES, FRAME, MERGE_CODE, NO_OP, SWITCH_CODE
+from ..contract.structural import CONST, DEAD_VALUES, FRAME, MERGE_CODE, NO_OP, SWITCH_CODE, SWITCH_N_CODE
 from ..errors import Unimplemented
 from ..program.host_program import CONSTANT, COPY, EVENT, HOST, Call, ProgramFunction, RegisterType
 from ..values.tensor import TensorMetadata, ValueInfo
@@ -26,6 +26,7 @@ from .resolve import Resolved
 
 MAIN = "main"
 NEW_CHAIN = "tfrt.new.chain"
+_SWITCH_CODES = frozenset({SWITCH_CODE, SWITCH_N_CODE})
 
 
 class Pool:
@@ -99,7 +100,7 @@ class Builder:
             call = self.made[name]
             stream = HOST if call.stream == HOST else self.memory(self.devices[call.stream])
             if stream in (HOST, memory):
-                registers.update(dict.fromkeys(call.results[-1:] if call.code == SWITCH_CODE else call.gives))
+                registers.update(dict.fromkeys(call.results[-1:] if call.code in _SWITCH_CODES else call.gives))
                 continue
             if name not in self.events:
                 self.events[name] = self.register(CHAIN, HOST)
@@ -187,7 +188,8 @@ def _lower_dead_values(builder: Builder, entry: Resolved, at: dict[Tensor, int])
         at.setdefault((node, index), register)
     if code != MERGE_CODE:
         results += (builder.register(CHAIN, HOST),)
-    call = Call(code, args, results, {}, HOST, node, after=builder.after(entry, HOST))
+    attrs = {"outputs": len(entry.output_tensors)} if code == SWITCH_N_CODE else {}
+    call = Call(code, args, results, attrs, HOST, node, after=builder.after(entry, HOST))
     builder.made[node] = call
     builder.calls.append(call)
 

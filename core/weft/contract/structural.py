@@ -24,6 +24,7 @@ PLACEHOLDERS = MUST_FEED | {"PlaceholderWithDefault"}
 VALUELESS = frozenset({CONST, NO_OP, *MUST_FEED})  # their outputs are no results of a model
 FRAME = "_Frame"  # a loop in general form: `body` is one iteration, whose values may be dead
 IF, STATELESS_IF, WHILE, STATELESS_WHILE = "If", "StatelessIf", "While", "StatelessWhile"
+CASE, STATELESS_CASE = "Case", "StatelessCase"
 CALL, STATEFUL_CALL = "PartitionedCall", "StatefulPartitionedCall"
 CALLS = frozenset({CALL, STATEFUL_CALL})
 
@@ -50,8 +51,8 @@ _IF_FLOW = ControlFlow("weft.if", ("then_branch", "else_branch"), leading=1)
 _CASE_FLOW = ControlFlow("weft.case", ("branches",), leading=1)
 _WHILE_FLOW = ControlFlow("weft.while", ("cond", "body"), is_loop=True)
 CONTROL_FLOW: Mapping[str, ControlFlow] = {
-    CALL: _CALL_FLOW, STATEFUL_CALL: _CALL_FLOW, IF: _IF_FLOW, STATELESS_IF: _IF_FLOW, "Case": _CASE_FLOW,
-    "StatelessCase": _CASE_FLOW, WHILE: _WHILE_FLOW, STATELESS_WHILE: _WHILE_FLOW,
+    CALL: _CALL_FLOW, STATEFUL_CALL: _CALL_FLOW, IF: _IF_FLOW, STATELESS_IF: _IF_FLOW, CASE: _CASE_FLOW,
+    STATELESS_CASE: _CASE_FLOW, WHILE: _WHILE_FLOW, STATELESS_WHILE: _WHILE_FLOW,
     "For": ControlFlow("weft.for", ("body",), leading=3, extra=1, is_loop=True),
     FRAME: ControlFlow("weft.frame", ("body",)),
 }
@@ -59,16 +60,18 @@ CONTROL_FLOW: Mapping[str, ControlFlow] = {
 # The control flow of TensorFlow 1. An op on references does the same as the plain op.
 SWITCH, MERGE = "Switch", "Merge"
 SWITCHES = frozenset({SWITCH, "RefSwitch"})
+SWITCH_N = "_SwitchN"  # one of `num_outs` outputs is alive: TensorFlow lowers Case to it
 MERGES = frozenset({MERGE, "RefMerge"})
 ENTERS = frozenset({"Enter", "RefEnter"})
 EXITS = frozenset({"Exit", "RefExit"})
 NEXT_ITERATIONS = frozenset({"NextIteration", "RefNextIteration"})  # their outputs are for the next iteration
 LOOP_COND = "LoopCond"
-V1_CONTROL_FLOW = SWITCHES | MERGES | ENTERS | EXITS | NEXT_ITERATIONS | {LOOP_COND}
+V1_CONTROL_FLOW = SWITCHES | {SWITCH_N} | MERGES | ENTERS | EXITS | NEXT_ITERATIONS | {LOOP_COND}
 CONTROL_TRIGGER = "ControlTrigger"  # waits for its control inputs, and is alive even if they are dead
-SWITCH_CODE, MERGE_CODE = "weft.switch", "weft.merge"
+SWITCH_CODE, SWITCH_N_CODE, MERGE_CODE = "weft.switch", "weft.switch_n", "weft.merge"
 DEAD_VALUES: Mapping[str, str] = {  # ops that give dead values, or live ones in spite of them: their host kernels
-    **dict.fromkeys(SWITCHES, SWITCH_CODE), **dict.fromkeys(MERGES, MERGE_CODE), CONTROL_TRIGGER: "weft.trigger"}
+    **dict.fromkeys(SWITCHES, SWITCH_CODE), SWITCH_N: SWITCH_N_CODE, **dict.fromkeys(MERGES, MERGE_CODE),
+    CONTROL_TRIGGER: "weft.trigger"}
 
 # the runtime itself serves these
 NO_KERNEL = frozenset({CONST, PLACEHOLDER, NO_OP, CONTROL_TRIGGER, *CONTROL_FLOW, *V1_CONTROL_FLOW})
@@ -144,6 +147,7 @@ _SPECS = {spec.name: spec for spec in (
 
     OpSpec("Switch", ["data: T", "pred: bool"], ["output_false: T", "output_true: T"], ["T: type"]),
     OpSpec("RefSwitch", ["data: Ref(T)", "pred: bool"], ["output_false: Ref(T)", "output_true: Ref(T)"], ["T: type"]),
+    OpSpec(SWITCH_N, ["data: T", "output_index: int32"], ["outputs: num_outs * T"], ["num_outs: int >= 1", "T: type"]),
     OpSpec("Merge", ["inputs: N * T"], ["output: T", "value_index: int32"], ["T: type", "N: int >= 1"]),
     OpSpec("RefMerge", ["inputs: N * Ref(T)"], ["output: Ref(T)", "value_index: int32"], ["T: type", "N: int >= 1"]),
     OpSpec("Enter", ["data: T"], ["output: T"], _FRAME),

@@ -26,6 +26,7 @@ def register(kernels: HostKernels) -> None:
     kernels.kernel("weft.for", step=True)(for_loop)
     kernels.kernel("weft.frame", step=True)(frame)
     kernels.kernel("weft.switch")(switch)
+    kernels.kernel("weft.switch_n")(switch_n)
     kernels.kernel("weft.merge", nonstrict=True)(merge)
     kernels.kernel("weft.trigger", nonstrict=True)(trigger)
     kernels.kernel("weft.gate")(gate)
@@ -80,6 +81,18 @@ def frame(step: Step, *values: Any, body: Callee, variables: I64, exits: I64, ch
 def switch(data: Any, pred: Any) -> tuple[Any, Any, Chain]:
     """Return (data, dead) for a false predicate, (dead, data) for a true one, and a chain."""
     return (DEAD, data, None) if pred else (data, DEAD, None)
+
+
+def switch_n(data: Any, index: Any, *, outputs: I64) -> list[Any]:
+    """Return the data as the output with this index, the last one for an index out of range; the other outputs are
+    dead. A chain comes behind them.
+
+    Raises InvalidArgument for an index that is not a scalar.
+    """
+    if index.shape != ():
+        raise InvalidArgument(f"the index of the live output has shape {list(index.shape)}, not []")
+    chosen = branch(range(outputs), index)
+    return [*(data if number == chosen else DEAD for number in range(outputs)), None]
 
 
 def gate(value: Any) -> Any:
