@@ -37,6 +37,23 @@ def is_tensor(name: str) -> bool:
     return ":" in name
 
 
+def check(got: Any, want: Any, tolerance: list[float], which: str) -> None:
+    assert (got.shape, got.dtype) == (want.shape, want.dtype), which
+    if want.dtype == object:
+        assert got.tolist() == want.tolist(), which
+    else:
+        rtol, atol = tolerance
+        np.testing.assert_allclose(got, want, rtol, atol, err_msg=which)
+
+
+def check_partial_run(session: weft.Session, run: Any, arrays: Any, tolerance: list[float], folder: Path) -> None:
+    handle = session.partial_run_setup(run["partial_run"]["fetches"], run["partial_run"]["feeds"])
+    for number, call in enumerate(run["steps"]):
+        feeds = {tensor: value(given, arrays, folder) for tensor, given in call["feeds"].items()}
+        for got, want in zip(session.partial_run(handle, call["fetches"], feeds), call["out"], strict=True):
+            check(got, value(want, arrays, folder), tolerance, f"call {number}")
+
+
 @pytest.mark.parametrize("config", CONFIGS)
 @pytest.mark.parametrize("name", sorted(folder.name for folder in PROGRAMS.iterdir()))
 def test_a_program_gives_what_tensorflow_gave(name: str, config: str, tmp_path: Path) -> None:
@@ -48,6 +65,9 @@ def test_a_program_gives_what_tensorflow_gave(name: str, config: str, tmp_path: 
     with np.load(PROGRAMS / name / "data.npz") as arrays, weft.Session(graph, settings) as session:
         assert case["runs"]
         for number, step in enumerate(case["runs"]):
+            if "partial_run" in step:
+                check_partial_run(session, step, arrays, case["tol"], tmp_path)
+                continue
             fetches = [f for f in step["fetches"] if is_tensor(f)]
             targets = [*step["targets"], *(f for f in step["fetches"] if not is_tensor(f))]
             feeds = {tensor: value(given, arrays, tmp_path) for tensor, given in step["feeds"].items()}
@@ -59,12 +79,7 @@ def test_a_program_gives_what_tensorflow_gave(name: str, config: str, tmp_path: 
             wanted = [value(out, arrays, tmp_path)
                       for out, f in zip(step["out"], step["fetches"], strict=True) if is_tensor(f)]
             for got, want in zip(session.run(fetches, feeds, targets=targets), wanted, strict=True):
-                assert (got.shape, got.dtype) == (want.shape, want.dtype), number
-                if want.dtype == object:
-                    assert got.tolist() == want.tolist(), number
-                else:
-                    rtol, atol = case["tol"]
-                    np.testing.assert_allclose(got, want, rtol, atol, err_msg=f"run {number}")
+                check(got, want, case["tol"], f"run {number}")
 
 
 @pytest.mark.parametrize("name", ["place_gpu_hard", "place_gpu_soft"])

@@ -12,8 +12,21 @@ from typing import Any
 
 from ..contract.host_type import CHAIN
 from ..contract.op import OpRegistry
-from ..contract.structural import CONST, DEAD_VALUES, FRAME, MERGE_CODE, NO_OP, SWITCH_CODE, SWITCH_N_CODE
-from ..errors import Unimplemented
+from ..contract.rendezvous import RendezvousKey
+from ..contract.structural import (
+    CONST,
+    DEAD_VALUES,
+    FRAME,
+    MERGE_CODE,
+    NO_OP,
+    RECV_CODE,
+    RECVS,
+    SEND_CODE,
+    SENDS,
+    SWITCH_CODE,
+    SWITCH_N_CODE,
+)
+from ..errors import InvalidArgument, Unimplemented
 from ..program.host_program import CONSTANT, COPY, EVENT, HOST, Call, ProgramFunction, RegisterType
 from ..values.tensor import TensorMetadata, ValueInfo
 from .call_site import CallSite
@@ -27,6 +40,9 @@ from .resolve import Resolved
 MAIN = "main"
 NEW_CHAIN = "tfrt.new.chain"
 _SWITCH_CODES = frozenset({SWITCH_CODE, SWITCH_N_CODE})
+GATE = "weft.gate"
+_TRANSFER = ("send_device", "send_device_incarnation", "recv_device", "tensor_name")
+_MAY_GIVE_DEAD = frozenset({*DEAD_VALUES, FRAME, *RECVS})
 
 
 class Pool:
@@ -130,13 +146,17 @@ def lower(
     Raises the placement error of a node, and Unimplemented for ops on references.
     """
     builder = Builder(pool)
-    builder.may_be_dead = takes_dead or any(entry.op.name in (*DEAD_VALUES, FRAME) for entry in order)
+    builder.may_be_dead = takes_dead or any(entry.op.name in _MAY_GIVE_DEAD for entry in order)
     at: dict[Tensor, int] = {tensor: builder.register(meta, HOST) for tensor, meta in feeds}
     for entry in order:
         if entry.node.name in sites:
             _lower_site(builder, sites[entry.node.name], at)
         elif entry.op.name in DEAD_VALUES:
             _lower_dead_values(builder, entry, at)
+        elif entry.op.name in SENDS:
+            _lower_send(builder, entry, at)
+        elif entry.op.name in RECVS:
+            _lower_recv(builder, entry, at)
         else:
             row = placement[entry.node.name]
             if row.error is not None:
@@ -194,12 +214,58 @@ def _lower_dead_values(builder: Builder, entry: Resolved, at: dict[Tensor, int])
     builder.calls.append(call)
 
 
+def _lower_send(builder: Builder, entry: Resolved, at: dict[Tensor, int]) -> None:
+    """Write a Send, which gives a value in host memory to the step's rendezvous.
+
+    A Send whose control inputs are dead sends a dead value, as in TensorFlow: a gate kills the value.
+    """
+    node = entry.node.name
+    value, after = builder.moved(at[entry.inputs[0]], HOST, node), builder.after(entry, HOST)
+    if after and builder.may_be_dead:
+        gated = builder.register(builder.types[value], HOST)
+        builder.calls.append(Call(GATE, (value,), (gated,), {}, HOST, node, after=after))
+        value, after = gated, ()
+    call = Call(SEND_CODE, (value,), (builder.register(CHAIN, HOST),), {"key": _key(entry)}, HOST, node, after=after)
+    builder.made[node] = call
+    builder.calls.append(call)
+
+
+def _lower_recv(builder: Builder, entry: Resolved, at: dict[Tensor, int]) -> None:
+    """Write a Recv, whose value comes from the step's rendezvous to host memory."""
+    node = entry.node.name
+    register = builder.register(TensorMetadata(entry.output_tensors[0].dtype, None), HOST)
+    at.setdefault((node, 0), register)
+    attrs = {"key": _key(entry), "client_terminated": bool(entry.attrs["client_terminated"])}
+    call = Call(RECV_CODE, (), (register,), attrs, HOST, node, after=builder.after(entry, HOST))
+    builder.made[node] = call
+    builder.calls.append(call)
+
+
+def _key(entry: Resolved) -> str:
+    """Return the key under which a Send and its Recv meet.
+
+    All turns of a loop share one key: the order of the sends keeps them apart. Raises InvalidArgument for names that
+    make no key.
+    """
+    source, incarnation, destination, tensor = (entry.attrs[name] for name in _TRANSFER)
+    key = str(RendezvousKey(_text(source), incarnation % (1 << 64), _text(destination), _text(tensor)))
+    try:
+        RendezvousKey.parse(key)
+    except InvalidArgument as error:
+        raise error.at(node=entry.node.name, op=entry.op.name)  # noqa: B904 - the same error, with its node
+    return key
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
+
+
 def _lower_gate(builder: Builder, entry: Resolved, at: dict[Tensor, int]) -> None:
     """Write a call that passes a constant on, and is dead when the constant's control inputs are."""
     node = entry.node.name
     after = builder.done(builder.held.pop(node), HOST)
     register = builder.register(builder.types[at[node, 0]], HOST)
-    call = Call("weft.gate", (at[node, 0],), (register,), {}, HOST, node, after=after)
+    call = Call(GATE, (at[node, 0],), (register,), {}, HOST, node, after=after)
     at[node, 0] = register
     builder.made[node] = call
     builder.calls.append(call)

@@ -73,8 +73,11 @@ DEAD_VALUES: Mapping[str, str] = {  # ops that give dead values, or live ones in
     **dict.fromkeys(SWITCHES, SWITCH_CODE), SWITCH_N: SWITCH_N_CODE, **dict.fromkeys(MERGES, MERGE_CODE),
     CONTROL_TRIGGER: "weft.trigger"}
 
+SENDS, RECVS = frozenset({"_Send", "_HostSend"}), frozenset({"_Recv", "_HostRecv"})  # through the step's rendezvous
+SEND_CODE, RECV_CODE = "weft.send", "weft.recv"
+
 # the runtime itself serves these
-NO_KERNEL = frozenset({CONST, PLACEHOLDER, NO_OP, CONTROL_TRIGGER, *CONTROL_FLOW, *V1_CONTROL_FLOW})
+NO_KERNEL = frozenset({CONST, PLACEHOLDER, NO_OP, CONTROL_TRIGGER, *CONTROL_FLOW, *V1_CONTROL_FLOW, *SENDS, *RECVS})
 
 LEGACY_SCALARS = 21  # up to this GraphDef version a placeholder of shape [] may be of any shape
 DEPRECATED = {"PlaceholderV2": 23}  # the GraphDef versions from which on ops are refused

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from ..contract.device import Device
 from ..contract.kernel import Bound, KernelDef
-from ..contract.structural import DEAD_VALUES
+from ..contract.structural import DEAD_VALUES, RECV_CODE
 from ..program.host_program import Call
 from ..support.plugin_guard import plugin_guard
 
-_PASSING = frozenset({*DEAD_VALUES.values(), "weft.gate"})
+_PASSING = frozenset({*DEAD_VALUES.values(), "weft.gate", RECV_CODE})
 
 
 class BoundCall(NamedTuple):
@@ -95,7 +95,8 @@ class BoundCall(NamedTuple):
 
     @property
     def passes_on(self) -> bool:
-        """True when its results may be its arguments, or constants of functions that it calls."""
+        """True when its results may be its arguments, tensors that a Send keeps, or constants of functions that it
+        calls."""
         return self.device is None and (bool(self.call.functions) or self.call.code in _PASSING)
 
     @property

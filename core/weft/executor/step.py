@@ -8,7 +8,7 @@ start.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from numbers import Real
 from threading import TIMEOUT_MAX, get_ident
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import Cancelled, DeadlineExceeded, InvalidArgument, WeftError
 from ..host.cancellation import CancelToken
 from ..host.parallel import Job
+from ..host.rendezvous import LocalRendezvous
 from ..host.resources import Resources
 from ..support.kernel_errors import as_weft_error, is_interrupt
 from ..values.async_value import AsyncValue, available, failed
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from threading import Lock, RLock
 
     from ..contract.host_kernel import Callee
+    from ..contract.rendezvous import Rendezvous
     from ..host.host import Host
     from .trace import Trace
 
@@ -66,11 +68,14 @@ class Step:
     `resources`: shared by the kernels of several steps; the host's by default.
     `ends_at_error`: True when the first error ends the step (a session's run). Otherwise independent calls go on (a
         host program's run).
+    `rendezvous`: makes the rendezvous of the step's Send and Recv nodes, at its first use or at the step's error; by
+        default a LocalRendezvous.
     """
 
     def __init__(
         self, host: Host, timeout: float | None = None, parents: tuple[CancelToken, ...] = (),
         trace: Trace | None = None, resources: Resources | None = None, *, ends_at_error: bool = False,
+        rendezvous: Callable[[], Rendezvous] | None = None,
     ) -> None:
         self.host = host
         self.ends_at_error = ends_at_error
@@ -88,6 +93,28 @@ class Step:
         self._first: dict[None, WeftError] = {}  # the first error, at most one: `setdefault` is atomic
         self._ended = CancelToken()
         self._parents = [(parent, parent.on_cancel(self._cancel_by_parent)) for parent in parents]
+        self._transport = rendezvous
+        self._meeting: dict[None, Rendezvous] = {}  # the rendezvous, at most one: `setdefault` is atomic
+        self._aborts = 0 if rendezvous is None else self.on_cancel(self._abort)  # its other processes wait for this one
+
+    @property
+    def has_transport(self) -> bool:
+        """True when others than this step may use its rendezvous."""
+        return self._transport is not None
+
+    @property
+    def rendezvous(self) -> Rendezvous:
+        """The rendezvous of the step's Send and Recv nodes, made on first use. The end of the step aborts it."""
+        for made in self._meeting.values():
+            return made
+        made = self._meeting.setdefault(None, (self._transport or LocalRendezvous)())
+        if not self._aborts:
+            self._aborts = self.on_cancel(self._abort)
+        return made
+
+    def _abort(self) -> None:
+        with suppress(Exception):  # a transport may have broken; the step has its error already
+            self.rendezvous.abort(self.end())
 
     @property
     def loop(self) -> StepLoop:
@@ -249,6 +276,8 @@ class Step:
             self.error = self._first[None] = Cancelled("the run has ended")
         for parent, number in self._parents:
             parent.forget(number)
+        self.forget(self._aborts)
+        self._meeting.clear()
         self._is_over = True
         self._loops.clear()
         self.host.device_memory.drain(self._owned)

@@ -8,13 +8,14 @@ annotations are its declaration, and the linker checks each call against them.
 - The executor knows none of them. Control flow calls functions through `Step.call`, and never waits.
 
 Modules: `arithmetic` has constants and arithmetic of single numbers, `chains` chains and printing, `control` calls,
-branches and loops, `graph_control` the same for the control flow of op graphs, under names of weft's own.
+branches and loops, `graph_control` the same for the control flow of op graphs, under names of weft's own. `transfer` has
+Send and Recv.
 """
 
 from __future__ import annotations
 
 from ..contract.host_kernel import HostKernels
-from . import arithmetic, chains, control, graph_control
+from . import arithmetic, chains, control, graph_control, transfer
 
 
 def register(kernels: HostKernels) -> None:
@@ -22,3 +23,4 @@ def register(kernels: HostKernels) -> None:
     chains.register(kernels)
     control.register(kernels)
     graph_control.register(kernels)
+    transfer.register(kernels)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..compiler.infer import infer_registers
 from ..contract.kernel import KernelDef
+from ..contract.structural import SEND_CODE
 from ..errors import Unimplemented
 from ..executor.bound_call import BoundCall
 from ..executor.executable import Executable
@@ -297,7 +298,8 @@ class Linker:
         settled = id(call) in self._bodies and not any(callee.executable.is_asynchronous for callee in callees)
         flags = KernelDef(call.code, "", kernel.plugin, bind_host_kernel, asynchronous=kernel.asynchronous,
                           nonstrict=kernel.nonstrict or call.nonstrict, step=kernel.step)
-        return BoundCall(call, None, HOST, flags, run, settled=settled)
+        retained = frozenset({0} if call.code == SEND_CODE else ())  # a transport may send it after the run
+        return BoundCall(call, None, HOST, flags, run, settled=settled, retained=retained)
 
     def _callees(self, call: Call) -> list[Callee]:
         """Return the functions of a call, linked for it or, on first use, for all calls."""

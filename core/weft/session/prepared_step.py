@@ -14,7 +14,7 @@ from typing import Any
 
 from numpy import ndarray
 
-from ..errors import Cancelled
+from ..errors import Cancelled, Unimplemented
 from ..executor.executable import Executable
 from ..executor.step import RunOptions, Step
 from ..host.host import Host
@@ -65,6 +65,7 @@ class PreparedStep:
         self._latest = program, shared  # one tuple, replaced as a whole: `shared` is indexed by the program's registers
         self._variants: dict[tuple[tuple[int, ...], ...], Executable] = {}
         self._dynamic: Executable | None = None
+        self._partial: Executable | None = None  # of partial runs
         self._may_be_dynamic = True
         self._lock = threading.Lock()
         inherited.add(self)
@@ -72,7 +73,7 @@ class PreparedStep:
     def held(self) -> tuple[int, int]:
         """Return the approximate bytes of bound calls, and the bytes of arrays in prepared constants and idle
         frames."""
-        linked = [*self._variants.values(), *filter(None, [self._dynamic])]
+        linked = [*self._variants.values(), *filter(None, [self._dynamic, self._partial])]
         prepared = list(self._latest[1].prepared.values())
         arrays = sum(getattr(each, "nbytes", 0) for each in prepared) + sum(each.frame_bytes for each in linked)
         return PREPARED_BYTES + sum(each.nbytes for each in linked), arrays
@@ -142,6 +143,31 @@ class PreparedStep:
             program, shared = self._latest
             self._latest = program, shared.renumbered(self._step.resources)
             self._variants, self._dynamic = {}, None
+
+    def for_partial_runs(self, step: Step) -> Executable:
+        """Link the program, once, for feeds that come later: for the shapes that are known without them.
+
+        Raises Unimplemented when a device needs static shapes that are unknown.
+        """
+        with step.holding(self._lock):
+            if self._partial is None:
+                program, shared = self._latest
+                if all(meta.is_static for meta in self._metas):
+                    program, shared, self._partial = self._compiler.link(program, self._metas, shared, step, waits=False)
+                    self._latest = program, shared
+                else:
+                    self._partial = self._link_partial(program, shared, step)
+                self._note(self._partial, self._compiler)
+            return self._partial
+
+    def _link_partial(self, program: ProgramDef, shared: Shared, step: Step) -> Executable:
+        """Link without a new placement: a node that lacks shapes here has them in other runs."""
+        try:
+            return link(program, self._host, self._metas, shared=shared, fuses=False, check=step.check)
+        except NodesDeclined as declined:
+            node, device, _, why = declined.refusals[0]
+            raise Unimplemented(f"a partial run has no shapes of its feeds beforehand: {why}", node=node, device=device,
+                                hint="give the fed placeholders static shapes, or place the node on the CPU") from None
 
     def forked(self) -> None:
         self._lock = threading.Lock()  # an unfinished link is not among the variants

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from typing import Any
+from typing import Any, TypeVar
 
 from ..compiler.names import flatten, listed, mapped, target, tensor
 from ..compiler.place import Assignment, Placement
@@ -15,6 +15,7 @@ from ..compiler.prune import Tensor, prune
 from ..compiler.resolve import Resolved, check_versions
 from ..contract.graph_pass import FUSION, GRAPH
 from ..contract.loader import Initializer
+from ..contract.rendezvous import Rendezvous
 from ..contract.structural import LEGACY_SCALARS, PLACEHOLDERS
 from ..errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, boundary, unexpected
 from ..executor.executable import Executable
@@ -30,6 +31,7 @@ from ..values.tensor import TensorMetadata
 from .constant_folding import ConstantFolder
 from .extension import extended
 from .function_graph import Environment, StepSignature
+from .partial_run import PartialRun, PartialRuns, PartialStep
 from .placed_graph import Nodes, PlacedGraph, Placers, with_rows
 from .prepared_step import PreparedStep
 from .run_metadata import RunMetadata
@@ -42,12 +44,16 @@ MOST_PREPARED_BYTES = 32 << 20  # bytes of prepared steps that are kept, without
 ARRAY_SHARE = 8  # the arrays of prepared steps may take this fraction, 1/8, of the memory limit
 
 
+S = TypeVar("S", bound=Step)
+
+
 class Session:
     """Runs steps of a graph. Several threads may share one session.
 
     `config`: a dict, a path or a Config, for this session alone.
     `device`: for nodes that ask for no device, such as "CPU:0".
     `initial_state`: initializers; each runs once, before the first step that needs its resources.
+    `rendezvous`: makes the rendezvous of one run, through which its Send and Recv nodes reach other processes.
 
     Raises InvalidArgument for a graph that no step could run. A fault of a single node is raised by the steps that need
     the node.
@@ -56,6 +62,7 @@ class Session:
     @boundary
     def __init__(
         self, graph: Graph, config: Any = None, *, device: str | None = None, initial_state: Sequence[Initializer] = (),
+        rendezvous: Callable[[], Rendezvous] | None = None,
     ) -> None:
         if not isinstance(graph, Graph):
             raise InvalidArgument(f"Session takes a Graph, not {type(graph).__name__}",
@@ -67,6 +74,8 @@ class Session:
         self._prepared: dict[Any, PreparedStep] = {}
         self._steps: weakref.WeakSet[PreparedStep] = weakref.WeakSet()  # also those that only callables hold
         self._closed = False
+        self._rendezvous = rendezvous
+        self._partial_runs = PartialRuns()
         self._initial_state = self._left = tuple(initial_state)  # `_left`: initializers that have not run
         self._waiting: dict[Any, tuple[Initializer, ...]] = {}  # by prepared step, those that run before its first run
         verify(graph)  # only graphs from files have been verified
@@ -194,6 +203,37 @@ class Session:
             for prepared in list(self._steps):
                 prepared.forget_state()
 
+    @boundary
+    def partial_run_setup(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> str:
+        """Start a step whose feeds and fetches come in several calls of `partial_run`. Return its handle.
+
+        Raises InvalidArgument and NotFound for names that do not fit, and Unimplemented when a device needs the feeds'
+        static shapes and the placeholders declare none.
+        """
+        names, names_fed, acting = flatten(fetches)[0], listed(feeds, "feed"), listed(targets, "target")
+        if not names and not acting:
+            raise InvalidArgument("a partial run needs at least one fetch or target", hint="partial_run_setup(['y:0'])")
+        prepared = self._ready(names, names_fed, acting, self._step)
+        executable = prepared.for_partial_runs(self._step)
+        step = self._new_step(RunOptions(), PartialStep)
+        return self._partial_runs.add(PartialRun(self._signature(names, names_fed, acting), self.nodes, executable, step))
+
+    @boundary
+    def partial_run(self, handle: str, fetches: Any, feeds: Mapping[str, Any] | None = None) -> Any:
+        """Feed and fetch a part of a partial run. Fetches are returned as by `run`.
+
+        Each feed and each fetch of the setup is given once; the partial run ends with the last one, or with an error of
+        a kernel. Raises InvalidArgument, and changes nothing, for an unknown or ended handle, for names that the setup
+        lacks or that were given already, and for a fetch that needs feeds which were not given.
+        """
+        if self._closed:
+            raise _closed()
+        names, rebuild = flatten(fetches)
+        given = {} if feeds is None else mapped(feeds, "feeds")
+        listed(tuple(given), "feed")
+        return rebuild(self._partial_runs.run(handle, names, given, self._runtime.host.memory,
+                                              lambda name, role: tensor(name, self.nodes, role)))
+
     def placement(self) -> Placement:
         """Return the device of each node, the reason, and the refused candidates.
 
@@ -255,6 +295,7 @@ class Session:
         self._closed = True
         self._closing.cancel()
         self._step.cancel(Cancelled("the session was closed while this ran"))
+        self._partial_runs.close()
         self._prepared.clear()
         self._runtime.host.device_memory.free_dropped()
 
@@ -267,7 +308,7 @@ class Session:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _new_step(self, options: RunOptions) -> Step:
+    def _new_step(self, options: RunOptions, kind: type[S] = Step) -> S:  # type: ignore[assignment]
         """Return a step for one run. Raises InvalidArgument for options of the wrong type."""
         if not isinstance(options, RunOptions):
             raise InvalidArgument(f"options= is {type(options).__name__}", hint="pass weft.RunOptions(timeout=2.0)")
@@ -275,8 +316,8 @@ class Session:
         host = self._runtime.host
         given = () if options.cancel is None else (options.cancel,)
         trace = Trace() if options.trace else None
-        return Step(host, options.timeout, (self._closing, host.cancellation, *given), trace, self._step.resources,
-                    ends_at_error=True)
+        return kind(host, options.timeout, (self._closing, host.cancellation, *given), trace, self._step.resources,
+                    ends_at_error=True, rendezvous=self._rendezvous)
 
     def _ready(
         self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...], step: Step

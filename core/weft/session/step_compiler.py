@@ -100,15 +100,18 @@ class StepCompiler:
         return ProgramDef(done, tuple(pool.constants), tuple(pool.devices))
 
     def link(
-        self, program: ProgramDef, given: Sequence[TensorMetadata], shared: Shared, step: Step
+        self, program: ProgramDef, given: Sequence[TensorMetadata], shared: Shared, step: Step, *,
+        waits: bool = True,
     ) -> tuple[ProgramDef, Shared, Executable]:
         """Link the program for feeds of this metadata; when kernels decline nodes, lower it again without them.
+
+        `waits`: as of `link`.
 
         Return the program that was linked in the end, and the values for its further links.
         """
         while True:
             try:
-                executable = link(program, self._env.host, given, shared=shared, waits=True, check=step.check,
+                executable = link(program, self._env.host, given, shared=shared, waits=waits, check=step.check,
                                   fuses=self._env.fuses)
             except NodesDeclined as declined:
                 self._decline(declined)
