@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..contract.op import Attrs, MetadataFunction, MetadataRule
     from ..contract.op_spec import OpSpec
     from ..contract.op_table import OpCost, OpTable
+    from ..contract.rendezvous import Rendezvous, RendezvousKey
     from ..contract.work_queue import ConcurrentWorkQueue, WorkQueueConfig
     from ..errors import InvalidArgument, Unavailable
     from ..executor.step import Step
@@ -69,6 +70,7 @@ _NAMES = {  # module -> its public names
     "contract.op": ("Attrs", "MetadataFunction", "MetadataRule"),
     "contract.op_spec": ("OpSpec",),
     "contract.op_table": ("OpCost", "OpTable"),
+    "contract.rendezvous": ("Rendezvous", "RendezvousKey"),
     "contract.work_queue": ("ConcurrentWorkQueue", "WorkQueueConfig"),
     "errors": ("InvalidArgument", "Unavailable"),
     "executor.step": ("Step",),
@@ -134,6 +136,8 @@ __all__ = [
     "PassContext",
     "PassRegistrar",
     "PlainAllocator",
+    "Rendezvous",
+    "RendezvousKey",
     "Resolved",
     "Shape",
     "ShapeAttr",
