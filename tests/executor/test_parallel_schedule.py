@@ -8,6 +8,9 @@ import os
 import threading
 import time
 import weakref
+from functools import partial
+from types import SimpleNamespace
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -19,12 +22,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plugins_for_tests import plugin
 from weft.errors import Cancelled, DeadlineExceeded, InvalidArgument, Unknown
+from weft.executor import autotune
 from weft.executor.autotune import FIRST_STAY, experiment
 from weft.executor.memory_plan import FreeSlots, Use, plan_memory
 from weft.executor.parallel_schedule import dependencies, parallel_schedule
 from weft.executor.schedule import Schedule
 from weft.executor.step import RunOptions, Step
-from weft.executor.task_partition import TaskPartition, divide
+from weft.executor.task_partition import TaskPartition, by_owner, divide
 from weft.executor.trace import Trace
 from weft.linker.link import link
 from weft.session.runtime import runtime
@@ -76,6 +80,30 @@ def test_pieces_have_every_call_once_behind_what_it_needs(graph, threads):
     needs, costs = graph
     pieces = divide(needs, costs, threads)
     assert pieces is None or valid(pieces, needs)
+
+
+@given(costly_graphs(), st.data())
+@settings(max_examples=2 * EXAMPLES)
+def test_pieces_by_owner_have_one_owner_each_and_some_are_independent(graph, data):
+    needs, _ = graph
+    owners = [data.draw(st.integers(0, 2)) for _ in needs]
+    pieces = by_owner(needs, owners)
+    if pieces is not None:
+        assert valid(pieces, needs)
+        assert all(len({owners[call] for call in calls}) == 1 for calls in pieces.calls)
+        reach = pieces.reach()
+        assert any(not reach[b] >> a & 1 for b in range(len(reach)) for a in range(b))
+
+
+@pytest.mark.parametrize(("needs", "owners", "wanted"), [
+    ([[], [], [0], [1]], [0, 1, 0, 1], ((0, 2), (1, 3))),
+    ([[], [], [0, 1], [1]], [0, 1, 0, 1], ((0,), (1,), (2,), (3,))),
+    ([[], [0], [1]], [0, 1, 0], None),
+    ([[], []], [0, 0], None),
+], ids=["two chains", "a crossing", "one chain over two owners", "one owner"])
+def test_pieces_by_owner_end_where_another_owner_needs_them(needs, owners, wanted):
+    pieces = by_owner(needs, owners)
+    assert wanted == (None if pieces is None else pieces.calls)
 
 
 def test_independent_costly_calls_are_pieces_of_their_own():
@@ -437,6 +465,54 @@ def test_the_faster_way_stays_until_the_next_trial_and_the_other_keeps_no_frames
     assert taken[5:19] == ["flat", "pieces"] * 7
     assert taken[19:] == [faster] * FIRST_STAY
     assert (len(ways[faster].frames), len(ways[slower].frames)) == (1, 0)
+
+
+def first_runs_on_devices(took, cost, runs=4):
+    """The first schedules of calls on two devices: each of the two takes `cost` ns, and a run `took`."""
+    step_of = Schedule(lambda: None, None, None)
+
+    def run_each(call_each, frame, step):
+        for index in (0, 1):
+            call_each(index, partial(clock.advance, cost), frame, step)
+
+    apart = Schedule(lambda: None, None, run_each, [object()])
+    tried, taken = experiment(step_of, lambda _costs: None, apart), []
+    way = next(tried)
+    clock = Nanoseconds()
+    frame = SimpleNamespace(calls=[None, None])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(autotune, "perf_counter_ns", clock.now)
+        for _ in range(runs):
+            taken.append("apart" if way is apart else "flat" if way is step_of else "clocked")
+            if taken[-1] == "clocked":
+                way.run(frame, None)
+            try:
+                way = tried.send(took)
+            except StopIteration as end:
+                return [*taken, "flat" if end.value is step_of else "?"], apart
+    return taken, apart
+
+
+class Nanoseconds:
+    def __init__(self):
+        self.time = 0
+
+    def now(self):
+        return self.time
+
+    def advance(self, ns):
+        self.time += ns
+
+
+def test_devices_that_work_at_the_same_time_go_on_so_until_the_first_trial():
+    taken, _ = first_runs_on_devices(took=1000 * US, cost=1000 * US, runs=3 + FIRST_STAY)
+    assert taken == ["clocked"] * 2 + ["apart"] * FIRST_STAY + ["flat"]
+
+
+@pytest.mark.parametrize(("took", "taken"), [(10 * US, ["clocked", "flat"]), (1900 * US, ["clocked"] * 2 + ["flat"] * 2)],
+                         ids=["little work", "no overlap"])
+def test_devices_that_gain_nothing_take_turns(took, taken):
+    assert first_runs_on_devices(took, cost=took // 2) == (taken, ANY)
 
 
 def test_cores_that_become_free_are_found_at_the_next_trial():

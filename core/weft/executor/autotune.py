@@ -3,6 +3,7 @@
 Short programs are recognised after one or two runs and cost nothing afterwards. Longer programs run a few times with a
 clock around each call. If these costs promise that a task partition pays, both schedules are tried in turn and the
 faster one stays. No estimate covers the load of other processes, BLAS's own threads or the GIL, so only trials decide.
+Calls on several devices begin with a schedule that runs the devices at the same time.
 The decision holds until the next trial, for longer each time: cores that were busy may be free by then.
 """
 
@@ -15,9 +16,10 @@ from threading import Lock
 from time import perf_counter_ns
 
 from .frame import Cursor, Frame
-from .schedule import Schedule
+from .frame_calls import FrameCall
+from .schedule import CallEach, Schedule
 from .step import Step
-from .task_partition import LEAST_WORK
+from .task_partition import LEAST_GAIN, LEAST_WORK
 
 ROUNDS = 7  # rounds of a trial; each runs both schedules once
 MARGIN = 1.1  # factor by which the parallel schedule must be faster
@@ -31,9 +33,9 @@ Experiment = Generator[Schedule, int, Schedule]
 class Autotuner:
     """Holds in `schedule` how the next step runs. The executable assigns it when the decision is known beforehand."""
 
-    def __init__(self, flat: Schedule, divide: Divide) -> None:
+    def __init__(self, flat: Schedule, divide: Divide, apart: Schedule | None = None) -> None:
         self._lock = Lock()
-        self._experiment = experiment(flat, divide)
+        self._experiment = experiment(flat, divide, apart)
         self._measured = 0
         self.schedule = self._trial(next(self._experiment))
 
@@ -75,12 +77,17 @@ def _run_measured(of: weakref.ref[Autotuner], number: int, tried: Schedule, fram
         autotuner.measure(number, tried, frame, step)
 
 
-def experiment(flat: Schedule, divide: Divide) -> Experiment:
+def experiment(flat: Schedule, divide: Divide, apart: Schedule | None = None) -> Experiment:
     """Find the faster schedule: a cold run, a warm run, two clocked runs, then trials of both schedules in turn.
 
     The parallel schedule stays when it is faster by MARGIN. A trial compares the second best run of each schedule,
     since other work on the machine disturbs some runs.
+
+    `apart`: for calls on several devices, the schedule in which the devices work at the same time. It is tried first,
+    and stays until the first trial if the devices' times overlap.
     """
+    if apart is not None and not (yield from _apart(apart)):
+        return flat
     for _ in range(2):
         if (yield flat) < LEAST_WORK:
             return flat
@@ -106,8 +113,25 @@ def experiment(flat: Schedule, divide: Divide) -> Experiment:
         stay = min(4 * stay, LONGEST_STAY)
 
 
+def _apart(apart: Schedule) -> Generator[Schedule, int, bool]:
+    """Try a schedule by devices, and stay with it if it pays. Return False for a list that is not worth a trial."""
+    clock = Clock()
+    clocked = Schedule(apart.make_frame, partial(clock.run_parts, apart.run_each), apart.run_each, apart.frames)
+    took = 0
+    for _ in range(2):
+        took = yield clocked
+        if took < LEAST_WORK:
+            apart.frames.clear()
+            return False
+    if sum(clock.costs) >= LEAST_GAIN * took:
+        for _ in range(FIRST_STAY):
+            yield apart
+    apart.frames.clear()
+    return True
+
+
 class Clock:
-    """Runs the flat list with a clock around each call. `costs` has the least ns of each call so far."""
+    """Runs a list with a clock around each call. `costs` has the least ns of each call so far."""
 
     def __init__(self) -> None:
         self.costs: list[int] = []
@@ -124,4 +148,16 @@ class Clock:
             costs.append(perf_counter_ns() - started)
         if cursor.is_stopped:
             raise step.end()
+        self.costs = list(map(min, self.costs or costs, costs))
+
+    def run_parts(self, run_each: Callable[[CallEach, Frame, Step], None], frame: Frame, step: Step) -> None:
+        """Run the list by a schedule's `run_each`, which may use several threads."""
+        costs = [0] * len(frame.calls)
+
+        def call_each(index: int, call: FrameCall, _: Frame, __: Step) -> None:
+            started = perf_counter_ns()
+            call()
+            costs[index] = perf_counter_ns() - started
+
+        run_each(call_each, frame, step)
         self.costs = list(map(min, self.costs or costs, costs))

@@ -31,7 +31,7 @@ from .frame_calls import FrameCall, HandOver
 from .frame_factory import FrameFactory
 from .frame_layout import FrameLayout
 from .fresh_calls import FreshCalls
-from .parallel_schedule import divided
+from .parallel_schedule import by_device, divided
 from .schedule import CallEach, Schedule
 from .step import Step
 
@@ -82,8 +82,10 @@ class Executable:
         self._frame_bytes = self.layout.plan.nbytes
         self._most_free = max(1, min(FREE_FRAMES, FREE_BYTES // max(self._frame_bytes, 1)))
         host.memory.may_drop(flat.frames)
-        self.autotuner = Autotuner(flat, partial(divided, self.layout, host, flat))
-        if self._asynchronous or len(self.layout.flat) < 2 or self.layout.is_in_order:
+        is_fixed = bool(self._asynchronous) or len(self.layout.flat) < 2 or self.layout.is_in_order
+        apart = None if is_fixed else by_device(self.layout, host, flat)
+        self.autotuner = Autotuner(flat, partial(divided, self.layout, host, flat), apart)
+        if is_fixed:
             self.autotuner.schedule = flat
 
     @property

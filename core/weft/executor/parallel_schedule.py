@@ -17,7 +17,7 @@ from .frame_factory import FrameFactory
 from .frame_layout import FrameLayout
 from .schedule import CallEach, Schedule
 from .step import Step
-from .task_partition import LEAST_GAIN, TaskPartition, divide
+from .task_partition import LEAST_GAIN, TaskPartition, by_owner, divide
 
 if TYPE_CHECKING:
     from ..host.host import Host
@@ -54,6 +54,15 @@ def divided(layout: FrameLayout, host: Host, flat: Schedule, costs: Sequence[int
     if alone * LEAST_GAIN > sum(costs):
         return None
     partition = divide(dependencies(layout), costs, host.work_queue.parallelism_level)
+    return None if partition is None else parallel_schedule(layout, host, flat, partition)
+
+
+def by_device(layout: FrameLayout, host: Host, flat: Schedule) -> Schedule | None:
+    """Return a schedule in which devices work at the same time. None when they cannot, or when there is one device."""
+    owners = [id(layout.calls[number].device) for number in layout.flat]
+    if len(set(owners)) < 2 or host.work_queue.parallelism_level < 2:
+        return None
+    partition = by_owner(dependencies(layout), owners)
     return None if partition is None else parallel_schedule(layout, host, flat, partition)
 
 

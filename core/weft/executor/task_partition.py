@@ -97,6 +97,35 @@ def divide(needs: Needs, costs: Sequence[int], threads: int) -> TaskPartition | 
     return partition if total >= LEAST_GAIN * max(schedule(partition.needs, each, threads).end) else None
 
 
+def by_owner(needs: Needs, owners: Sequence[int]) -> TaskPartition | None:
+    """Partition calls so that each owner runs its own calls in order, and waits for others only where it needs them.
+
+    Return None when no two pieces could run at the same time.
+    """
+    pieces: list[list[int]] = []
+    closed: list[int] = []  # piece -> the number of pieces when it was closed
+    home: list[int] = []
+    latest: dict[int, int] = {}  # owner -> its piece that takes further calls
+    for call, owner in enumerate(owners):
+        piece = latest.get(owner, -1)
+        others = {home[needed] for needed in needs[call]} - {piece}
+        for other in others:
+            if closed[other] < 0:
+                closed[other] = len(pieces)
+                latest = {each: its for each, its in latest.items() if its != other}
+        if piece < 0 or any(closed[other] > piece for other in others):
+            if piece >= 0 and closed[piece] < 0:
+                closed[piece] = len(pieces)
+            piece = latest[owner] = len(pieces)
+            pieces.append([])
+            closed.append(-1)
+        pieces[piece].append(call)
+        home.append(piece)
+    partition = TaskPartition.of(pieces, needs)
+    is_serial = all(bits + 1 == 2 << piece for piece, bits in enumerate(partition.reach()))
+    return None if is_serial else partition
+
+
 def _merge(needs: Needs, costs: Sequence[int]) -> list[list[int]]:
     """Merge calls into groups, returned in an order in which they may run."""
     groups = [[call] for call in range(len(costs))]  # indexed by one of the group's calls
