@@ -509,8 +509,8 @@ def test_devices_that_work_at_the_same_time_go_on_so_until_the_first_trial():
     assert taken == ["clocked"] * 2 + ["apart"] * FIRST_STAY + ["flat"]
 
 
-@pytest.mark.parametrize(("took", "taken"), [(10 * US, ["clocked", "flat"]), (1900 * US, ["clocked"] * 2 + ["flat"] * 2)],
-                         ids=["little work", "no overlap"])
+@pytest.mark.parametrize(("took", "taken"), [
+    (10 * US, ["clocked", "flat"]), (1900 * US, ["clocked"] * 2 + ["flat"] * 2)], ids=["little work", "no overlap"])
 def test_devices_that_gain_nothing_take_turns(took, taken):
     assert first_runs_on_devices(took, cost=took // 2) == (taken, ANY)
 

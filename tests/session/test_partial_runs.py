@@ -143,8 +143,8 @@ def test_the_error_of_a_kernel_ends_the_partial_run(queue):
 
 def test_the_error_of_a_call_without_feeds_is_raised_by_the_call_that_fetches():
     acts["n"] = fail
-    made = weft.Session(graph(placeholder("a"), node("n", "Act>Act", "a"), const("c", 1), node("r", "Neg", "c")), CONFIG)
-    with made:
+    nodes = [placeholder("a"), node("n", "Act>Act", "a"), const("c", 1), node("r", "Neg", "c")]
+    with weft.Session(graph(*nodes), CONFIG) as made:
         handle = made.partial_run_setup(["n", "r"], ["a"])
         assert made.partial_run(handle, "r") == -1
         with pytest.raises(WeftError, match="on purpose"):

@@ -153,8 +153,8 @@ class PreparedStep:
             if self._partial is None:
                 program, shared = self._latest
                 if all(meta.is_static for meta in self._metas):
-                    program, shared, self._partial = self._compiler.link(program, self._metas, shared, step, waits=False)
-                    self._latest = program, shared
+                    linked = self._compiler.link(program, self._metas, shared, step, waits=False)
+                    self._latest, self._partial = linked[:2], linked[2]
                 else:
                     self._partial = self._link_partial(program, shared, step)
                 self._note(self._partial, self._compiler)

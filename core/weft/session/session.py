@@ -215,8 +215,8 @@ class Session:
             raise InvalidArgument("a partial run needs at least one fetch or target", hint="partial_run_setup(['y:0'])")
         prepared = self._ready(names, names_fed, acting, self._step)
         executable = prepared.for_partial_runs(self._step)
-        step = self._new_step(RunOptions(), PartialStep)
-        return self._partial_runs.add(PartialRun(self._signature(names, names_fed, acting), self.nodes, executable, step))
+        signature, step = self._signature(names, names_fed, acting), self._step_of(PartialStep, RunOptions())
+        return self._partial_runs.add(PartialRun(signature, self.nodes, executable, step))
 
     @boundary
     def partial_run(self, handle: str, fetches: Any, feeds: Mapping[str, Any] | None = None) -> Any:
@@ -308,8 +308,11 @@ class Session:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _new_step(self, options: RunOptions, kind: type[S] = Step) -> S:  # type: ignore[assignment]
+    def _new_step(self, options: RunOptions) -> Step:
         """Return a step for one run. Raises InvalidArgument for options of the wrong type."""
+        return self._step_of(Step, options)
+
+    def _step_of(self, kind: type[S], options: RunOptions) -> S:
         if not isinstance(options, RunOptions):
             raise InvalidArgument(f"options= is {type(options).__name__}", hint="pass weft.RunOptions(timeout=2.0)")
         options.check()
