@@ -12,6 +12,7 @@ owns no device.
 `host_kernel`, `host_type`: Kernels of host programs, declared by their signature; the types of registers without
     tensors.
 `allocator`, `work_queue`: The protocols of host memory and of task queues.
+`rendezvous`: The protocol through which Send and Recv nodes exchange tensors, and its keys.
 `graph_pass`: Graph passes, their context and their order.
 `loader`: Loaders of file formats; a Source is one opened file.
 `api_version`: The version of the contract (`WEFT_API` in a plugin's module).

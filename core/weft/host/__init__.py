@@ -15,6 +15,7 @@ wait for no lock.
 `bound_call_cache`: The bound calls that are kept for later runs, bounded by bytes.
 `kernel_context`: NumPy's error state and the denormal mode of threads that run kernels.
 `parallel`: Jobs: work of one thread that idle threads of the queue help with. `work_queues/` has the queues.
+`rendezvous`: The rendezvous of a step within one process.
 `cancellation`, `resources`: Cancel tokens; the named objects that several calls share.
 """
 

@@ -8,8 +8,8 @@ annotations are its declaration, and the linker checks each call against them.
 - The executor knows none of them. Control flow calls functions through `Step.call`, and never waits.
 
 Modules: `arithmetic` has constants and arithmetic of single numbers, `chains` chains and printing, `control` calls,
-branches and loops, `graph_control` the same for the control flow of op graphs, under names of weft's own. `transfer` has
-Send and Recv.
+branches and loops, `graph_control` the same for the control flow of op graphs, under names of weft's own. `transfer`
+has Send and Recv.
 """
 
 from __future__ import annotations

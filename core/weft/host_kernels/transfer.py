@@ -23,10 +23,8 @@ def register(kernels: HostKernels) -> None:
 
 
 def send(step: Step, tensor: Any, *, key: String) -> Chain:
-    """Send a tensor, dead or alive. An error of the tensor is the result, and is not sent: it ends the step."""
+    """Send a tensor, dead or alive. Raises the tensor's error, which is not sent: it ends the step."""
     value: AsyncValue = tensor
-    if value.is_error():
-        return value  # type: ignore[return-value]
     is_dead = value.is_dead()
     step.rendezvous.send(RendezvousKey.parse(key), None if is_dead else value.get(), is_dead)
 
