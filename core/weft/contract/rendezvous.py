@@ -62,7 +62,7 @@ class Rendezvous(Protocol):
     """
 
     def send(self, key: RendezvousKey, value: Any, is_dead: bool = False, /) -> None:
-        """Hand over a contiguous array that nobody writes any more; a dead tensor has the value None.
+        """Hand over a contiguous array, which is not written any more; a dead tensor has the value None.
 
         Raises the error of `abort` afterwards.
         """

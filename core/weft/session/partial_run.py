@@ -1,7 +1,7 @@
 """Partial runs: a step whose feeds and fetches come in several calls, each node running at most once.
 
 The step starts at the setup, event-driven, with a pending AsyncValue for each feed. Tasks of the work queue drive it.
-The semantics, and the order of the checks, are those of TensorFlow's `Session.partial_run`.
+A call is refused where TensorFlow's `Session.partial_run` refuses it.
 
 A partial run is linked for the shapes that placeholders declare, since the feeds' own shapes come too late. Kernels on
 host memory bind in the run where shapes are unknown. A device that needs static shapes refuses such a step at its
@@ -59,7 +59,7 @@ class PartialRun:
         self._nodes = nodes
         self._step = step
         self._lock = threading.Lock()
-        self._feeds = {fed: AsyncValue() for fed in signature.fed}  # those that were not given
+        self._feeds = {fed: AsyncValue() for fed in signature.fed}  # feeds that have yet to come
         self._fed: set[Tensor] = set()
         self._fetched: set[Tensor] = set()
         self._needs: dict[Tensor, frozenset[Tensor]] = {}  # fetch -> the feeds that it needs
