@@ -28,7 +28,7 @@ mutants: $(VENV)/.ready
 	$(VENV)/bin/python -m fuzz run --mutants $(MUTANTS) --jobs 2
 
 random-graphs: $(VENV)/.ready
-	WEFTTEST_GRAPHS=$(GRAPHS) $(VENV)/bin/python -m pytest -n 2 tests/executor/test_dataflow.py \
+	WEFTTEST_GRAPHS=$(GRAPHS) $(VENV)/bin/python -m pytest -n 2 -o faulthandler_timeout=0 tests/executor/test_dataflow.py \
 	    tests/executor/test_parallel_schedule.py tests/executor/test_devices.py tests/executor/test_control_edges.py \
 	    tests/host_kernels/test_random_programs.py
 

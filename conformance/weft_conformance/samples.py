@@ -139,6 +139,11 @@ ATTRS_BY_OP: dict[str, dict[str, tuple[Any, ...]]] = {  # all values to try; the
         "Multinomial", "RandomShuffle", "RandomStandardNormal", "RandomUniform", "RandomUniformInt",
         "SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2", "TruncatedNormal")},
 }
+# Ops that exchange values with other ops of their step or session, so that one alone has no sample: it would wait.
+EXCHANGES = frozenset({"_HostRecv", "_HostSend", "_Recv", "_Send",
+                       *("Stage", "StageClear", "StagePeek", "StageSize", "Unstage"),
+                       *(f"{kind}{op}" for kind in ("Map", "OrderedMap") for op in (
+                           "Clear", "IncompleteSize", "Peek", "Size", "Stage", "Unstage", "UnstageNoKey"))})
 TYPES = ("float32", "int32", "int64", "bool")  # of type attributes other than the varied one
 
 
@@ -167,6 +172,8 @@ def varied_type(op: Any) -> str | None:
 
 def samples(op: Any, dtype: DType | None, values: tuple[str, ...]) -> Iterator[Sample]:
     """Samples of an op whose varied type attribute is `dtype`; `values` names the inputs that metadata reads."""
+    if op.name in EXCHANGES:
+        return
     for attrs, inputs in calls(op, varied_type(op), dtype):
         says = [_says(op, t.arg) for t in op.expand_inputs(attrs)]
         yield Sample(attrs, inputs, positions(op, attrs, values), _true(says))

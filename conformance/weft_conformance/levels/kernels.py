@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 # TensorFlow documents these ops so: an index out of range is an error on the CPU, and gives zeros on other devices.
 ZEROS_OUT_OF_RANGE = ("GatherV2",)
+LONGEST = 60.0  # seconds of a run: a kernel that waits for what never comes is an error
 NO_DIVISION = "Integer division by zero"  # error text of its CPU kernels; the result on other devices is undefined
 
 
@@ -273,8 +274,8 @@ def fetched(on: Subject, nodes: Sequence[Node], feeds: dict[str, Array], device:
         told = weft.RunMetadata()
         try:
             results: list[Array] = session.run(names, feeds, targets=() if names else ["op"],
-                                               options=weft.RunOptions(trace=True), metadata=told)
-        except errors.Unimplemented as error:
+                                               options=weft.RunOptions(timeout=LONGEST, trace=True), metadata=told)
+        except (errors.Unimplemented, errors.PermissionDenied) as error:  # the latter: an op that opens files
             raise Declined(error.message) from None
         except errors.InvalidArgument as error:
             if not runs_there(session, device):
