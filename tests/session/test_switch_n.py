@@ -62,6 +62,34 @@ def test_the_last_output_is_alive_for_an_index_out_of_range(index):
             session.run("y:0", feeds)
 
 
+@pytest.mark.parametrize(("index", "alive"), [(0, "s:0"), (1, "s:1"), (2, "s:2")])
+def test_a_fetched_output_of_a_branch_that_was_not_taken_is_an_error(index, alive):
+    feeds = {"x": np.float32(3), "i": np.int32(index)}
+    with weft.Session(unstructured()) as session:
+        for dead in sorted({"s:0", "s:1", "s:2"} - {alive}):
+            with pytest.raises(InvalidArgument, match=f"'{dead}' is dead") as caught:
+                session.run([alive, dead], feeds)
+            assert caught.value.node == "s"
+            with pytest.raises(InvalidArgument, match=f"'{dead}' is dead"):
+                session.run(dead, feeds)
+        assert session.run(alive, feeds) == 3
+
+
+@pytest.mark.parametrize(("condition", "alive", "dead"), [(True, "s:1", "s:0"), (False, "s:0", "s:1")])
+@pytest.mark.parametrize("options", [None, weft.RunOptions(timeout=60), weft.RunOptions(trace=True)],
+                         ids=["plain", "deadline", "trace"])
+def test_a_fetched_dead_output_of_a_switch_without_consumers_is_an_error(condition, alive, dead, options):
+    lone = Graph([placeholder("x", ()), placeholder("p", None, dtypes.bool_),
+                  Node("s", "Switch", ["x", "p"], attrs={"T": FLOAT}), node("after", "Neg", dead)])
+    feeds = {"x": np.float32(3), "p": np.bool_(condition)}
+    with weft.Session(lone) as session:
+        for fetched in (dead, [alive, dead], [dead, alive], [alive, "after"]):
+            with pytest.raises(InvalidArgument, match="is dead"):
+                session.run(fetched, feeds, options=options)
+        assert session.run(alive, feeds, options=options) == 3
+        assert session.run([], feeds, targets=["s"], options=options) == []
+
+
 def test_an_index_that_is_no_scalar_is_refused():
     with weft.Session(unstructured()) as session, pytest.raises(InvalidArgument, match=r"shape \[2\]"):
         session.run("y:0", {"x": np.float32(3), "i": np.zeros(2, np.int32)})

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 from ..contract.device import Device
 from ..contract.kernel import Bound, KernelDef
-from ..contract.structural import DEAD_VALUES, RECV_CODE
+from ..contract.structural import CONTROL_FLOW, DEAD_VALUES, FRAME, RECV_CODE
 from ..program.host_program import Call
 from ..support.plugin_guard import plugin_guard
 
 _PASSING = frozenset({*DEAD_VALUES.values(), "weft.gate", RECV_CODE})
+_GIVING_DEAD = frozenset({*DEAD_VALUES.values(), CONTROL_FLOW[FRAME].code})
 
 
 class BoundCall(NamedTuple):
@@ -98,6 +99,11 @@ class BoundCall(NamedTuple):
         """True when its results may be its arguments, tensors that a Send keeps, or constants of functions that it
         calls."""
         return self.device is None and (bool(self.call.functions) or self.call.code in _PASSING)
+
+    @property
+    def may_give_dead(self) -> bool:
+        """True when a result may be dead although every argument is alive."""
+        return self.device is None and self.call.code in _GIVING_DEAD
 
     @property
     def sees_host(self) -> bool:

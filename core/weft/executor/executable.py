@@ -73,6 +73,8 @@ class Executable:
         self._late = sorted(self.layout.late)
         self._pends = any(call.pends for call in self.layout.calls)
         self._results = function.results
+        producers = (self.layout.producer[r] for r in function.results if r in self.layout.producer)
+        self._looks_at_results = self._pends or any(bound.may_give_dead for bound in producers)
         self._copied = self.layout.copied_results
         self._pick = _picker(function.results)
         run_flat = _run_one if len(self.layout.flat) == 1 else _run_flat
@@ -143,7 +145,7 @@ class Executable:
                 raise
             raise self._abort(error, frame, step, schedule) from error
         values = registers
-        if self.is_asynchronous and (left or self._pends or step.has_loop):
+        if self.is_asynchronous and (left or self._looks_at_results or step.has_loop):
             values = self._finish(frame, step, left)
         if self._asynchronous:
             frame.context.run(self._synchronize, frame)
