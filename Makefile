@@ -30,7 +30,7 @@ mutants: $(VENV)/.ready
 random-graphs: $(VENV)/.ready
 	WEFTTEST_GRAPHS=$(GRAPHS) $(VENV)/bin/python -m pytest -n 2 -o faulthandler_timeout=0 tests/executor/test_dataflow.py \
 	    tests/executor/test_parallel_schedule.py tests/executor/test_devices.py tests/executor/test_control_edges.py \
-	    tests/host_kernels/test_random_programs.py
+	    tests/host_kernels/test_random_programs.py tests/session/test_partial_runs.py
 
 # OPENCL:0 is PoCL where that can be unpacked, else a driver of this machine.
 conformance: $(VENV)/.ready

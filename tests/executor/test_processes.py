@@ -139,6 +139,66 @@ def test_ctrl_c_ends_the_run_of_the_main_thread_and_no_other(start, op):
     assert ended(process) == [f"{{'{SUM}'}} {SUM} {SUM}", "0 kernels were not told to end"]
 
 
+UNENDING = {
+    "a while loop": """
+        from builders.control_flow import function, loop, program
+        from builders.graphs import const
+        test = function("test", "i", [const("most", 2), node("less", "Less", "i", "most:output:0")], {"go": "less:z:0"},
+                        results="go:bool_")
+        body = function("body", "i", [node("neg", "Neg", "i")], {"i": "neg:y:0"})
+        stuck = program([placeholder("i", ()), placeholder("j", ()), loop("w", "test", "body", "i"),
+                         node("y", "Neg", "w"), node("n", "Neg", "j")], test, body)
+    """,
+    "a while loop of asynchronous kernels": """
+        from builders.control_flow import function, loop, program
+        from builders.graphs import const
+        test = function("test", "i", [const("most", 2), node("less", "Less", "i", "most:output:0")], {"go": "less:z:0"},
+                        results="go:bool_")
+        body = function("body", "i", [node("zero", "Sub", "i", "i"), node("same", "Test>Later", "i", "zero:z:0")],
+                        {"i": "same:z:0"})
+        stuck = program([placeholder("i", ()), placeholder("j", ()), loop("w", "test", "body", "i"),
+                         node("y", "Neg", "w"), node("n", "Neg", "j")], test, body)
+    """,
+    "a Recv without a Send": """
+        from builders.transfers import recv
+        stuck = graph(placeholder("i", ()), placeholder("j", ()), recv("r", "t"), node("y", "AddV2", "r", "i"),
+                      node("n", "Neg", "j"))
+    """,
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")
+@pytest.mark.parametrize("graph", UNENDING.values(), ids=UNENDING)
+def test_ctrl_c_ends_what_would_never_end_and_the_session_goes_on(start, graph):
+    process = start(textwrap.dedent(graph) + textwrap.dedent("""
+        unending = weft.Session(stuck, CONFIG)
+        others, over = [], threading.Event()
+
+        def run_until_over():
+            while not over.is_set():
+                others.append(unending.run("n", {"j": 1}).item())
+            others.append(unending.run("n", {"j": 1}).item())
+
+        other = in_background(run_until_over)
+        wait_until(lambda: others)
+        print("waiting", flush=True)
+        try:
+            unending.run("y", {"i": 1})
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        over.set()
+        other.join(5)
+        print(other.is_alive(), set(others), unending.run("n", {"j": 2}))
+    """))
+    assert line(process) == "waiting\n"
+    time.sleep(0.2)  # it begins to run
+    sent = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert line(process) == "interrupted\n"
+    assert time.monotonic() - sent < 1
+    assert ended(process) == ["False {-1.0} -2.0"]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")
 @pytest.mark.parametrize("waits", [True, False], ids=["waits for a helper", "runs a kernel"])
 def test_ctrl_c_ends_a_run_in_pieces_and_what_has_begun_ends_soon(start, waits):

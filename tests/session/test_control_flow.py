@@ -285,3 +285,23 @@ def test_a_switch_takes_no_array_as_its_condition():
         assert session.run("m:0", {"p": True}) == 1
         with pytest.raises(InvalidArgument, match=r"scalar.*shape \[2\]"):
             session.run("m:0", {"p": [True, False]})
+
+
+def test_a_queue_of_one_thread_runs_branches_loops_calls_and_asynchronous_kernels():
+    """Each of these may wait for a value, and the queue has no second thread that could bring it."""
+    later = function("later", "x", [node("queued", "Test>Queued", "x", "x"),
+                                    node("soon", "Test>Now", "queued:z:0", "x")], {"y": "soon:z:0"})
+    twice_later = function("twice_later", "x", [call("one", "later", "x"), call("two", "later", "one:output:0")],
+                           {"y": "two:output:0"})
+    step = function("s", "i x", [const("one", 1), node("next", "AddV2", "i", "one:output:0"),
+                                 call("more", "twice_later", "x")], {"i": "next:z:0", "x": "more:output:0"})
+    nodes = [placeholder("i", ()), placeholder("x", (2,)), P, loop("w", "below", "s", "i", "x"),
+             branch("b", "p", "twice_later", "twice", "w:1"), node("z", "Test>Queued", "b", "w:1")]
+    config = {"plugins": {"load": [plugin("tests")]}, "work_queue": {"threads": 1}}
+    with weft.Session(program(nodes, BELOW, step, later, twice_later, TWICE), config) as session:
+        for number in range(100):
+            begin, taken = number % 6, bool(number % 2)
+            looped = np.float32([1, 2]) * 9 ** (5 - begin)
+            feeds = {"i": begin, "x": [1, 2], "p": taken}
+            result = session.run("z", feeds, options=weft.RunOptions(timeout=5))
+            assert result.tolist() == (looped * (10 if taken else 3)).tolist()

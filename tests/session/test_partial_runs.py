@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 import weakref
+from contextlib import ExitStack
 from itertools import permutations
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 import weft
 from builders.control_flow import function, loop
 from builders.graphs import const, graph, node, placeholder
+from harness.threads import in_threads
 from plugins_for_tests.acting_plugin import CONFIG, acts, ran
 from weft.errors import Cancelled, FailedPrecondition, InvalidArgument, NotFound, Unimplemented, WeftError
 from weft.graph.graph import Graph
@@ -20,6 +23,7 @@ from weft.values import dtypes
 
 QUEUES = ["multi_threaded", "single_threaded", "seeded"]
 X = np.float32([1, 2, 3])
+RUNS = min(1000, int(os.environ.get("WEFTTEST_GRAPHS", "400")) // 4)  # of each thread; `make slow` does 1000
 
 
 @pytest.fixture(autouse=True)
@@ -216,8 +220,8 @@ def test_a_device_that_needs_static_shapes_has_those_of_the_placeholders():
         assert made.placement()["n"].device == "SIM:0"
 
 
-def loops_on_two_devices():
-    """y = x doubled n times on CPU:1, and -y on CPU:0."""
+def control_flow_on_two_devices():
+    """y = x doubled n times on CPU:1, z = -y on CPU:0, and m = z or -z by Switch and Merge on both."""
     cond = function("cond", "i:int32 n:int32 v", [node("t", "Less", "i", "n", T=dtypes.int32)], {"go": "t:z:0"},
                     "go:bool_")
     body = function("body", "i:int32 n:int32 v", [
@@ -225,41 +229,51 @@ def loops_on_two_devices():
         node("w", "AddV2", "v", "v", device="/device:CPU:1")],
         {"i_out": "j:z:0", "n_out": "n", "v_out": "w:z:0"}, "i_out:int32 n_out:int32")
     nodes = [placeholder("n", (), dtypes.int32), placeholder("x", (3,)), const("zero", 0, np.int32),
-             loop("loop", "cond", "body", "zero", "n", "x", given="i:int32 n:int32 v"),
-             node("y", "Identity", "loop:2", device="/device:CPU:1"), node("z", "Neg", "y", device="/device:CPU:0")]
+             const("two", 2, np.int32), loop("loop", "cond", "body", "zero", "n", "x", given="i:int32 n:int32 v"),
+             node("y", "Identity", "loop:2", device="/device:CPU:1"), node("z", "Neg", "y", device="/device:CPU:0"),
+             node("p", "Less", "n", "two", T=dtypes.int32), node("s", "Switch", "z", "p"),
+             node("no", "Neg", "s", device="/device:CPU:1"), node("yes", "Identity", "s:1", device="/device:CPU:0"),
+             node("m", "Merge", "no", "yes", N=2)]
     return Graph(nodes, functions=[cond, body])
 
 
-def test_threads_run_and_partially_run_one_session_on_two_devices():
-    wrong: list[object] = []
+def run_and_partially_run(made, seed):
+    random = np.random.default_rng(seed)
+    for number in range(RUNS):
+        n, x = int(random.integers(0, 4)), random.integers(-9, 9, 3).astype(np.float32)
+        taken = "yes" if n < 2 else "no"
+        if number % 4 == 0:
+            handle = made.partial_run_setup(["y", "z", "m:0"], ["n", "x"])
+            made.partial_run(handle, [], {"n": n})
+            y = made.partial_run(handle, "y", {"x": x})
+            z, m = made.partial_run(handle, ["z", "m:0"])
+        elif number % 4 == 1:  # a fetch inside leaves Switch and Merge, and dead values
+            y, z, m, side = made.run(["y", "z", "m:0", taken], {"n": n, "x": x})
+            assert side.tolist() == m.tolist()
+            with pytest.raises(InvalidArgument, match="is dead"):
+                made.run("no" if n < 2 else "yes", {"n": n, "x": x})
+        else:
+            y, z, m = made.run(["y:0", "z:0", "m:0"], {"n": n, "x": x})
+        doubled = x * 2**n
+        assert (y.tolist(), z.tolist()) == (doubled.tolist(), (-doubled).tolist()), (seed, number)
+        assert m.tolist() == (-doubled if n < 2 else doubled).tolist(), (seed, number)
 
-    def work(made, seed):
-        random = np.random.default_rng(seed)
-        for number in range(1000):
-            n, x = int(random.integers(0, 4)), random.integers(-9, 9, 3).astype(np.float32)
-            if number % 4:
-                y, z = made.run(["y:0", "z:0"], {"n": n, "x": x})
-            else:
-                handle = made.partial_run_setup(["y", "z"], ["n", "x"])
-                made.partial_run(handle, [], {"n": n})
-                y = made.partial_run(handle, "y", {"x": x})
-                z = made.partial_run(handle, "z")
-            if not (np.array_equal(y, x * 2**n) and np.array_equal(z, -y)):
-                wrong.append((seed, number, n, x, y, z))
 
-    with weft.Session(loops_on_two_devices(), {"plugin": {"cpu": {"count": 2}}}) as made:
-        def run(seed):
-            try:
-                work(made, seed)
-            except BaseException as error:  # noqa: BLE001 - a thread has no other way to report
-                wrong.append(error)
+def run_two_sessions():
+    config = {"plugin": {"cpu": {"count": 2}}}
+    with ExitStack() as stack:
+        sessions = [stack.enter_context(weft.Session(control_flow_on_two_devices(), config)) for _ in range(2)]
+        in_threads(lambda seed: run_and_partially_run(sessions[seed // 4], seed), 8)  # four threads for each
 
-        threads = [threading.Thread(target=run, args=(seed,)) for seed in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert wrong == []
+
+def test_threads_run_and_partially_run_sessions_on_two_devices():
+    before = set(threading.enumerate())
+    run_two_sessions()
+    gc.collect()
+    started = set(threading.enumerate()) - before
+    for thread in started:
+        thread.join(5)
+    assert not any(thread.is_alive() for thread in started)
 
 
 def test_a_partial_run_uses_the_rendezvous_of_its_session():

@@ -21,6 +21,7 @@ from weft import errors, graphdef
 from weft.graph.attr_value import Func, ShapeAttr
 from weft.graph.graph import Graph, Node, Versions
 from weft.values import dtypes
+from weft_saved_model import write_checkpoint
 
 DATA = Path(__file__).parents[1] / "data"
 SITUATIONS = json.loads((DATA / "tf_errors.json").read_text("utf-8"))
@@ -48,9 +49,6 @@ ON_PURPOSE: dict[str, tuple[type[errors.WeftError] | None, str]] = {
 # Situations that are of TensorFlow's own parts.
 ELSEWHERE = {
     "bad_consumer": "weft has no consumer version of its own",
-    "graph_modified_after_run": "a session's graph does not change yet",
-    **dict.fromkeys(("restore_missing_key", "restore_wrong_dtype", "restore_slice", "restore_bad_slice"),
-                    "RestoreV2 has no kernel yet: the loader of SavedModels reads checkpoints"),
 }
 
 
@@ -180,6 +178,32 @@ def use_closed_session(_: Path) -> Any:
 def recursion(_: Path) -> Any:
     nodes = [Node("n", "PartitionedCall", attrs={"Tin": (), "Tout": (), "f": Func("empty")})]
     return run([], *nodes, targets=["n"], functions=[function("empty", "", [], {})])
+
+
+@program
+def graph_modified_after_run(_: Path) -> Any:
+    with weft.Session(graph(C)) as made:
+        made.run("c")
+        made.extend(graph(NEG))
+        return made.run("n")
+
+
+def strings(value: str) -> Any:
+    return np.array([value.encode()], object)
+
+
+for _name, (_key, _slice, _dtype) in {
+    "restore_missing_key": ("nokey", "", FLOAT), "restore_wrong_dtype": ("a", "", INT),
+    "restore_slice": ("a", "3 2 0,1:-", FLOAT), "restore_bad_slice": ("a", "9 2 0,1:-", FLOAT),
+}.items():
+    def restore(folder: Path, key: str = _key, part: str = _slice, dtype: Any = _dtype) -> Any:
+        write_checkpoint(folder / "saved", {"a": np.ones((3, 2), np.float32)})
+        nodes = [const("prefix", str(folder / "saved").encode(), object), const("names", strings(key), object),
+                 const("slices", strings(part), object),
+                 Node("restore", "RestoreV2", ("prefix", "names", "slices"), attrs={"dtypes": (dtype,)})]
+        return run("restore:0", *nodes, config={"files": {"read": [str(folder)]}})
+
+    PROGRAMS[_name] = restore
 
 
 @program

@@ -165,3 +165,32 @@ def test_what_is_made_of_constants_is_made_once_and_not_by_the_device(first, sec
     result, trace = traced(made, "y", {"x": np.float32([1, 1])})
     assert result.tolist() == [-2, 15]
     assert [e.call.node for e in trace.events if e.call.code != "weft.copy"] == ["y"]
+
+
+def branch_on(first, second, **config):
+    """A Switch whose false side goes to another device and back to the Merge."""
+    return session(placeholder("x", (2,)), placeholder("p", (), dtypes.bool_), node("s", "Switch", "x", "p"),
+                   node("there", "Neg", "s", device=second), node("back", "Mul", "there", "there", device=first),
+                   node("yes", "Neg", "s:1", device=first), node("m", "Merge", "back", "yes", N=2), **config)
+
+
+@on_pairs
+def test_a_branch_over_two_devices_runs_if_it_is_taken(first, second):
+    made = branch_on(first, second)
+    for condition, result, devices in ((False, [1, 4], {first, second}), (True, [-1, 2], {first})) * 2:
+        value, trace = traced(made, "m:0", {"x": np.float32([1, -2]), "p": condition})
+        assert value.tolist() == result
+        assert {e.device for e in trace.events if e.call.op in ("Neg", "Mul")} == devices
+    assert faults(made) == []
+
+
+def test_dead_values_cross_devices_and_cannot_be_fetched():
+    made = branch_on("CPU:0", "CPU:1", plugin={"cpu": {"count": 2}})
+    for condition, result, index in ((False, [1, 4], 0), (True, [-1, 2], 1)) * 2:
+        feeds = {"x": np.float32([1, -2]), "p": condition}
+        live, dead = ("yes", ["there", "back", "s:0"]) if condition else ("back", ["yes", "s:1"])
+        merged, chosen, taken = made.run(["m:0", "m:1", live], feeds)  # a fetch inside leaves Switch and Merge
+        assert (merged.tolist(), chosen, taken.tolist()) == (result, index, result)
+        for tensor in dead:
+            with pytest.raises(InvalidArgument, match="is dead"):
+                made.run(["m:0", tensor], feeds)
