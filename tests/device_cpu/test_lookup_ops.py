@@ -309,14 +309,6 @@ def test_a_handle_of_another_kind_is_an_error() -> None:
             session.run(name, {"k": ABC, "v": -1} if name == "find" else {})
 
 
-def test_files_are_not_read_for_a_table() -> None:
-    session = weft.Session(graph(table("HashTableV2"), placeholder("file", (), STRING), Node(
-        "fill", "InitializeTableFromTextFileV2", ("t", "file"), attrs={"key_index": -2, "value_index": -1})))
-    with pytest.raises(Unimplemented) as caught:
-        session.run([], {"file": b"/etc/hostname"}, targets=["fill"])
-    assert caught.value.node == "fill"
-
-
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("op", "key"), [("HashTableV2", INT), ("MutableHashTableV2", LONG)])
 def test_many_numbers_are_found_like_single_ones(op: str, key: Any, seed: int) -> None:

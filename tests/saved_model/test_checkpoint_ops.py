@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import weft
 from weft.api import Graph, Input, Node, ShapeAttr, constant, dtypes
-from weft.errors import DataLoss, InvalidArgument, NotFound, PermissionDenied, WeftError
+from weft.errors import DataLoss, InvalidArgument, NotFound, PermissionDenied, Unimplemented, WeftError
 from weft_saved_model.checkpoint_writer import write_checkpoint
 
 
@@ -176,3 +176,26 @@ def test_merging_deletes_empty_folders_of_parts(tmp_path):
         "all.data-00000-of-00002", "all.data-00001-of-00002", "all.index"]
     with pytest.raises(WeftError, match="did not exist"):
         run(Graph([prefix(), parts, merge]), tmp_path / "all", config=permitted(tmp_path), targets=["merge"])
+
+
+FLOATS = {"T": (dtypes.float32,)}
+
+
+@pytest.mark.parametrize(("node", "remedy"), [
+    (Node("old", "Save", [Input("prefix"), Input("names"), Input("x")], attrs=FLOATS), "use SaveV2"),
+    (Node("old", "SaveSlices", [Input("prefix"), Input("names"), Input("names"), Input("x")], attrs=FLOATS),
+     "use SaveV2"),
+    (Node("old", "Restore", [Input("prefix"), Input("name")], attrs={"dt": dtypes.float32}),
+     "use RestoreV2.*SaveV2 converts it"),
+    (Node("old", "RestoreSlice", [Input("prefix"), Input("name"), Input("name")], attrs={"dt": dtypes.float32}),
+     "use RestoreV2.*SaveV2 converts it"),
+], ids=lambda given: given.op if isinstance(given, Node) else "")
+def test_an_op_on_checkpoints_of_one_file_names_the_op_to_use(tmp_path, node, remedy):
+    """TensorFlow's Restore does not read checkpoints of its second format either."""
+    write_checkpoint(tmp_path / "m", {"x": np.float32(1)})
+    nodes = [prefix(), constant("names", strings("x")), constant("name", np.array(b"x", object)),
+             constant("x", np.ones(2, np.float32)), node]
+    with pytest.raises(Unimplemented, match=rf"{node.op}.*{remedy}") as caught:
+        run(Graph(nodes), tmp_path / "m", config=permitted(tmp_path), targets=["old"])
+    assert caught.value.node == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.data-00000-of-00001", "m.index"]

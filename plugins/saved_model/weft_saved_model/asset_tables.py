@@ -1,6 +1,6 @@
 """Tables that a SavedModel's initializer fills from asset files: the files' contents become constants.
 
-A running graph therefore opens no file. Nodes that would read other files stay, and no kernel runs them.
+A running graph therefore opens no asset. Nodes that read other files stay, and run where `[files]` permits it.
 """
 
 from __future__ import annotations

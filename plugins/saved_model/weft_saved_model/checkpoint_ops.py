@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weft.api import Bind, DType, Kernels, shape_text
+from weft.api import Bind, Declined, DType, Kernels, shape_text
 from weft.errors import InvalidArgument, NotFound
 
 from .checkpoint import Checkpoint, file_contents, shard_name
@@ -121,7 +121,21 @@ def _restored(b: Bind, checkpoint: Checkpoint, name: str, spec: str) -> Array:
     return np.array(found)
 
 
+def one_file(form: str, also: str = "") -> Callable[[Bind], Declined]:
+    """The bind function of an op on checkpoints of one file, TensorFlow's first format, which it declines."""
+    remedy = f"checkpoints of one file have no kernel; use {form}, which TensorFlow writes and reads too{also}"
+    return lambda b: b.decline(remedy)
+
+
+ONE_FILE = {  # op: the op to use
+    "Save": "SaveV2", "SaveSlices": "SaveV2", "Restore": "RestoreV2", "RestoreSlice": "RestoreV2",
+}
+
+
 def register_kernels(kernels: Kernels) -> None:
+    for op, form in ONE_FILE.items():
+        also = ": TensorFlow's RestoreV2 reads the old file, and SaveV2 converts it" if form == "RestoreV2" else ""
+        kernels.kernel(op, allocates=form == "RestoreV2")(one_file(form, also))
     kernels.kernel("SaveV2", files=(WRITE,))(save_v2)
     kernels.kernel("RestoreV2", files=(READ,), allocates=True)(restore_v2)
     kernels.kernel("MergeV2Checkpoints", files=(READ, WRITE))(merge_v2_checkpoints)

@@ -17,7 +17,7 @@ def weft_loaders(registry: Any) -> None:
 
 @hookimpl
 def weft_kernels(registry: Any) -> None:
-    registry.kernels("CPU", "weft_saved_model.checkpoint_ops:register_kernels")
+    registry.kernels("CPU", "weft_saved_model.file_kernels:register_kernels")
 
 
 @hookimpl

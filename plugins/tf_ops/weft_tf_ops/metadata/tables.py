@@ -89,6 +89,13 @@ def initialize(attrs: Attrs, x: ValueInfo, keys: ValueInfo, values: ValueInfo) -
     return ()
 
 
+@rule("InitializeTableFromTextFileV2")
+def initialize_from_text_file(_: Attrs, x: ValueInfo, filename: ValueInfo) -> tuple[()]:
+    ranked(x, 0, "the handle of a table")
+    ranked(filename, 0, "the name of a file")
+    return ()
+
+
 @rule("LookupTableRemoveV2")
 def remove(attrs: Attrs, x: ValueInfo, _: ValueInfo) -> tuple[()]:
     _value_shape(x, attrs["Tin"], None)
