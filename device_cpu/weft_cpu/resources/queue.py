@@ -172,11 +172,11 @@ class Queue:
     def title(self) -> str:
         return f"{self.kind} '{self.name}'"
 
-    def bring(self, step: Step, request: Enqueue | Close) -> AsyncValue:
+    def bring(self, step: Step, request: Request) -> AsyncValue:
         """Submit a request of the enqueue side. The value is a chain, available when the request is done."""
         return self._ask(step, self._bringing, request)[0]
 
-    def take(self, step: Step, request: Dequeue | Peek) -> list[AsyncValue]:
+    def take(self, step: Step, request: Request) -> list[AsyncValue]:
         """Submit a dequeue, or a look at an element. The values are the components."""
         return self._ask(step, self._taking, request)
 
@@ -201,6 +201,7 @@ class Queue:
         request = Close()
 
         def drop() -> Iterator[Request]:
+            self.drop_incomplete()
             while len(self.order):
                 self.order.take()
             request.succeed()
@@ -208,6 +209,9 @@ class Queue:
 
         self._do(drop)
         return request.values[0]
+
+    def drop_incomplete(self) -> None:
+        """Drop what has come of elements that lack parts: a queue has none."""
 
     def forked(self) -> None:
         """Drop all requests: their steps run in the parent process."""

@@ -1,11 +1,11 @@
-"""Metadata of ops on staging areas. The shapes of what an area gives are unknown before the run."""
+"""Metadata of ops on staging areas and maps. The shapes of what they give are unknown before the run."""
 
 from __future__ import annotations
 
 from weft.api import Attrs, InvalidArgument, ValueInfo, dtypes, info
 
 from .rules import rule
-from .shapes import ranked
+from .shapes import check_single, ranked
 
 
 @rule("Stage")
@@ -26,11 +26,30 @@ def peek(attrs: Attrs, index: ValueInfo) -> tuple[ValueInfo, ...]:
     return unstage(attrs)
 
 
-@rule("StageSize")
+@rule("StageSize", "MapSize", "MapIncompleteSize", "OrderedMapSize", "OrderedMapIncompleteSize")
 def size(_: Attrs) -> ValueInfo:
     return info(dtypes.int32, ())
 
 
-@rule("StageClear")
+@rule("StageClear", "MapClear", "OrderedMapClear")
 def clear(_: Attrs) -> tuple[()]:
     return ()
+
+
+@rule("MapStage", "OrderedMapStage")
+def map_stage(attrs: Attrs, key: ValueInfo, indices: ValueInfo, *values: ValueInfo) -> tuple[()]:
+    check_single(key, "the key of a tuple", most_rank=1)
+    if len(values) > len(attrs["dtypes"]):
+        raise InvalidArgument(f"a staging map of {len(attrs['dtypes'])} parts is given {len(values)}")
+    return ()
+
+
+@rule("MapUnstage", "MapPeek", "OrderedMapUnstage", "OrderedMapPeek")
+def map_unstage(attrs: Attrs, key: ValueInfo, indices: ValueInfo) -> tuple[ValueInfo, ...]:
+    check_single(key, "the key of a tuple", most_rank=1)
+    return unstage(attrs)
+
+
+@rule("MapUnstageNoKey", "OrderedMapUnstageNoKey")
+def map_unstage_any(attrs: Attrs, indices: ValueInfo) -> tuple[ValueInfo, ...]:
+    return info(dtypes.int64, ()), *unstage(attrs)
