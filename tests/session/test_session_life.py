@@ -31,6 +31,17 @@ def session():
         yield made
 
 
+def test_a_variable_keeps_its_value_from_run_to_run_and_no_other_session_has_it(session):
+    session.run([], {"x": X}, targets=["v/set"])
+    for _ in range(2):
+        assert session.run("v/get").tolist() == X.tolist()
+    with weft.Session(session.graph) as other:
+        with pytest.raises(FailedPrecondition, match="variable 'v' is uninitialized"):
+            other.run("v/get")
+        other.run([], {"x": -X}, targets=["v/set"])
+    assert session.run("v/get").tolist() == X.tolist()
+
+
 def test_new_nodes_use_the_nodes_and_the_state_of_the_session(session):
     step = session.make_callable("y", ["x"])
     session.run([], {"x": X}, targets=["v/set"])
