@@ -137,3 +137,47 @@ def test_lengths_of_the_dense_shape_are_known_where_it_is():
     assert to_dense({}, indices, constant_info(np.int64([3, 4])), values, scalar).shape == (3, 4)
     assert to_dense({}, indices, info(dtypes.int64, (2,)), values, scalar).shape == (None, None)
     assert to_dense({}, indices, info(dtypes.int64, None), values, scalar).shape is None
+
+
+REDUCTIONS = [  # axes, the sum and the maximum by TensorFlow
+    ([0], [[0, 1], [-4, 3], [2, 0]], [[0, 1], [-4, 3], [2, 0]]), ([1], [[2, 1], [-4, 3]], [[2, 1], [-4, 3]]),
+    ([2], [[1, 0, 2], [0, -1, 0]], [[1, 0, 2], [0, 3, 0]]), ([0, 1], [-2, 4], [2, 3]), ([1, 0], [-2, 4], [2, 3]),
+    ([-1], [[1, 0, 2], [0, -1, 0]], [[1, 0, 2], [0, 3, 0]]), ([0, 1, 2], 2, 3), (0, [[0, 1], [-4, 3], [2, 0]],
+    [[0, 1], [-4, 3], [2, 0]]), ([0, -3], [[0, 1], [-4, 3], [2, 0]], [[0, 1], [-4, 3], [2, 0]]),
+    ([2, 0], [1, -1, 2], [1, 3, 2]),
+    ([], [[[0, 1], [0, 0], [2, 0]], [[0, 0], [-4, 3], [0, 0]]], [[[0, 1], [0, 0], [2, 0]], [[0, 0], [-4, 3], [0, 0]]]),
+]
+THREE_AXES = np.int64([[0, 0, 1], [0, 2, 0], [1, 1, 1], [1, 1, 0]]), [1, 2, 3, -4], np.int64([2, 3, 2])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.float64])
+@pytest.mark.parametrize(("axes", "total", "largest"), REDUCTIONS)
+def test_reductions_to_a_dense_tensor(axes, total, largest, dtype):
+    indices, values, shape = THREE_AXES
+    for op, expected in (("SparseReduceSum", total), ("SparseReduceMax", largest)):
+        for keep_dims in (False, True):
+            found = call(op, indices, np.array(values, dtype), shape, np.int32(axes), keep_dims=keep_dims)
+            dropped = {axis % 3 for axis in np.atleast_1d(axes).astype(int)}
+            kept = [1 if axis in dropped else length for axis, length in enumerate(shape)]
+            same(found, np.array(expected, dtype).reshape(kept if keep_dims else np.shape(expected)))
+
+
+@fast
+@given(dense_tensors, st.data())
+def test_a_sum_is_that_of_the_dense_tensor(x, data):
+    axes = data.draw(st.lists(st.integers(-x.ndim, x.ndim - 1), max_size=3))
+    order = data.draw(st.permutations(range(np.count_nonzero(x))))
+    indices, values, shape = sparse(x)
+    dropped = tuple({axis % x.ndim for axis in axes})
+    same(call("SparseReduceSum", indices[order], values[order], shape, np.int32(axes), keep_dims=False),
+         x.sum(axis=dropped, dtype=x.dtype) if dropped else x)
+
+
+@pytest.mark.parametrize(("indices", "shape", "axes"), [
+    ([[5, 0]], [2, 3], [1]), ([[1, 0]], [2, 3], [2]), ([[1, 0]], [2, 3], [-3]), ([[1, 0]], [2, -3], [1]),
+    ([[1, 0]], [2, 3, 4], [1]), ([[1, 0]], [2, 3], [[0]]),
+])
+def test_reductions_of_what_is_no_sparse_tensor_or_axis_are_refused(indices, shape, axes):
+    for op in ("SparseReduceSum", "SparseReduceMax"):
+        with pytest.raises(InvalidArgument):
+            call(op, np.int64(indices), np.float32([1]), np.int64(shape), np.int32(axes), keep_dims=False)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from weft.api import Bind, Kernels, errors
 
-from ..element_types import COMPLEX, FLOATS, NARROW, Array
+from ..element_types import COMPLEX, FLOATS, NARROW, NUMBERS, REAL, Array
 from .segment import add_rows, starts_of_runs
 
 Run = Callable[..., Any]
@@ -172,7 +172,33 @@ def sparse_dense_matmul(b: Bind) -> Run:
     return run
 
 
+def reduced(ufunc: np.ufunc) -> Callable[[Bind], Run]:
+    """The bind function of a reduction to a dense tensor. Elements without values are 0, whatever the reduction."""
+
+    def bind(b: Bind) -> Run:
+        wide = np.float32 if b.attrs["T"].name in NARROW else b.attrs["T"].numpy
+
+        def run(indices: Array, values: Array, shape: Array, axes: Array, out: Array) -> None:
+            _check_inside(indices, shape)
+            dropped = {axis % len(shape) for axis in axes.reshape(-1).tolist()}
+            kept = [axis for axis in range(len(shape)) if axis not in dropped]
+            out.fill(0)
+            if not len(values):
+                return
+            steps = np.append(shape[kept][1:], 1)[::-1].cumprod()[::-1][: len(kept)]
+            places = indices[:, kept] @ steps
+            order = places.argsort(kind="stable")
+            starts = starts_of_runs(places[order])
+            out.reshape(-1)[places[order][starts]] = ufunc.reduceat(values[order].astype(wide), starts, dtype=wide)
+
+        return run
+
+    return bind
+
+
 def register_kernels(kernels: Kernels) -> None:
+    kernels.kernel("SparseReduceSum", dtypes={"T": NUMBERS})(reduced(np.add))
+    kernels.kernel("SparseReduceMax", dtypes={"T": REAL})(reduced(np.maximum))
     for op, bind in {
         "SparseConcat": sparse_concat, "SparseReorder": sparse_reorder, "SparseReshape": sparse_reshape,
         "SparseSoftmax": sparse_softmax, "SparseToDense": sparse_to_dense,

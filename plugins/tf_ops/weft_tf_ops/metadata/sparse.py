@@ -5,7 +5,7 @@ from __future__ import annotations
 from weft.api import Attrs, InvalidArgument, Shape, ValueInfo, dtypes, info, shape_text
 
 from .rules import rule
-from .shapes import ranked, same_dim, same_shape, vector
+from .shapes import axis_in, ranked, same_dim, same_shape, vector
 
 
 @rule("SparseToDense", values=("output_shape",))
@@ -84,6 +84,25 @@ def sparse_dense_matmul(
     other_inner, columns = ranked(b, 2, "b")[:: -1 if attrs["adjoint_b"] else 1]
     same_dim(inner, other_inner, "the inner dimensions of a product")
     return info(b.dtype, (rows, columns))
+
+
+@rule("SparseReduceSum", "SparseReduceMax", values=("input_shape", "reduction_axes"))
+def sparse_reduce(
+    attrs: Attrs, indices: ValueInfo, values: ValueInfo, shape: ValueInfo, axes: ValueInfo
+) -> ValueInfo:
+    """Return the dense result. Axes may repeat."""
+    _, rank = sparse(indices, values, shape)
+    if axes.rank is not None and axes.rank > 1:
+        raise InvalidArgument(f"reduction_axes must be a scalar or a vector, given shape {shape_text(axes.shape)}")
+    lengths = _lengths(shape, "input_shape")
+    known = axes.distinct()
+    if known is None or rank is None:
+        return info(values.dtype, None)
+    dropped = {axis_in(axis, rank, "reduction_axes") for axis in known.reshape(-1).tolist()}
+    lengths = lengths or (None,) * rank
+    if attrs["keep_dims"]:
+        return info(values.dtype, tuple(1 if axis in dropped else lengths[axis] for axis in range(rank)))
+    return info(values.dtype, tuple(lengths[axis] for axis in range(rank) if axis not in dropped))
 
 
 def _lengths(shape: ValueInfo, name: str) -> Shape:
