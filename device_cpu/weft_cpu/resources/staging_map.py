@@ -22,7 +22,7 @@ Parts = dict[int, Any]  # the parts that are there, by index
 class StagedTuples:
     """The tuples of a map. With `ordered` the consumer of any key gets the smallest one, else the newest one.
 
-    `dtypes`: those of the tuples' parts, known from the first producer on.
+    `dtypes`: the dtypes of the tuples' parts, known from the first producer on.
     """
 
     def __init__(self, *, ordered: bool) -> None:
