@@ -52,6 +52,14 @@ def test_a_group_is_all_that_hangs_together_and_asks_as_one():
     assert made.run("d", {"x": X}).tolist() == X.tolist()
 
 
+@pytest.mark.parametrize("requests", [("EXAMPLE", "EXAMPLE:1"), ("EXAMPLE:1", "EXAMPLE"), ("EXAMPLE:1", "EXAMPLE:1")])
+def test_a_request_for_a_type_agrees_with_one_for_a_device_of_it_in_either_order(requests):
+    first, second = requests
+    made = session(node("a", "Neg", "x", device=first), with_("b", "Neg", "a", to="a", device=second),
+                   fallback="error")
+    assert devices(made) == {"a": "EXAMPLE:1", "b": "EXAMPLE:1"}
+
+
 def test_several_that_name_a_constant_are_together_and_its_request_is_theirs():
     made = session(const("w", [1, 2, 3], device="EXAMPLE:1"), with_("a", "Identity", "w", to="w"),
                    with_("b", "AddV2", "a", "x", to="w"))

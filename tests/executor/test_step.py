@@ -15,6 +15,7 @@ from weft.executor import step as module
 from weft.executor.step import Step
 from weft.host.cancellation import CancelToken
 from weft.session.runtime import runtime
+from weft.values.async_value import AsyncValue
 
 
 def test_a_token_calls_back_in_the_order_of_asking_and_at_once_when_it_is_cancelled():
@@ -133,3 +134,21 @@ def test_a_step_ends_with_its_parents_and_they_forget_it():
     assert called == [ended]
     assert isinstance(ended.error, Cancelled)
     assert over.error is None
+
+
+class EndsAfterEachCheck(Step):
+    """A step that another thread cancels right after the loop has asked whether it is cancelled."""
+
+    def cancelled(self):
+        found = super().cancelled()
+        self.cancel(Aborted("meanwhile"))
+        return found
+
+
+def test_a_step_that_is_cancelled_while_its_loop_goes_to_rest_ends_and_does_not_wait_for_its_values():
+    step = EndsAfterEachCheck(runtime().host)
+    step.loop.expect(AsyncValue(), lambda: None)
+    loop = step.loop
+    step.leave()
+    assert not loop.post(lambda: None)
+    assert not step.has_loop
