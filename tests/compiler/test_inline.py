@@ -108,6 +108,17 @@ def test_a_few_functions_do_not_become_a_million_nodes(monkeypatch, most, few, l
         inlined([placeholder("a"), call("c", "f0", "a")], levels)
 
 
+def test_a_function_that_would_pass_the_limit_is_refused_before_its_nodes_are_made(monkeypatch):
+    body = Function("body", [X], [Y], [node(f"n{i}", "Neg", "x") for i in range(10)], {"y": "n0:y:0"})
+    nodes = [placeholder("a"), call("c", "body", "a")]
+    monkeypatch.setattr("weft.compiler.inline._FEW_NODES", 1)
+    monkeypatch.setattr("weft.compiler.inline._MOST_NODES", 12)
+    assert len(inlined(nodes, [body])[0]) == 12
+    monkeypatch.setattr("weft.compiler.inline._MOST_NODES", 11)
+    with pytest.raises(ResourceExhausted, match="more than 11 nodes"):
+        inlined(nodes, [body])
+
+
 def test_names_do_not_become_longer_than_memory():
     body = Function("body", [X], [Y], [node(f"n{i}", "Neg", "x") for i in range(1000)], {"y": "n0:y:0"})
     with pytest.raises(ResourceExhausted, match="characters"):
