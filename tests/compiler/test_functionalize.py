@@ -219,6 +219,22 @@ def test_a_merge_waits_for_a_branch_that_is_not_taken_without_dying():
     both_sides(build.graph(), [(merge, 0), (outer, 0)])
 
 
+def test_a_conditional_whose_values_nobody_takes_is_a_node_of_the_branch_around_it():
+    """A Merge waits for an effect of an inner conditional that has no Merge of its own."""
+    build = two_inputs()
+    held = []
+
+    def branch():
+        switch = build.add("Switch", build.here("x"), build.op("Less", "x", build.const(5)))
+        held.append(build.add("Log", f"{switch}:1"))
+        return ["x"]
+
+    merge, = chosen(build, branch, lambda: ["y"])
+    build.nodes[merge] = build.nodes[merge].replace(controls=held)
+    result = both_sides(build.graph(), [(merge, 0)])
+    assert sorted(op for op in ops_of(result) if op in ("If", "StatelessIf")) == ["If", "If"]
+
+
 def looped(build, body, *initial, condition=None):
     """A loop that counts to three, and its Exits. `body` returns the next values of all variables but the counter."""
     limit = build.const(3)
@@ -366,6 +382,32 @@ def test_a_merge_of_a_variable_may_wait_for_other_nodes():
     waited = build.add("Log", merges[0])
     build.nodes[merges[1]] = build.nodes.pop(merges[1]).replace(controls=[waited])
     compared(build.graph(), [(end, 0) for end in exits], {"x": 3})
+
+
+def test_a_loop_stays_a_while_around_a_loop_that_is_none_and_whose_exits_are_alive():
+    build = two_inputs()
+
+    def body(_, value):
+        exits = looped(build, lambda _, inner: [inner], value)
+        first, second = [name for name, node in build.nodes.items() if node.op == "Merge"][-2:]
+        build.nodes[second] = build.nodes.pop(second).replace(controls=[first])  # so the inner loop is no While
+        return exits[1:]
+
+    exits = looped(build, body, "x")
+    result = compared(build.graph(), [(end, 0) for end in exits], {"x": 3})
+    assert {"StatelessWhile", "While"}.intersection(ops_of(result))
+    assert "_Frame" in ops_of(result)
+
+
+def test_a_loop_runs_after_a_node_before_it_that_one_of_its_nodes_waits_for():
+    build = two_inputs()
+    logged = build.add("Log", "y")
+    exits = looped(build, lambda _, value: [build.op("Add", value, value)], "x")
+    add = next(name for name, node in build.nodes.items() if node.op == "Add")
+    build.nodes[add] = build.nodes[add].replace(controls=[logged])
+    result = functional(build.graph(), [(end, 0) for end in exits])
+    loop, = (node for node in result if node.op == "StatelessWhile")
+    assert loop.controls == (logged,)
 
 
 def test_a_kept_node_inside_a_loop_runs_with_the_loop_and_a_kept_tensor_is_refused():

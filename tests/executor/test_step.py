@@ -12,6 +12,7 @@ import pytest
 from harness.threads import in_threads
 from weft.errors import Aborted, Cancelled
 from weft.executor import step as module
+from weft.executor import step_loop as loop_module
 from weft.executor.step import Step
 from weft.host.cancellation import CancelToken
 from weft.session.runtime import runtime
@@ -152,3 +153,40 @@ def test_a_step_that_is_cancelled_while_its_loop_goes_to_rest_ends_and_does_not_
     step.leave()
     assert not loop.post(lambda: None)
     assert not step.has_loop
+
+
+class FakeHost:
+    """A host whose queue waits for no time: `meanwhile` happens while the loop's thread would sleep."""
+
+    resources = None
+    timeouts: list[float | None]
+
+    def __init__(self, meanwhile):
+        self.meanwhile, self.timeouts, self.work_queue = meanwhile, [], self
+
+    def await_values(self, _, timeout):
+        self.timeouts.append(timeout)
+        self.meanwhile()
+
+    def stop(self, step):
+        pass
+
+
+def test_a_cancelled_step_waits_for_kernels_that_have_started():
+    value, came = AsyncValue(), []
+    step = Step(FakeHost(lambda: value.emplace(1)))
+    step.loop.expect(value, lambda: came.append(value.get()))
+    step.cancel(Aborted("by the test"))
+    step.loop.run()
+    assert came == [1]
+
+
+def test_a_cancelled_step_waits_for_a_limited_time_only(monkeypatch):
+    monkeypatch.setattr(loop_module, "DEAF", 0.01)
+    host = FakeHost(lambda: None)
+    step = Step(host)
+    step.loop.expect(AsyncValue(), lambda: None)
+    step.cancel(Aborted("by the test"))
+    step.loop.run()
+    assert host.timeouts
+    assert all(0 <= timeout <= 0.01 for timeout in host.timeouts)
