@@ -71,6 +71,14 @@ def calls(made, *arguments):
     return result, [(e.call.op, e.call.fused or (e.call.node,)) for e in metadata.trace.events]
 
 
+def test_a_trace_names_the_nodes_of_a_fused_call(config):
+    session = weft.Session(graph(placeholder("x", (3,)), node("a", "Neg", "x"), node("b", "Relu", "a")), config)
+    metadata = weft.RunMetadata()
+    session.run("b", {"x": np.float32([1, -2, 3])}, options=weft.RunOptions(trace=True), metadata=metadata)
+    row, = (row for row in metadata.trace.to_chrome()["traceEvents"] if row["ph"] == "X")
+    assert row["args"]["fused"] == "a, b"
+
+
 def chain(*last):
     return graph(placeholder("x", (None, 4)), const("c", [1, 2, 3, 4]), node("a", "Neg", "x"),
                  node("b", "AddV2", "a", "c"), node("d", "Relu", "b"), node("e", "Mul", "d", "x"),

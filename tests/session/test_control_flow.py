@@ -75,6 +75,15 @@ def test_a_branch_that_is_known_beforehand_is_no_call():
         assert {kernel.op for kernel in session.prepare("y", ["x"]).program.functions["main"].kernels} == {"AddV2"}
 
 
+def test_a_side_of_switches_that_is_known_beforehand_is_no_call():
+    nodes = [X, const("p", True, bool), node("s", "Switch", "x", "p"), node("no", "Neg", "s"),
+             node("yes", "AddV2", "s:1", "s:1"), node("m", "Merge", "no", "yes", N=2)]
+    with weft.Session(graph(*nodes)) as session:
+        assert session.run("m", {"x": 3}) == 6
+        assert {kernel.op for kernel in session.prepare("m", ["x"]).program.functions["main"].kernels} == {"AddV2",
+                                                                                                          "Identity"}
+
+
 @pytest.mark.parametrize(("start", "result"), [(0, (5, 32)), (4, (5, 2)), (7, (7, 1))])
 def test_a_while_runs_its_body_until_the_condition_is_false(start, result):
     nodes = [placeholder("i", ()), const("one", 1), loop("w", "below", "step", "i", "one")]
