@@ -190,3 +190,36 @@ def test_a_cancelled_step_waits_for_a_limited_time_only(monkeypatch):
     step.loop.run()
     assert host.timeouts
     assert all(0 <= timeout <= 0.01 for timeout in host.timeouts)
+
+
+def test_a_function_that_is_called_when_its_step_has_ended_does_not_run_and_its_results_are_the_steps_error():
+    step, error = Step(FakeHost(lambda: None)), Aborted("by the test")
+    loop, ran = step.loop, []
+    waiting = loop.call(lambda: ran.append(1), 2)  # in the mail when the step ends
+    step.cancel(error)
+    loop.run()
+    late = loop.call(lambda: ran.append(2), 1)
+    assert [value.error for value in waiting] == [error, error]
+    assert late[0].error is error
+    assert not ran
+
+
+def test_promises_that_are_made_while_the_others_are_broken_are_broken_too():
+    step = Step(FakeHost(lambda: None))
+    loop, broken = step.loop, []
+
+    class Chained:
+        """Calls that promise more, by others, when their promises are broken."""
+
+        def __init__(self, left):
+            self.left = left
+
+        def break_promises(self, _):
+            broken.append(self.left)
+            if self.left:
+                loop.post(lambda: loop.promises(Chained(self.left - 1)))
+
+    loop.promises(Chained(2))
+    step.cancel(Aborted("by the test"))
+    loop.run()
+    assert broken == [2, 1, 0]

@@ -68,11 +68,12 @@ def test_an_argument_that_no_branch_or_function_uses_runs_for_its_effect(made):
     logged.clear()
 
 
-def test_a_branch_that_is_known_beforehand_is_no_call():
-    nodes = [X, const("p", True, bool), branch("y", "p", "twice", "less", "x")]
+@pytest.mark.parametrize(("known", "result", "op"), [(True, 6, "AddV2"), (False, -3, "Neg")])
+def test_a_branch_that_is_known_beforehand_is_no_call(known, result, op):
+    nodes = [X, const("p", known, bool), branch("y", "p", "twice", "less", "x")]
     with weft.Session(program(nodes, TWICE, LESS)) as session:
-        assert session.run("y", {"x": 3}) == 6
-        assert {kernel.op for kernel in session.prepare("y", ["x"]).program.functions["main"].kernels} == {"AddV2"}
+        assert session.run("y", {"x": 3}) == result
+        assert {kernel.op for kernel in session.prepare("y", ["x"]).program.functions["main"].kernels} == {op}
 
 
 def test_a_side_of_switches_that_is_known_beforehand_is_no_call():
@@ -130,6 +131,42 @@ def test_a_for_counts_to_its_limit():
         with pytest.raises(InvalidArgument, match="delta") as caught:
             session.run("y", {"a": 0, "b": 1, "d": 0, "x": 0})
         assert caught.value.node == "y"
+
+
+def test_a_variable_that_a_for_never_changes_is_its_input():
+    body = function("body", "i:int32 k x", [node("sum", "AddV2", "x", "k")], {"k": "k", "x": "sum:z:0"})
+    numbers = [const("a", 0, np.int32), placeholder("b", (), dtypes.int32), const("d", 1, np.int32)]
+    nodes = [X, *numbers, const("k", 5),
+             Node("y", "For", ["a", "b", "d", "k", "x"], attrs={"T": (FLOAT, FLOAT), "body": Func("body")})]
+    assert run(nodes, [body], ["y:0", "y:1"], {"x": 1, "b": np.int32(3)}) == [5, 16]
+
+
+def test_the_results_of_a_while_whose_condition_is_dead_are_dead():
+    nodes, (_, step) = counted(7)
+    below = function("b", "i v:resource", [const("most", 0), node("test", "Less", "i", "most:output:0"),
+                                           node("s", "Switch", "test:z:0", "test:z:0", T=dtypes.bool_)],
+                     {"go": "s:output_true:0"}, results="go:bool_")
+    with weft.Session(program(nodes, below, step)) as session:
+        session.run([], targets=["init"])
+        with pytest.raises(InvalidArgument, match="the fetched tensor 'w:0' is dead"):
+            session.run("w:0")
+
+
+def test_a_frame_without_constants_runs():
+    """A Merge that waits for another one keeps the loop from becoming a While. All its tensors are variables."""
+    nodes = [X, const("zero", 0)]
+    for name, start in (("i", "zero"), ("v", "x")):
+        nodes += [node(f"{name}/enter", "Enter", start, frame_name=b"f", is_constant=False, parallel_iterations=10),
+                  node(f"{name}/switch", "Switch", name, "go"), node(f"{name}/id", "Identity", f"{name}/switch:1"),
+                  node(f"{name}/exit", "Exit", f"{name}/switch")]
+    nodes += [node("i", "Merge", "i/enter", "i/next", N=2), node("v", "Merge", "v/enter", "v/next", "^i", N=2),
+              const("three", 3).replace(controls=["i"]), node("less", "Less", "i", "three"),
+              Node("go", "LoopCond", ["less"]), const("one", 1).replace(controls=["i/id"]),
+              node("sum", "AddV2", "i/id", "one"), node("i/next", "NextIteration", "sum"),
+              node("twice", "AddV2", "v/id", "v/id"), node("v/next", "NextIteration", "twice")]
+    with weft.Session(graph(*nodes)) as session:
+        assert session.run(["i/exit", "v/exit"], {"x": 5}) == [3, 40]
+        assert "frame" in {kernel.op for kernel in session.prepare("v/exit", ["x"]).program.functions["main"].kernels}
 
 
 def test_loops_in_branches_in_loops():

@@ -37,6 +37,13 @@ def test_a_step_that_needs_an_iterator_is_told_the_tensors_to_feed(session):
     assert (caught.value.node, caught.value.op) == ("iterator", "IteratorV2")
 
 
+def test_no_feed_is_named_for_a_node_whose_outputs_are_no_handles():
+    nodes = graph(const("x", 1), node("none", "CheckPinned", "x"), node("y", "Neg", "none"))
+    with weft.Session(nodes) as made, pytest.raises(Unimplemented, match="no kernel for op") as caught:
+        made.run("y")
+    assert "feed" not in caught.value.hint
+
+
 def test_a_step_that_is_fed_the_iterators_outputs_needs_no_iterator(session):
     assert session.run("y", {"next:0": [5, 6]}).tolist() == [-5, -6]
     found = session.run(["y", "label"], {"next:0": [5, 6], "next:1": 7})
