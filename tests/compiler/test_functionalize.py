@@ -173,6 +173,27 @@ def test_branches_around_a_node_outside_stay_as_they_are():
     assert {"Switch", "Merge"} <= {*ops_of(result)}
 
 
+def test_a_conditional_in_a_branch_that_stays_becomes_a_node():
+    """The branches stay, since paths lead from their forward part outside and back."""
+    build = two_inputs()
+    less = build.op("Less", "x", "y")
+    held = []
+
+    def forward():
+        nested, = build.cond(build.op("Less", "x", build.const(5)), lambda: [build.op("Mul", "x", "x")], lambda: ["y"])
+        held.append(build.op("Add", nested, "y"))
+        return held[-1:]
+
+    loss, = build.cond(less, forward, forward)
+    squared = build.op("Mul", loss, loss)
+    switch = build.add("Switch", squared, less)
+    backward = [build.add("Mul", switch, held[0]), build.add("Mul", f"{switch}:1", held[1])]
+    merge = build.add("Merge", *backward, N=2)
+    result = both_sides(build.graph(), [(merge, 0)])
+    compared(build.graph(), [(merge, 0)], {"x": 6, "y": 7})
+    assert Counter(op for op in ops_of(result) if op in ("StatelessIf", "Merge")) == {"StatelessIf": 2, "Merge": 2}
+
+
 def test_a_fetch_inside_a_branch_leaves_switch_and_merge():
     build = two_inputs()
     held = []

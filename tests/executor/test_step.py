@@ -7,6 +7,7 @@ import sys
 import threading
 from collections import Counter
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 from harness.threads import in_threads
@@ -223,3 +224,12 @@ def test_promises_that_are_made_while_the_others_are_broken_are_broken_too():
     step.cancel(Aborted("by the test"))
     loop.run()
     assert broken == [2, 1, 0]
+
+
+def test_a_function_that_a_late_kernel_calls_after_the_run_gives_errors():
+    step = Step(runtime().host)
+    step.close()
+    executable = SimpleNamespace(is_asynchronous=True, function=SimpleNamespace(results=(1, 2)))
+    values = step.call(SimpleNamespace(executable=executable), [])
+    assert [type(value.error) for value in values] == [Cancelled, Cancelled]
+    assert not step.post(lambda: None)
