@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from harness.threads import in_threads
-from weft.errors import Aborted, Cancelled
+from weft.errors import Aborted, Cancelled, Unavailable
 from weft.executor import step as module
 from weft.executor import step_loop as loop_module
 from weft.executor.step import Step
@@ -171,6 +171,20 @@ class FakeHost:
 
     def stop(self, step):
         pass
+
+    def add_task(self, _):
+        raise Unavailable("the queue is closed")
+
+
+def test_a_step_whose_queue_is_closed_when_its_value_comes_ends_with_that_error():
+    step, ended = Step(FakeHost(lambda: None)), []
+    step.close = lambda: ended.append(step.error)
+    value = AsyncValue()
+    step.loop.expect(value, lambda: None)
+    step.leave()
+    assert not ended
+    value.emplace(1)
+    assert [type(error) for error in ended] == [Unavailable]
 
 
 def test_a_cancelled_step_waits_for_kernels_that_have_started():

@@ -185,6 +185,15 @@ def test_a_while_whose_body_requests_devices(split):
         assert [each.op for each in made.partitions("w", ["x"])[SIM0]].count("While") == 1
 
 
+def test_a_partition_has_the_functions_that_its_nodes_call():
+    below = function("below", "x", [node("l", "Less", "x", "x", device="SIM:0")], {"z": "l:z:0"}, "z:bool_")
+    body = function("body", "x", [node("n", "Neg", "x", device="SIM:0")], {"y": "n:y:0"})
+    made = weft.Session(program([placeholder("x"), loop("w", "below", "body", "x"),
+                                 node("n", "Neg", "w", device="SIM:1")], below, body), CONFIG)
+    parts = made.partitions("n", ["x"])
+    assert ({*parts[SIM0].functions}, {*parts[SIM1].functions}) == ({"below", "body"}, set())
+
+
 def test_colocation_with_nodes_of_other_graphs_is_left_out():
     nodes = placeholder("x"), Node("a", "Neg", ["x"], attrs={"T": dtypes.float32, "_class": ["loc:@x", "loc:@b"]}), \
         Node("b", "Neg", ["a"], attrs={"T": dtypes.float32})
