@@ -498,6 +498,15 @@ def test_frames_that_are_not_well_formed_are_refused():
     refused(build, build.add("Add", "x", "y", controls=[one]), InvalidArgument, "is in loop 'one'")
 
 
+def test_a_node_without_inputs_cannot_wait_for_nodes_of_two_loops():
+    build = two_inputs()
+    controls = [enter(build, "x", b"one"), enter(build, "y", b"other")]
+    waiting = build.add("NoOp", controls=controls)
+    with pytest.raises(InvalidArgument, match="is in loop 'other', '.*' in loop 'one'") as caught:
+        functional(build.graph(), [waiting])
+    assert caught.value.node == waiting
+
+
 def test_a_merge_that_is_no_variable_is_refused():
     build = two_inputs()
     first = enter(build, "x", b"f", is_constant=True)

@@ -206,6 +206,16 @@ def test_a_run_in_pieces_begins_no_kernel_once_it_is_cancelled():
     host.close()
 
 
+def test_a_run_in_pieces_of_a_step_that_was_cancelled_before_begins_no_kernel():
+    executable, host = in_pieces(50)
+    step = Step(host)
+    step.cancel(Cancelled("enough"))
+    with pytest.raises(Cancelled, match="enough"):
+        executable.run([X], step)
+    assert not ran
+    host.close()
+
+
 def test_a_kernel_that_fails_in_pieces_is_named_though_the_others_are_stopped():
     executable, host = in_pieces(50)
 

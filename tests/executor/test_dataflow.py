@@ -253,3 +253,15 @@ def test_links_of_programs_may_be_run_without_a_session(host):
     prepared = weft.Session(one("Later"), CONFIG).prepare(["m"], ["x"])
     executable = link(prepared.program, host, prepared.program.functions["main"].arg_metas)
     assert executable.run([X], Step(host))[0].tolist() == [3, 6, 9]
+
+
+def test_a_run_that_fails_ends_when_the_kernels_that_have_started_are_done():
+    nodes = [placeholder("x", (3,)), node("later", "Test>MuchLater", "x", "x"), node("fail", "Test>Fail", "x", "x")]
+    with weft.Session(graph(*nodes), CONFIG) as session:
+        run = session.make_callable(["later", "fail"], ["x"])
+        from plugin_of_tests import live  # imported by the session
+
+        live.clear()
+        with pytest.raises(InvalidArgument, match="boom fail"):
+            run(np.float32([1, 2, 3]))
+        assert not live

@@ -527,6 +527,17 @@ def test_cores_that_become_free_are_found_at_the_next_trial():
     assert taken[-10:] == ["pieces"] * 10
 
 
+@pytest.mark.parametrize(("device", "is_tried"), [("EXAMPLE:0", False), ("CPU:0", True)])
+def test_other_schedules_are_tried_for_calls_on_host_memory_only(host, monkeypatch, device, is_tried):
+    monkeypatch.setattr(autotune, "LEAST_WORK", 0)
+    nodes = [node("a", "Neg", "v0", device=device), node("b", "Neg", "v1", device=device)]
+    made = executable(host, nodes, ["a", "b"])
+    first = made.autotuner.schedule
+    for _ in range(3):
+        said(made, Step(host), X, Y)
+    assert (made.autotuner.schedule is not first) == is_tried
+
+
 def test_a_frame_for_which_there_is_no_memory_is_run_by_one_thread(host):
     def limited(nbytes):
         return runtime(CONFIG | {"allocator": {"name": "plain", "limit": nbytes}}).host

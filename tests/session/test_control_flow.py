@@ -119,6 +119,15 @@ def test_the_shape_of_a_variable_may_change_from_turn_to_turn():
     assert run(nodes, [below, step], "y", {"x": [2]}).tolist() == [-2] * 16
 
 
+def test_a_while_goes_on_as_long_as_its_condition_has_elements():
+    below = function("b", "x", [node("test", "Less", "x", "x")], {"go": "test:z:0"}, results="go:bool_")
+    step = function("s", "x", [const("begin", [1], np.int32), const("size", [-1], np.int32),
+                               node("rest", "Slice", "x", "begin:output:0", "size:output:0", Index=dtypes.int32)],
+                    {"x": "rest:output:0"})
+    nodes = [placeholder("x", (3,)), loop("w", "b", "s", "x")]
+    assert run(nodes, [below, step], "w:0", {"x": [1, 2, 3]}).shape == (0,)
+
+
 def test_a_for_counts_to_its_limit():
     body = function("body", "i:int32 x", [Node("f", "Cast", ["i"], attrs={"SrcT": dtypes.int32, "DstT": FLOAT}),
                                           node("sum", "AddV2", "x", "f:y:0")], {"x": "sum:z:0"})
