@@ -321,3 +321,14 @@ def test_nodes_alike_are_refused_each_by_itself():
     assert placement["a"].kernel is placement["b"].kernel
     assert placement["a"].refused == placement["b"].refused
     assert placement["a"].refused is not placement["b"].refused
+
+
+def test_nodes_alike_that_request_a_device_all_stay_there():
+    """The host alone reads these integers, so it would compute them if they made no request."""
+    nodes = [node(name, "Neg", "x", T=dtypes.int32, device="SIM:0") for name in ("a", "b")]
+    made = graph(placeholder("x", (3,), dtypes.int32), *nodes,
+                 node("sum", "AddV2", "a", "b", T=dtypes.int32, device="CPU:0"))
+    read = weft.graphdef.loads(weft.graphdef.dumps(made))
+    placement = weft.Session(read, {"plugin": {"sim": {"devices": 1}}}).placement()
+    assert read["a"].attrs is read["b"].attrs
+    assert [placement[name].device for name in ("a", "b")] == ["SIM:0"] * 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from builders.control_flow_v1 import INT, OPS, ControlFlowBuilder
-from weft.compiler.prune import prune
+from weft.compiler.prune import needed_placeholders, prune
 from weft.compiler.resolve import resolve
 from weft.errors import InvalidArgument
 from weft.graph.graph import Graph, Node
@@ -35,3 +35,12 @@ def test_other_cycles_are_refused():
     with pytest.raises(InvalidArgument, match="a cycle leads from 'a' back to 'b'") as caught:
         order_of(graph, "a")
     assert caught.value.node == "b"
+
+
+def test_a_node_needs_the_placeholders_behind_its_inputs_and_its_control_inputs():
+    build = ControlFlowBuilder()
+    for name in "xyz":
+        build.add("Placeholder", dtype=INT, name=name)
+    waited = build.op("Log", "y")
+    last = build.add("Identity", "x", controls=[waited])
+    assert needed_placeholders(resolve(build.graph(), OPS), [last]) == {"x", "y"}

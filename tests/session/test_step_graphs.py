@@ -21,6 +21,7 @@ from harness.device_pairs import CONFIG
 from harness.device_pairs import session_of as session
 from weft import graphdef
 from weft.errors import InvalidArgument, NotFound, Unimplemented
+from weft.graph.attr_value import ShapeAttr
 from weft.graph.graph import Node
 from weft.values import dtypes
 
@@ -98,6 +99,14 @@ def test_nodes_get_default_attributes_and_new_nodes_new_names():
     assert [*nodes.nodes] == ["_arg_x_0_0_1", "_arg_x_0_0", "_retval__arg_x_0_0_0_0"]
     assert nodes["_arg_x_0_0"].attrs["transpose_a"] is False
     assert made.graph["_arg_x_0_0"].attrs.get("transpose_a") is None
+
+
+def test_a_default_that_is_a_shape_is_written_as_one():
+    table = Node("t", "MutableHashTableOfTensorsV2", [], attrs={"key_dtype": dtypes.int64, "value_dtype": dtypes.int64})
+    size = Node("size", "LookupTableSizeV2", ["t"])
+    written = weft.Session(graph(table, size)).client_graph("size")
+    assert isinstance(written["t"].attrs["value_shape"], ShapeAttr)
+    assert isinstance(graphdef.loads(graphdef.dumps(written))["t"].attrs["value_shape"], ShapeAttr)
 
 
 def test_only_called_functions_are_in_the_graph():
