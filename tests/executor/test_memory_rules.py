@@ -11,7 +11,9 @@ from builders.graphs import const, graph, node, placeholder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plugins_for_tests import kept_plugin, plugin
+from weft.executor.host_array import view
 from weft.values import dtypes
+from weft.values.tensor import TensorMetadata
 
 PLUGINS = {"plugins": {"load": ["plugins_for_tests.kept_plugin", plugin("tests")]}}
 PLAIN = PLUGINS | {"debug": {"poison": False}}
@@ -155,3 +157,13 @@ def test_a_read_only_feed_stays_as_it_is_and_its_fetch_can_be_written(index):
     result = weft.Session(graph(*nodes)).run(["x", "v"], {"x": x})[index]
     result[:] = 0
     assert x.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.int32])
+@pytest.mark.parametrize("shape", [(2, 2), (4,)])
+def test_a_view_has_its_own_type_and_shape_over_the_elements_of_its_source(dtype, shape):
+    source = np.float32([[1, 2], [3, 4]])
+    shown = view(source, TensorMetadata(dtype, shape))
+    assert (shown.dtype, shown.shape) == (dtype.numpy, shape)
+    assert np.shares_memory(shown, source)
+    assert shown.tobytes() == source.tobytes()
