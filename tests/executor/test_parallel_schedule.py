@@ -25,7 +25,7 @@ from weft.errors import Cancelled, DeadlineExceeded, InvalidArgument, Unknown
 from weft.executor import autotune
 from weft.executor.autotune import FIRST_STAY, experiment
 from weft.executor.memory_plan import FreeSlots, Use, plan_memory
-from weft.executor.parallel_schedule import dependencies, parallel_schedule
+from weft.executor.parallel_schedule import dependencies, divided, parallel_schedule
 from weft.executor.schedule import Schedule
 from weft.executor.step import RunOptions, Step
 from weft.executor.task_partition import TaskPartition, by_owner, divide
@@ -525,6 +525,14 @@ def test_cores_that_become_free_are_found_at_the_next_trial():
     taken, _, _ = decisions(times, 19 + FIRST_STAY + 14 + 10)
     assert taken[19 : 19 + FIRST_STAY] == ["flat"] * FIRST_STAY
     assert taken[-10:] == ["pieces"] * 10
+
+
+@pytest.mark.parametrize(("cost", "is_divided"), [(1000 * US, True), (1 * US, False)])
+def test_independent_calls_that_cost_enough_are_divided(host, cost, is_divided):
+    nodes = [node("a", "Test>Step", "v0", "v1"), node("b", "Test>Step", "v1", "v0")]
+    made = executable(host, nodes, ["a", "b"])
+    found = divided(made.layout, host, made.autotuner.schedule, [cost, cost])
+    assert (found is not None) == is_divided
 
 
 @pytest.mark.parametrize(("device", "is_tried"), [("EXAMPLE:0", False), ("CPU:0", True)])
