@@ -14,6 +14,7 @@ from weft.errors import InvalidArgument, PluginError
 from weft.executor.array_contract import look_once, watched
 from weft.executor.frame import Frame
 from weft.executor.step import RunOptions
+from weft.graph.attr_value import ShapeAttr
 
 CONFIG = {"plugins": {"load": [plugin(name) for name in ("contracts", "tests")]}}
 POISON = CONFIG | {"debug": {"poison": True}}
@@ -35,6 +36,10 @@ WAYS = {  # nodes in which a cube of (1, 2, 3) is made: y
                                   cube(how, "b", "CubeWithStep")],
     "behind an asynchronous kernel": lambda how: [
         placeholder("x", (3,)), const("zero", [0, 0, 0]), node("later", "Test>Later", "x", "zero"), cube(how, "later")],
+    "of a value that dies there": lambda how: [
+        placeholder("x", (3,)), const("i", [0, 1, 2], np.int32), node("own", "DynamicStitch", "i", "x", N=1),
+        node("a", "EnsureShape", "own", shape=ShapeAttr((3,))), cube(how, "a", name="c"), node("d", "Neg", "c"),
+        node("y", "Neg", "d")],
     "of any shape": lambda how: [placeholder("x"), cube(how)],
     "of a constant": lambda how: [placeholder("x", (3,)), const("c", X), cube(how, "c", name="k"),
                                   node("zero", "Sub", "x", "x"), node("y", "AddV2", "k", "zero")],
