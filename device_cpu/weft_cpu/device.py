@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 MEMORY = PlainAllocator()
+# For placement by cost: seconds of a NumPy call, operations a second of a core with 256-bit vectors, bytes a second
+LAUNCH, CORE_FLOPS, MEMORY_BANDWIDTH = 1e-6, 3e10, 1e10
 
 
 def scan(config: Config) -> Iterator[Cpu]:
@@ -28,7 +30,8 @@ class Cpu:
 
     def __init__(self, index: int) -> None:
         self.uid = f"cpu{index}"
-        self.attributes = {"host_visible": True, "model": platform.machine()}
+        self.attributes = {"host_visible": True, "model": platform.machine(), "cost": {
+            "launch": LAUNCH, "flops": CORE_FLOPS * (os.cpu_count() or 1), "memory_bandwidth": MEMORY_BANDWIDTH}}
         if hasattr(os, "sysconf"):
             self.attributes["memory"] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 

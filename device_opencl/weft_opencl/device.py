@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from .plugin import Config
 
 NO_DRIVER = "install the vendor's OpenCL driver, or to try it on a CPU: apt install pocl-opencl-icd"
+COSTS = (  # by rank: figures of a small GPU, and of a driver for CPUs
+    {"launch": 1e-5, "flops": 2e12, "memory_bandwidth": 1e11, "latency": 2e-5, "bandwidth": 6e9},
+    *({"launch": 3e-5, "flops": 3e10, "memory_bandwidth": 1e10, "latency": 2e-5, "bandwidth": 5e9},) * 2,
+)
 BUS = ("pci_bus_info_khr", "pci_bus_id_nv", "topology_amd")  # attributes with a device's bus address, by extension
 
 
@@ -59,7 +63,7 @@ class OpenCL:
         self.attributes: dict[str, Any] = {
             "memory": memory, "model": device.name.strip(), "platform": device.platform.name.strip(),
             "driver": f"{device.platform.version.strip()}, {device.driver_version.strip()}",
-            "accelerator": _rank(device) == 0,
+            "accelerator": _rank(device) == 0, "cost": COSTS[_rank(device)],
         }
         self._device = device
 

@@ -122,8 +122,16 @@ def _memory(row: Mapping[str, Any]) -> str:
 
 
 def _attributes(row: Mapping[str, Any]) -> str:
-    given = {key: value for key, value in row["attributes"].items() if key != "memory"}
+    given = {key: _figures(value) if key == "cost" else value for key, value in row["attributes"].items()
+             if key != "memory"}
     return ", ".join(key if value is True else f"{key} {value}" for key, value in given.items() if value is not False)
+
+
+def _figures(cost: object) -> object:
+    if not isinstance(cost, Mapping):
+        return cost
+    return "; ".join(f"{name} {figure:g}" if isinstance(figure, float) else f"{name} {figure}"
+                     for name, figure in cost.items())
 
 
 def plugins(args: Namespace) -> int:

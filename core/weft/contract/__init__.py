@@ -7,6 +7,7 @@ owns no device.
 
 `hookspecs`: The hooks of a plugin, and the registry that each hook receives.
 `device`: The protocol of a device, device names and requests, announced device types.
+`device_cost`: The figures by which placement compares devices.
 `op`, `op_spec`: Signatures of ops and their metadata functions; the notation in which a plugin declares its own op.
 `kernel`: Kernels of ops: registration, bind and attach, fusions, patterns.
 `host_kernel`, `host_type`: Kernels of host programs, declared by their signature; the types of registers without

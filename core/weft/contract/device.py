@@ -31,6 +31,8 @@ class Device(Protocol):
     `driver`: Name and version of the driver. A successful probe is remembered for later processes only with it.
     `accelerator`: False for a device that is the host's own processors under another name, and for a simulator. Such a
         device is used on explicit request, or as the last choice.
+    `cost`: Figures of DeviceCost by name, by which placement compares devices. A device without `cost` is placed by
+        priority alone.
     `host_visible`: True when the buffers are host memory. Then `allocate` returns a one-dimensional, 64-byte aligned
         uint8 array, and kernels receive NumPy arrays.
     """

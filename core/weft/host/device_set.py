@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config.placement import preference
 from ..contract.device import Device, DeviceName, load_callable
+from ..contract.device_cost import DeviceCost
 from ..errors import NotFound, PluginError, Unavailable, WeftError, closest
 from ..support.fork_safety import inherited
 from .device_memory import DeviceMemory
@@ -38,6 +39,7 @@ class DeviceRecord:
     reason: str = ""
     remedy: str = ""
     attributes: dict[str, Any] = field(default_factory=dict)
+    cost: DeviceCost | None = field(default=None, repr=False)
     device: Device | None = field(default=None, repr=False)
     is_open: bool = field(default=False, repr=False)  # also True for a lost device, until its host is closed
 
@@ -157,6 +159,10 @@ class DeviceSet:
         records = self.records(name.partition(":")[0])
         return any(r.name == name and r.attributes.get("host_visible") for r in records)
 
+    def cost(self, name: str) -> DeviceCost | None:
+        """The figures of cost of this device, or None for a device without."""
+        return next((r.cost for r in self.records(name.partition(":")[0]) if r.name == name), None)
+
     def host_device(self) -> str | None:
         """The short name of a device that works on host memory: an open one, else the first in placement's order. None
         when there is none."""
@@ -206,8 +212,8 @@ class DeviceSet:
         if not found:
             nobody.reason = f"plugin {announced.plugin} found none"
             return [nobody]
-        return [DeviceRecord(f"{device_type}:{i}", device_type, announced.plugin, "found", device=device,
-                             attributes=dict(device.attributes)) for i, device in enumerate(found)]
+        return [_record(DeviceName(type=device_type, index=i).short, announced.plugin, device)
+                for i, device in enumerate(found)]
 
     def _open(self, record: DeviceRecord) -> bool:
         """Open and probe a device with status `found`. Returns True when the device is usable."""
@@ -230,3 +236,14 @@ class DeviceSet:
                 except Exception as error:  # noqa: BLE001 - a plugin's fault becomes a record
                     record.give_up(error)
             return record.status == "ok"
+
+
+def _record(name: str, plugin: str, device: Device) -> DeviceRecord:
+    """Return the record of a scanned device; it is unavailable when its figures of cost are wrong."""
+    record = DeviceRecord(name, name.partition(":")[0], plugin, "found", device=device,
+                          attributes=dict(device.attributes))
+    try:
+        record.cost = DeviceCost.of(record.attributes["cost"]) if "cost" in record.attributes else None
+    except WeftError as error:
+        record.give_up(error)
+    return record

@@ -33,7 +33,9 @@ class Sim:
 
     def __init__(self, index: int, machine: Machine, config: Config) -> None:
         self.uid = f"sim{index}"
-        self.attributes = {"memory": config.memory, "model": "simulated"}
+        self.attributes = {"memory": config.memory, "model": "simulated", "cost": {
+            "launch": config.launch_latency + config.enqueue, "flops": config.flops,
+            "memory_bandwidth": config.bandwidth, "latency": config.copy_latency, "bandwidth": config.link_bandwidth}}
         self._new_native = partial(Native, f"SIM:{index}", machine, config)
 
     def open(self) -> None:
