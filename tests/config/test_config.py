@@ -34,7 +34,8 @@ def test_without_any_source_everything_has_its_default(tmp_path: Path) -> None:
     assert [(row.key, row.value) for row in config.origins()] == [
         ("plugins.block", ()), ("plugins.allow", None), ("plugins.strict", False), ("plugins.load", ()),
         ("placement.order", "auto"), ("placement.fallback", "warn"), ("placement.remap", {}),
-        ("placement.clear", False), ("allocator.name", "plain"), ("allocator.limit", None),
+        ("placement.clear", False), ("placement.statistics", None), ("allocator.name", "plain"),
+        ("allocator.limit", None),
         ("limits.memory", "80%"), ("files.read", ()), ("files.write", ()), ("files.allow_ops", ()),
         ("work_queue.name", "multi_threaded"), ("work_queue.threads", None), ("work_queue.seed", 0),
         ("passes.disable", ()), ("debug.poison", False), ("debug.check_types", False),

@@ -10,13 +10,14 @@ from collections.abc import Collection, Mapping, Sequence
 
 from .resolve import Resolved
 
+INTEGERS = "iub"  # kinds of types, truth values among them
 Reads = Mapping[str, Sequence[tuple[str, bool]]]  # node -> for each input (source, True if it is read on a device)
 
 
 def is_of_numbers(entry: Resolved) -> bool:
     """True when all inputs and outputs of a node are integers or truth values."""
     tensors = (*entry.input_tensors, *entry.output_tensors)
-    return bool(entry.output_tensors) and all(tensor.dtype.kind in "iub" for tensor in tensors)
+    return bool(entry.output_tensors) and all(tensor.dtype.kind in INTEGERS for tensor in tensors)
 
 
 def kept(candidates: Collection[str], on_host: Collection[str], reads: Reads) -> set[str]:

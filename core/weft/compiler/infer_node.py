@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..contract.op import OpRegistry
-from ..contract.structural import CONST
+from ..contract.structural import CONST, LEGACY_SCALARS, PLACEHOLDERS
 from ..errors import WeftError
-from ..values.tensor import ValueInfo, info
+from ..values.tensor import TensorMetadata, ValueInfo, info
 from ..values.tensor_proto import TensorValue
 from .infer import infer_outputs, of_constant
 from .resolve import Resolved
@@ -27,3 +27,14 @@ def infer_node(entry: Resolved, inputs: Sequence[ValueInfo], ops: OpRegistry) ->
         return infer_outputs(entry.node.name, entry.op, ops.metadata(entry.op), entry.attrs, inputs)
     except WeftError:
         return tuple(info(tensor.dtype, None) for tensor in entry.output_tensors)
+
+
+def fed_metadata(entry: Resolved, index: int, producer: int) -> TensorMetadata:
+    """Return what is known of a fed output: its type, and for a placeholder the declared shape.
+
+    `producer`: the version of the graph.
+    """
+    dtype = entry.output_tensors[index].dtype
+    shape = entry.attrs.get("shape") if entry.op.name in PLACEHOLDERS else None
+    is_legacy = shape == () and producer <= LEGACY_SCALARS
+    return TensorMetadata(dtype, None if shape is None or is_legacy else tuple(shape))

@@ -33,7 +33,7 @@ from .call_site import CallSite
 from .feed_hint import with_feed_hint
 from .infer import infer_registers
 from .infer_node import elements
-from .place import Assignment, Placement
+from .placement import Assignment, Placement
 from .prune import Tensor
 from .resolve import Resolved
 

@@ -13,7 +13,7 @@ from ..graph.graph import Graph, Node, topological_order, verify
 from ..support.plugin_guard import plugin_guard
 from ..values.tensor import TensorMetadata, ValueInfo, info
 from .infer_node import infer_node
-from .place import Assignment, Placement
+from .placement import Assignment, Placement
 from .prune import Tensor
 from .resolve import Resolved, resolve_node
 

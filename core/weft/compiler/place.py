@@ -1,25 +1,29 @@
 """Placement: chooses a device for every node of a graph, with the reason and the refused candidates.
 
 The whole graph is placed once. Requests are met if possible. Other nodes go to the first device type, in order, with a
-kernel for their op, types and attributes. Colocated nodes are placed as one, and so are a resource and its users. A
-node that cannot be placed is recorded, and is an error only for a step that needs it.
+kernel for their op, types and attributes. Colocated nodes are placed as one, and so are a resource and its users. Last,
+nodes without a request move where they are cheaper (`cost_rule`). A node that cannot be placed is recorded, and is an
+error only for a step that needs it.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple, Protocol
 
 from ..config.placement import PlacementConfig
 from ..contract.device import DeviceName
+from ..contract.device_cost import DeviceCost
 from ..contract.kernel import KernelDef, KernelRegistry, dtype_names
 from ..contract.structural import NO_KERNEL
 from ..errors import InvalidArgument, Unimplemented, WeftError, WeftWarning
 from .colocation import groups, merged, resource_edges, unknown_partner
+from .cost_rule import CostRule
 from .host_integers import is_of_numbers, kept
+from .node_cost import NodeCosts
+from .placement import Assignment, Placement, refusals
 from .resolve import Resolved
 
 REMEDY = 'set [placement] fallback = "allow", or remap'
@@ -43,63 +47,14 @@ class DeviceView(Protocol):
     def is_host_visible(self, name: str) -> bool:
         """True when this device works on host memory."""
 
+    def cost(self, name: str) -> DeviceCost | None:
+        """The figures of cost of this device, or None for a device without."""
+
     def host_device(self) -> str | None:
         """The short name of a device that works on host memory, or None."""
 
     def missing_plugins(self) -> list[str]:
         """The plugins that are not in use, each with the reason."""
-
-
-@dataclass(slots=True)
-class Assignment:
-    """The placement of one node.
-
-    `device`: a short name; "" when the runtime itself serves the node; None when no device can.
-    `refused`: (candidate, reason) in the order in which candidates were tried.
-    `fused`: the kernel that does the node together with others, and the last of these.
-    """
-
-    node: str
-    op: str
-    requested: str
-    device: str | None = None
-    kernel: KernelDef | None = None
-    reason: str = ""
-    refused: list[tuple[str, str]] = field(default_factory=list)
-    fused: tuple[str, str] | None = None
-    error: WeftError | None = None
-
-
-class Placement(Mapping[str, Assignment]):
-    """Assignments by node, in the graph's order."""
-
-    def __init__(self, rows: dict[str, Assignment]) -> None:
-        self._rows = rows
-
-    def __getitem__(self, node: str) -> Assignment:
-        return self._rows[node]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._rows)
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def table(self) -> list[dict[str, str]]:
-        """Return a row per node: node, op, requested, assigned, kernel, fused, reason, refused."""
-        return [{
-            "node": row.node, "op": row.op, "requested": row.requested,
-            "assigned": "-" if row.device is None else row.device or "host",
-            "kernel": _kernel(row), "fused": "" if row.fused is None else f"with {row.fused[1]}",
-            "reason": row.reason if row.error is None else str(row.error.message),
-            "refused": _refusals(row),
-        } for row in self._rows.values()]
-
-
-def _kernel(row: Assignment) -> str:
-    if row.fused is not None:
-        return row.fused[0]
-    return "" if row.kernel is None else f"{row.kernel.pack}.{row.op}"
 
 
 Likeness = tuple[str, str, int]  # op, requested device, attributes by identity
@@ -146,8 +101,14 @@ class Placer:
         self._missing: dict[tuple[str, str], list[str]] = {}  # (warning, reason) -> nodes
         self._reported: set[tuple[str, str]] = set()
 
-    def place(self, nodes: Mapping[str, Resolved | WeftError], ops: Mapping[str, tuple[str, str]]) -> Placement:
-        """Assign every node. `ops` has (op, requested device) of each node, resolved or not."""
+    def place(
+        self, nodes: Mapping[str, Resolved | WeftError], ops: Mapping[str, tuple[str, str]],
+        costs: Callable[[Mapping[str, Resolved]], NodeCosts],
+    ) -> Placement:
+        """Assign every node. `ops` has (op, requested device) of each node, resolved or not.
+
+        `costs` is called for a graph on several memories only: it infers shapes.
+        """
         rows = {name: Assignment(name, *ops[name]) for name in nodes}
         resolved = {name: entry for name, entry in nodes.items() if isinstance(entry, Resolved)}
         for name, entry in nodes.items():
@@ -160,7 +121,9 @@ class Placer:
                 self._assign(members)
             elif members and self._place_alone(members[0], placed):
                 free += names
-        self._keep_on_host(free, rows, resolved)
+        on_host = self._keep_on_host(free, rows, resolved)
+        if self._prefer is None:
+            self._move_to_cheaper(free, on_host, rows, resolved, costs)
         self._report()
         return Placement(rows)
 
@@ -223,8 +186,9 @@ class Placer:
 
     def _keep_on_host(
         self, free: Iterable[str], rows: Mapping[str, Assignment], entries: Mapping[str, Resolved]
-    ) -> None:
-        """Assign nodes to the host whose integers only the host consumes. `free`: nodes without a requested device."""
+    ) -> set[str]:
+        """Assign nodes to the host whose integers only the host consumes, and return them. `free`: nodes without a
+        requested device."""
         visible = {device: not device or self._devices.is_host_visible(device)
                    for device in {row.device for row in rows.values()} if device is not None}
         on_host = {name for name, row in rows.items() if row.device is not None and visible[row.device]}
@@ -232,13 +196,32 @@ class Placer:
                       and is_of_numbers(entries[name])}
         host = self._devices.host_device() if candidates else None
         if host is None:
-            return
+            return set()
         reads = {name: [(source, name not in on_host and tensor.arg not in _host_inputs(rows[name]))
                         for (source, _), tensor in zip(entry.inputs, entry.input_tensors, strict=True)]
                  for name, entry in entries.items()}
-        for name in kept(candidates, on_host, reads):
+        found = kept(candidates, on_host, reads)
+        for name in found:
             alone = PlacementGroup([Member(rows[name], entries[name])])
             self._try(alone, DeviceName.parse(host), "only the host reads it")
+        return found
+
+    def _move_to_cheaper(
+        self, free: Iterable[str], on_host: Collection[str], rows: Mapping[str, Assignment],
+        entries: Mapping[str, Resolved], costs: Callable[[Mapping[str, Resolved]], NodeCosts],
+    ) -> None:
+        """Assign free nodes to other devices where they are cheaper. `on_host`: free nodes that stay on the host."""
+        used = dict.fromkeys(row.device for row in rows.values() if row.device)
+        figures = {device: cost for device in used if (cost := self._devices.cost(device)) is not None}
+        visible = {device for device in used if self._devices.is_host_visible(device)}
+        if len(figures) < 2 or visible.issuperset(figures):
+            return
+
+        def serves(name: str, device: str) -> KernelDef | None:
+            return self._kernel_there(name, entries[name], device.partition(":")[0])
+
+        rule = CostRule(rows, entries, figures, visible, serves, lambda: costs(entries))
+        rule.move([name for name in free if name not in on_host and rows[name].kernel is not None], on_host)
 
     def _request_of(self, group: PlacementGroup, colocated: Sequence[Member]) -> DeviceName | None:
         """Return the common request of a group's nodes, or the session's, or None.
@@ -322,16 +305,26 @@ class Placer:
 
     def _kernel(self, row: Assignment, entry: Resolved, device_type: str, candidate: str) -> KernelDef | None:
         """Return the kernel that serves a node on devices of this type, or None after noting the reasons."""
-        kernels = self._kernels.candidates(row.op, device_type)
-        declined = dict(self._declined.get((row.node, device_type), ()))
-        for kernel in kernels:
-            why = kernel.refuses(entry.attrs) or declined.get(kernel.pack)
+        asked = False
+        for kernel, why in self._asked(row.node, entry, device_type):
             if why is None:
                 return kernel
             _refuse(row, f"{candidate} {kernel.pack}.{row.op}", why)
-        if not kernels:
+            asked = True
+        if not asked:
             _refuse(row, candidate, f"no kernel for {row.op}")
         return None
+
+    def _kernel_there(self, node: str, entry: Resolved, device_type: str) -> KernelDef | None:
+        """Return the kernel that would serve a node on devices of this type, or None."""
+        return next((kernel for kernel, why in self._asked(node, entry, device_type) if why is None), None)
+
+    def _asked(self, node: str, entry: Resolved, device_type: str) -> Iterator[tuple[KernelDef, str | None]]:
+        """Yield the kernels for a node on devices of this type, each with the reason why it is none of its candidates,
+        or None."""
+        declined = dict(self._declined.get((node, device_type), ()))
+        for kernel in self._kernels.candidates(entry.op.name, device_type):
+            yield kernel, kernel.refuses(entry.attrs) or declined.get(kernel.pack)
 
     def _unplaceable(self, row: Assignment, entry: Resolved) -> WeftError:
         types = sorted({tensor.dtype.name for tensor in (*entry.input_tensors, *entry.output_tensors)})
@@ -339,7 +332,7 @@ class Placer:
                 for t in self._devices.preference() for k in self._kernels.candidates(row.op, t)]
         registered = [f"registered: {'; '.join(have)}"] if have else []
         hint = "; ".join([*registered, *self._devices.missing_plugins(), "'weft plugins' lists what is installed"])
-        return Unimplemented(f"no kernel for op {row.op} with types {', '.join(types) or 'none'}: {_refusals(row)}",
+        return Unimplemented(f"no kernel for op {row.op} with types {', '.join(types) or 'none'}: {refusals(row)}",
                              node=row.node, op=row.op, hint=hint)
 
     def _not_met(self, group: PlacementGroup, request: DeviceName, reason: str) -> None:
@@ -428,7 +421,3 @@ def _text(wanted: DeviceName) -> str:
 def _refuse(row: Assignment, candidate: str, why: str) -> None:
     if (candidate, why) not in row.refused:
         row.refused.append((candidate, why))
-
-
-def _refusals(row: Assignment) -> str:
-    return "; ".join(f"{candidate}: {why}" for candidate, why in row.refused)

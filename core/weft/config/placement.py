@@ -15,12 +15,14 @@ class PlacementConfig:
     `fallback`: The treatment of a request that cannot be met: allow, warn, error.
     `remap`: Requests that are replaced by others: `"GPU:*" = "OPENCL:0"`.
     `clear`: True drops all requests.
+    `statistics`: A file of RunMetadata, whose measured times replace the modelled times of nodes on devices.
     """
 
     order: Literal["auto"] | tuple[str, ...] = "auto"
     fallback: Literal["allow", "warn", "error"] = "warn"
     remap: Mapping[str, str] = field(default_factory=dict)
     clear: bool = False
+    statistics: str | None = None
 
 
 def preference(order: str | Sequence[str], by_priority: Sequence[str]) -> list[str]:

@@ -12,7 +12,8 @@ lower, link. A run then converts feeds and calls the linked executable.
 Modules: `session` runs graphs and `model` runs files, `prepared_step` runs one combination. `step_graph` and
 `constant_folding` apply passes to the graph of a step. `step_graphs` returns that graph and its partitions.
 `partial_run` feeds and fetches a step in several calls, `extension` adds nodes to a session's graph. `feeds` converts
-feeds. `host_program` and `request` run host programs. `run_metadata` has the records of a run. `runtime` holds config,
+feeds. `host_program` and `request` run host programs. `run_metadata` has the records of a run,
+`step_statistics` reads them back for placement. `runtime` holds config,
 plugins and host. `compare` compares the results of two devices.
 """
 

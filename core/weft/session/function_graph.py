@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..compiler.call_site import CallSite
 from ..compiler.pass_manager import NodeFacts, run_passes
-from ..compiler.place import Placement
+from ..compiler.placement import Placement
 from ..compiler.prune import Tensor, prune
 from ..compiler.resolve import Resolved, resolve
 from ..contract.graph_pass import GraphPass, PassContext

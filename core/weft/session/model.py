@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..compiler.names import listed, mapped
-from ..compiler.place import Placement
+from ..compiler.placement import Placement
 from ..compiler.prune import needed_placeholders
 from ..compiler.resolve import Resolved
 from ..contract.loader import LoadOptions, SignatureDef, Source, TensorInfo, signature_text

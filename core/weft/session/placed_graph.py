@@ -7,13 +7,18 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ..compiler.pass_manager import is_of, placed_alike
-from ..compiler.place import Assignment, Placement, Placer
+from ..compiler.infer_node import fed_metadata
+from ..compiler.node_cost import NodeCosts
+from ..compiler.pass_manager import NodeFacts, is_of, placed_alike
+from ..compiler.place import Placer
+from ..compiler.placement import Assignment, Placement
 from ..compiler.resolve import Resolved, resolve
 from ..config.placement import PlacementConfig
+from ..contract.structural import MUST_FEED
 from ..errors import FailedPrecondition, WeftError
 from ..graph.graph import Graph
 from ..host.host import Host
+from .step_statistics import read_statistics
 
 Nodes = Mapping[str, Resolved | WeftError]
 Refusals = Iterable[tuple[str, str, str, str]]  # node, device, pack, reason
@@ -33,6 +38,8 @@ class Placers:
     `own`: places the nodes of the session's graph and of its functions.
     `trial`: places the nodes of passes, which are used only in the right place: so refusals give no warning.
     `declined`: the number of times that kernels declined.
+
+    Raises the errors of `read_statistics`.
     """
 
     def __init__(self, host: Host, config: PlacementConfig, device: str | None) -> None:
@@ -40,6 +47,21 @@ class Placers:
         self.own = Placer(host, kernels, config, device)
         self.trial = Placer(host, kernels, replace(config, fallback="allow"), device)
         self.declined = 0
+        self._ops = host.registries.ops
+        self._statistics = {} if config.statistics is None else read_statistics(config.statistics)
+
+    def place(
+        self, placer: Placer, graph: Graph, nodes: Nodes, fixed: Mapping[str, str] = MappingProxyType({})
+    ) -> Placement:
+        """Place the nodes of a graph. `fixed`: devices that nodes request in place of their own requests."""
+        def costs(entries: Mapping[str, Resolved]) -> NodeCosts:
+            fed = {(name, 0): fed_metadata(entry, 0, graph.versions.producer) for name, entry in entries.items()
+                   if entry.op.name in MUST_FEED}
+            facts = NodeFacts(graph, entries, fed, self._ops, lambda _, __, outputs: outputs).infer(graph)
+            return NodeCosts(entries, facts, self._ops, self._statistics)
+
+        ops = {name: (node.op, fixed.get(name, node.device)) for name, node in graph.nodes.items()}
+        return placer.place(nodes, ops, costs)
 
 
 class PlacedGraph:
@@ -82,7 +104,7 @@ class PlacedGraph:
     def _placed_anew(self) -> Placement:
         fixed = self._fixed
         requests = {name: str(row.device) for name, row in fixed.items()}
-        found = _place(self.graph, self.nodes, self._placers.own, requests)
+        found = self._placers.place(self._placers.own, self.graph, self.nodes, requests)
         same = {name: row for name, row in fixed.items() if found[name].kernel is row.kernel
                 and found[name].device == row.device}
         return with_rows(found, same)
@@ -92,7 +114,7 @@ class PlacedGraph:
         place."""
         if all(is_of(self.graph, entry.node) for entry in planned.order):
             return self.placement
-        anew = _place(planned.graph, planned.nodes, self._placers.trial)
+        anew = self._placers.place(self._placers.trial, planned.graph, planned.nodes)
         return placed_alike(self.graph, self.placement, planned.order, anew)
 
     def decline(self, refusals: Refusals, after_passes: Graph) -> None:
@@ -106,11 +128,6 @@ class PlacedGraph:
             if node is None or is_of(self.graph, node):
                 self._placers.own.decline(*refusal)
         self._placers.declined += 1
-
-
-def _place(graph: Graph, nodes: Nodes, placer: Placer, fixed: Mapping[str, str] = MappingProxyType({})) -> Placement:
-    """Place the nodes. `fixed`: devices that nodes request in place of their own requests."""
-    return placer.place(nodes, {name: (node.op, fixed.get(name, node.device)) for name, node in graph.nodes.items()})
 
 
 def with_rows(placement: Placement, rows: Mapping[str, Assignment]) -> Placement:

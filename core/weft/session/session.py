@@ -9,14 +9,14 @@ from dataclasses import replace
 from math import inf
 from typing import Any, TypeVar
 
+from ..compiler.infer_node import fed_metadata
 from ..compiler.names import flatten, listed, mapped, target, tensor
-from ..compiler.place import Assignment, Placement
+from ..compiler.placement import Assignment, Placement
 from ..compiler.prune import Tensor, prune
 from ..compiler.resolve import Resolved, check_versions
 from ..contract.graph_pass import FUSION, GRAPH
 from ..contract.loader import Initializer
 from ..contract.rendezvous import Rendezvous
-from ..contract.structural import LEGACY_SCALARS, PLACEHOLDERS
 from ..errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, boundary, unexpected
 from ..executor.executable import Executable
 from ..executor.step import RunOptions, Step, lasting_step
@@ -420,12 +420,7 @@ class Session:
     def _feed_meta(self, fed: Tensor) -> TensorMetadata:
         entry = self.nodes[fed[0]]
         assert isinstance(entry, Resolved)
-        dtype = entry.output_tensors[fed[1]].dtype
-        if entry.op.name not in PLACEHOLDERS:
-            return TensorMetadata(dtype, None)
-        shape = entry.attrs.get("shape")
-        legacy = shape == () and self.graph.versions.producer <= LEGACY_SCALARS
-        return TensorMetadata(dtype, None if shape is None or legacy else tuple(shape))
+        return fed_metadata(entry, fed[1], self.graph.versions.producer)
 
     def _note(self, executable: Executable, compiler: StepCompiler) -> None:
         """Record the kernels that declined, the kernels that serve instead, and fused kernels."""

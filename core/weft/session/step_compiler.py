@@ -16,7 +16,7 @@ from ..compiler.functionalize import functionalize
 from ..compiler.inline import DEEPEST, inline
 from ..compiler.lower import MAIN, Pool, lower
 from ..compiler.pass_manager import NodeFacts
-from ..compiler.place import Assignment, Placement
+from ..compiler.placement import Assignment, Placement
 from ..compiler.prune import Tensor, prune
 from ..compiler.resolve import Resolved
 from ..contract.structural import CONST, CONTROL_FLOW, FRAME, V1_CONTROL_FLOW

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ..compiler.client_graph import CALL_FRAME, Convention, Endpoint, client_graph
 from ..compiler.colocation import within
 from ..compiler.partition import HostTensors, partition
-from ..compiler.place import Placement
+from ..compiler.placement import Placement
 from ..compiler.prune import prune
 from ..compiler.resolve import Resolved, resolve
 from ..compiler.step_devices import refuse_split_loops, step_devices
