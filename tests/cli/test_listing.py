@@ -45,6 +45,13 @@ def test_devices_are_listed_without_opening_them(command):
     assert ["EXAMPLE:0", "example", "found", "1.07", "GB", "model", "make-believe"] in command("devices").words
 
 
+def test_figures_of_cost_are_listed(command, monkeypatch):
+    monkeypatch.setenv("WEFT_PLUGIN__SIM__FLOPS", "2e12")
+    done = command("devices", "SIM:0", "--json")
+    assert by_name(done)["SIM:0"]["attributes"]["cost"]["flops"] == 2e12
+    assert "cost launch 6e-06; flops 2e+12;" in command("devices", "SIM:0").out
+
+
 def test_checking_opens_every_device(command, monkeypatch):
     monkeypatch.setenv("WEFT_PLUGINS__ALLOW", "cpu, example, tf_ops")  # not those that this machine has no driver for
     done = command("devices", "--check", "--json")

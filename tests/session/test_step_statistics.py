@@ -70,6 +70,16 @@ def test_a_measured_transfer_counts_for_the_node_that_waits_for_it(tmp_path):
     assert "and 50 us of transfers" in rows(made)["n"]["reason"]
 
 
+def test_the_transfer_to_a_node_is_not_the_one_from_it(tmp_path):
+    """Into n 50 us, out of n as modelled: 1 ns and 16 KiB at 10 TB/s."""
+    file = tmp_path / "steps.pb"
+    file.write_bytes(statistics(("/device:SIM:0", "n:copy", 50_000)))
+    made = weft.Session(graph(placeholder("x", (64, 64)), node("a", "Square", "x"), node("n", "Neg", "a"),
+                              node("z", "Square", "n")),
+                        {"placement": {"order": ["SIM", "CPU"], "statistics": str(file)}, "plugin": {"sim": FAST}})
+    assert "and 50 us of transfers" in rows(made)["n"]["reason"]
+
+
 def test_times_of_a_row_are_averaged_and_microseconds_serve_without_nanoseconds(tmp_path):
     file = tmp_path / "steps.pb"
     message = message_class("RunMetadata").FromString(statistics(("/device:CPU:0", "n", 1000), ("CPU:0", "n", 3000)))

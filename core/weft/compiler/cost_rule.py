@@ -161,19 +161,23 @@ class CostRule:
         device = str(self._rows[names[0]].device)
         now = {name: kernel for name in names if (kernel := self._rows[name].kernel) is not None}
         here, there = self._price(now, device), self._price(kernels, target)
-        measured = sum((name, place) in self._costs.statistics for name in names for place in (device, target))
-        known = f"; {measured} of {2 * len(names)} kernel times are measured" if measured else ""
-        count = f"{len(names)} node{'s' if len(names) > 1 else ''}"
+        staying, moving = _text(here, device), _text(there, target)
+        count, measured = f"{len(names)} node{'s' if len(names) > 1 else ''}", self._measured(names, device, target)
         if there.total >= here.total:
-            self._note(names, f"cost: {count} at {_text(here, device)} instead of {_text(there, target)}{known}")
+            self._note(names, f"cost: {count} at {staying} instead of {moving}{measured}")
             return False
         self._count_reads(names, -1)
         for name, kernel in kernels.items():
             row = self._rows[name]
             row.device, row.kernel = target, kernel
-            row.reason = f"cost: {count} at {_text(there, target)} instead of {_text(here, device)}{known}"
+            row.reason = f"cost: {count} at {moving} instead of {staying}{measured}"
         self._count_reads(names, 1)
         return True
+
+    def _measured(self, names: Sequence[str], *devices: str) -> str:
+        """Return the text that tells how many of the kernels' times are of the statistics."""
+        count = sum((name, device) in self._costs.statistics for name in names for device in devices)
+        return f"; {count} of {len(devices) * len(names)} kernel times are measured" if count else ""
 
     def _note(self, names: Iterable[str], text: str) -> None:
         for name in names:
@@ -209,11 +213,12 @@ class CostRule:
         return sum(self._transfer(tensor, memory, maker) for memory in crossed if memory != HOST)
 
     def _transfer(self, tensor: Tensor, memory: str, maker: str) -> float:
-        """Return the seconds between the host and a device's memory. The reader that waits is on the other side."""
+        """Return the seconds between the host and a device's memory. The reader that waits is on the other side; a
+        transfer to the client has the name of the node itself."""
         waiting = [tensor[0]]
-        if self._costs.statistics:
-            waiting += [reader for reader, argument in self._readers.get(tensor, ())
-                        if (self._place(reader, argument) == memory) == (memory != maker)]
+        if self._costs.statistics and tensor in self._readers:
+            waiting = [reader for reader, argument in self._readers[tensor]
+                       if (self._place(reader, argument) == memory) == (memory != maker)]
         return self._costs.transfer(tensor, waiting, memory, self._figures.get(memory, DeviceCost()))
 
     def _memory(self, device: str | None) -> str:
