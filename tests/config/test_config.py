@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from weft.config.config import Config, load_config, plugin_config
 from weft.errors import InvalidArgument, NotFound, PluginError
 
-SECTIONS = "known: plugins, plugin, placement, kernels, allocator, limits, files, work_queue, passes, debug"
+SECTIONS = "known: plugins, plugin, placement, kernels, allocator, limits, files, work_queue, " \
+           "work_queues, passes, debug"
 
 
 def load(folder: Path, argument: Any = None, toml: str | None = None, **environ: str) -> Config:
@@ -41,6 +42,32 @@ def test_without_any_source_everything_has_its_default(tmp_path: Path) -> None:
         ("passes.disable", ()), ("debug.poison", False), ("debug.check_types", False),
     ]
     assert Config().placement == config.placement
+
+
+def test_named_work_queues_are_merged_over_the_sources_by_name_and_key(tmp_path: Path) -> None:
+    toml = "[work_queues.slow]\nthreads = 1\nseed = 4\n[work_queues.fast]\nname = 'seeded'\n"
+    config = load(tmp_path, {"work_queues": {"slow": {"threads": 2}}}, toml, WEFT_WORK_QUEUES__FAST__THREADS="3")
+    slow, fast = config.work_queues["slow"], config.work_queues["fast"]
+    assert (slow.name, slow.threads, slow.seed) == ("multi_threaded", 2, 4)
+    assert (fast.name, fast.threads, fast.seed) == ("seeded", 3, 0)
+    assert origin(config, "work_queues.slow.threads") == "argument"
+    assert origin(config, "work_queues.fast.threads") == "environment WEFT_WORK_QUEUES__FAST__THREADS"
+    assert list(config.work_queues) == ["fast", "slow"]
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ({"own": {"threads": 0}}, "[work_queues.own] threads must be from 1 to 4096, not 0"),
+    ({"own": {"nmae": "x"}}, "argument: [work_queues.own] has no key 'nmae'; did you mean name?"),
+    ({"own": {"seed": "x"}}, "argument: work_queues.own.seed must be an integer, not 'x'"),
+    ({"own": 3}, "argument: [work_queues.own] must be a table, not 3"),
+    ([], "argument: [work_queues] must be a table, not []"),
+])
+def test_a_mistake_in_a_named_work_queue_is_an_error_of_its_section(
+    given: Any, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        load(tmp_path, {"work_queues": given})
+    assert message in str(caught.value)
 
 
 def test_stronger_sources_win_key_by_key_and_each_value_knows_its_own(tmp_path: Path) -> None:

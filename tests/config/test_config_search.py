@@ -121,6 +121,13 @@ def test_a_file_that_sets_harmless_things_only_is_no_warning(project: Path, user
     assert warned(load(project, user)) == []
 
 
+def test_a_found_file_may_describe_named_work_queues_as_the_one_work_queue(project: Path, user: Path) -> None:
+    (project / "weft.toml").write_text("[work_queues.own]\nname = 'seeded'\nthreads = 2\nseed = 3\n")
+    config = load(project, user)
+    assert (config.work_queues["own"].name, config.work_queues["own"].threads) == ("seeded", 2)
+    assert warned(config) == []
+
+
 def test_every_name_in_the_table_of_harmless_settings_exists() -> None:
     config = Config()
     known = {row.key for row in config.origins()}

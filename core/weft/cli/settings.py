@@ -16,9 +16,9 @@ A setting is taken from the first of: environment WEFT_SECTION__KEY, the file th
 nearest weft.toml, [tool.weft] in the nearest pyproject.toml, the user's own config file.
 
 weft.toml and pyproject.toml are searched for in the working folder and above it, up to the project's root. They may
-have come with a model, so they set harmless things only: placement, kernels, work_queue, passes.disable,
-allocator.name, plugins.block, and options of plugins that are numbers, booleans or marked by the plugin. The rest is
-ignored with a warning until `weft config trust FILE`."""
+have come with a model, so they set harmless things only: placement, kernels, work_queue, work_queues,
+passes.disable, allocator.name, plugins.block, and options of plugins that are numbers, booleans or marked by the
+plugin. The rest is ignored with a warning until `weft config trust FILE`."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from ..contract.work_queue import WorkQueueConfig
-from ..errors import callers_code
+from ..errors import InvalidArgument, callers_code
 from ..support.plugin_guard import plugin_guard
 from .debug import DebugConfig
 from .files import FilesConfig
@@ -75,8 +75,8 @@ class PassesConfig:
     disable: tuple[str, ...] = ()
 
 
-SECTIONS = ("plugins", "plugin", "placement", "kernels", "allocator", "limits", "files", "work_queue", "passes",
-            "debug")
+SECTIONS = ("plugins", "plugin", "placement", "kernels", "allocator", "limits", "files", "work_queue", "work_queues",
+            "passes", "debug")
 # Weft's own settings that a found file may make, besides [kernels]. They choose among installed things.
 FOUND = frozenset({
     "plugins.block", "placement.order", "placement.fallback", "placement.remap", "placement.clear", "allocator.name",
@@ -106,6 +106,7 @@ class Config:
         self.limits = self._section(LimitsConfig, "limits")
         self.files = self._section(FilesConfig, "files")
         self.work_queue = self._section(WorkQueueConfig, "work_queue")
+        self.work_queues = self._sections(WorkQueueConfig, "work_queues", "work_queue")  # by name
         self.passes = self._section(PassesConfig, "passes")
         self.debug = self._section(DebugConfig, "debug")
         self._plugin: dict[str, list[tuple[str, Setting]]] = {}  # by folded id: the id as written, and the section
@@ -159,11 +160,25 @@ class Config:
         return [layer[section] for layer in self._layers if section in layer]
 
     def _section(self, cls: type[T], name: str) -> T:
-        values, rows, ignored = read_fields(cls, self._of(name), name,
-                                            lambda field, _: field is not None and f"{name}.{field.name}" in FOUND)
+        return self._read(cls, self._of(name), name, name)
+
+    def _sections(self, cls: type[T], name: str, like: str) -> dict[str, T]:
+        """The sections [name.ENTRY], by entry. A found file may set what it may set in the section `like`."""
+        tables = [as_table(layer, f"[{name}]") for layer in self._of(name)]
+        entries = sorted({entry for table in tables for entry in table})
+        return {entry: self._read(cls, [table[entry] for table in tables if entry in table], f"{name}.{entry}",
+                                  like) for entry in entries}
+
+    def _read(self, cls: type[T], layers: Sequence[Setting], section: str, like: str) -> T:
+        """One section. `like`: The name under which `FOUND` has its settings."""
+        values, rows, ignored = read_fields(cls, layers, section,
+                                            lambda field, _: field is not None and f"{like}.{field.name}" in FOUND)
         self._rows += rows
         self._ignored += ignored
-        return cls(**values)
+        try:
+            return cls(**values)
+        except InvalidArgument as error:
+            raise InvalidArgument(f"[{section}] {error.message}", hint=error.hint) from None
 
     def _entries(self, name: str) -> dict[str, str]:
         value, rows = read_layers(dict[str, str], self._of(name) or [Setting({}, "default")], name)

@@ -14,7 +14,7 @@ from .search import Search
 PREFIX = "WEFT_"
 FILE_VARIABLE = "WEFT_CONFIG"
 # The number of parts of a variable that are keys of weft, in any case; later parts name an entry as written.
-KEY_DEPTH = {"kernels": 1, "plugin": 3}
+KEY_DEPTH = {"kernels": 1, "plugin": 3, "work_queues": 3}
 USUAL_DEPTH = 2
 
 

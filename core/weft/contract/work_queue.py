@@ -1,4 +1,4 @@
-"""ConcurrentWorkQueue: the protocol of task queues, and [work_queue], the configuration that chooses one.
+"""ConcurrentWorkQueue: the protocol of task queues, and the configuration that chooses one.
 
 A task is a callable without arguments; its return value is dropped. A non-blocking task never waits for another task, a
 device or the outside world: it computes and hands waiting work on. Tasks complete AsyncValues, errors included. An
@@ -21,7 +21,7 @@ Task = Callable[[], Any]
 
 @dataclass(frozen=True)
 class WorkQueueConfig:
-    """The section [work_queue].
+    """The section [work_queue], or a section [work_queues.NAME] of a queue that runs ask for by name.
 
     `name`: "multi_threaded", "single_threaded", "seeded", or a name that a plugin registers.
     `threads`: The number of threads for non-blocking tasks, 1 to MOST_THREADS; None is one per core.
@@ -34,7 +34,7 @@ class WorkQueueConfig:
 
     def __post_init__(self) -> None:
         if self.threads is not None and not 1 <= self.threads <= MOST_THREADS:
-            raise InvalidArgument(f"[work_queue] threads must be from 1 to {MOST_THREADS}, not {self.threads}",
+            raise InvalidArgument(f"threads must be from 1 to {MOST_THREADS}, not {self.threads}",
                                   hint='name = "single_threaded" runs tasks on the thread that waits')
 
 

@@ -78,7 +78,6 @@ class ParallelSchedule:
     """The frames of a parallel schedule and its runs. The partition and the memory plan are shared by all of them."""
     def __init__(self, layout: FrameLayout, host: Host, flat: Schedule, partition: TaskPartition) -> None:
         self._layout = layout
-        self._host = host
         self._make_frame_of = FrameFactory(layout, host).make
         self._flat = flat.run, flat.run_each
         self._partition = partition
@@ -123,7 +122,7 @@ class ParallelSchedule:
             if self._layout.is_asynchronous:  # then the step belongs to this run alone
                 step.cancel(Cancelled("another kernel of the run has failed"))
 
-        job = Job(self._host, list(map(len, self._partition.needs)), self._users, work, stop)
+        job = Job(step.workers, list(map(len, self._partition.needs)), self._users, work, stop)
         try:
             job.run()
         except Exception:

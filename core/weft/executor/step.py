@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import Cancelled, DeadlineExceeded, InvalidArgument, WeftError
 from ..host.cancellation import CancelToken
-from ..host.parallel import Job
+from ..host.parallel import Job, Workers
 from ..host.rendezvous import LocalRendezvous
 from ..host.resources import Resources
 from ..support.kernel_errors import as_weft_error, is_interrupt
@@ -42,11 +42,14 @@ class RunOptions(NamedTuple):
     `timeout`: seconds, including preparation and linking; None or infinity for no limit.
     `cancel`: a token; cancelling it ends the run.
     `trace`: True records the times of the run's kernels in its RunMetadata.
+    `work_queue`: the name of the queue whose threads work for the run, a section [work_queues.NAME] of config; None for
+        the session's queue.
     """
 
     timeout: float | None = None
     cancel: CancelToken | None = None
     trace: bool = False
+    work_queue: str | None = None
 
     def check(self) -> None:
         """Raises InvalidArgument for a field of another type, and for a timeout that is negative or NaN."""
@@ -57,6 +60,9 @@ class RunOptions(NamedTuple):
             raise InvalidArgument(f"RunOptions.timeout is {float(timeout)} s", hint="a timeout is 0 or more seconds")
         if self.cancel is not None and not isinstance(self.cancel, CancelToken):
             raise InvalidArgument(f"RunOptions.cancel is a CancelToken or None, not {type(self.cancel).__name__}")
+        if self.work_queue is not None and not isinstance(self.work_queue, str):
+            raise InvalidArgument(f"RunOptions.work_queue is a name or None, not {type(self.work_queue).__name__}",
+                                  hint="name a section [work_queues.NAME] of config")
 
 
 class Step:
@@ -70,14 +76,16 @@ class Step:
         host program's run).
     `rendezvous`: makes the rendezvous of the step's Send and Recv nodes, at its first use or at the step's error; by
         default a LocalRendezvous.
+    `workers`: the threads that work for the step; by default those of the host's queue.
     """
 
     def __init__(
         self, host: Host, timeout: float | None = None, parents: tuple[CancelToken, ...] = (),
         trace: Trace | None = None, resources: Resources | None = None, *, ends_at_error: bool = False,
-        rendezvous: Callable[[], Rendezvous] | None = None,
+        rendezvous: Callable[[], Rendezvous] | None = None, workers: Workers | None = None,
     ) -> None:
         self.host = host
+        self.workers: Workers = host if workers is None else workers
         self.ends_at_error = ends_at_error
         self.depth = 0  # nested function calls on the stack of the driving thread
         self.trace = trace
@@ -180,13 +188,13 @@ class Step:
         Returns its result; an exception becomes the value's error.
         """
         value = AsyncValue()
-        self.host.work_queue.add_task(lambda: self._complete(value, work))
+        self.workers.work_queue.add_task(lambda: self._complete(value, work))
         return value
 
     def enqueue_blocking(self, work: Callable[[], Any]) -> AsyncValue:
         """Like `enqueue`, for work that blocks on the outside world."""
         value = AsyncValue()
-        self.host.work_queue.add_blocking_task(lambda: self._complete(value, work), allow_queuing=True)
+        self.workers.work_queue.add_blocking_task(lambda: self._complete(value, work), allow_queuing=True)
         return value
 
     def _complete(self, value: AsyncValue, work: Callable[[], Any]) -> None:
@@ -252,7 +260,7 @@ class Step:
         Returns when all calls have ended. After a failure no new calls start; when the started ones have ended, the
         first error is raised. For kernels that split their work into parts of 100 us or more.
         """
-        Job(self.host, [0] * count, [()] * count, lambda _, number: work(number)).run()
+        Job(self.workers, [0] * count, [()] * count, lambda _, number: work(number)).run()
 
     def on_cancel(self, callback: Callable[[], Any]) -> int:
         """Call back when the step must end, at once if it must already. Returns a handle for `forget`."""

@@ -30,7 +30,7 @@ from ..support.kernel_errors import as_weft_error
 from ..values.async_value import AsyncValue, available, failed
 
 if TYPE_CHECKING:
-    from ..host.host import Host
+    from ..host.parallel import Workers
 
 DEAF = 0.5  # seconds that a cancelled step waits for kernels that have started
 
@@ -48,7 +48,7 @@ class LoopState(Enum):
 class Driven(Protocol):
     """The step of a loop, as the loop sees it."""
 
-    host: Host
+    workers: Workers
     error: WeftError | None
     deadline: float | None
     ends_at_error: bool
@@ -210,7 +210,7 @@ class StepLoop:
             self._work()
         elif sends:
             try:
-                self._step.host.work_queue.add_task(self._come)
+                self._step.workers.work_queue.add_task(self._come)
             except WeftError as error:  # the queue is closed; cancelling the step needs no task
                 self._step.cancel(error)
 
@@ -295,4 +295,4 @@ class StepLoop:
             if self._mail or (self._step.error is not None and timeout is None):
                 return  # a cancellation rings, but may have come before the bell existed
             self._bell = bell
-        self._step.host.work_queue.await_values([bell], timeout)
+        self._step.workers.work_queue.await_values([bell], timeout)

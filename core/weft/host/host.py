@@ -7,15 +7,15 @@ from __future__ import annotations
 import sys
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from types import SimpleNamespace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..config.debug import DebugConfig
 from ..config.files import FilesConfig
 from ..contract.allocator import HostAllocator
 from ..contract.work_queue import ConcurrentWorkQueue, WorkQueueConfig
-from ..errors import Cancelled, WeftError
+from ..errors import Cancelled, NotFound, WeftError, closest
 from ..support.available_memory import available_memory
 from ..support.memory_size import share_or_bytes
 from ..values.async_value import AsyncValue
@@ -25,6 +25,7 @@ from .device_memory import DeviceMemory
 from .device_set import DeviceRecord, DeviceSet
 from .file_policy import FilePolicy
 from .host_memory import HostMemory
+from .parallel import QueueWorkers, Workers
 from .registries import Registries
 from .resources import Resources
 from .work_queues import make_work_queue
@@ -54,12 +55,13 @@ class Host(DeviceSet):
     `allocator`: An allocator, or the name of one as in [allocator].
     `limit`: The most bytes in use of a named allocator: a number, "2GiB", or "80%" of physical memory.
     `work_queue`: A work queue, or the configuration of one as in [work_queue].
+    `work_queues`: The configurations of the queues that runs ask for by name, as in [work_queues.NAME].
     `memory`: The memory budget of the host's programs, as in [limits].
     `files`: The files that ops may open, as in [files]; None without it.
     `diagnostics`: Called with each error that a kernel reports, on the thread of that kernel. Errors that are merely
         passed on are not reported again.
 
-    Devices and queue are closed when the Host is closed, when it is collected, or when the process ends.
+    Devices and queues are closed when the Host is closed, when it is collected, or when the process ends.
 
     Raises NotFound for the name of an allocator that is not registered, InvalidArgument for a limit that cannot be
     read.
@@ -70,6 +72,7 @@ class Host(DeviceSet):
         limit: int | str | None = None, work_queue: WorkQueueConfig | ConcurrentWorkQueue | None = None,
         debug: DebugConfig | None = None, diagnostics: Callable[[WeftError], Any] | None = None,
         memory: int | str = "80%", files: FilesConfig | None = None,
+        work_queues: Mapping[str, WorkQueueConfig] = MappingProxyType({}),
     ) -> None:
         super().__init__(registries, order)
         self.allocator: HostAllocator = (make_allocator(registries.allocators, allocator, limit)
@@ -89,7 +92,9 @@ class Host(DeviceSet):
         else:
             self._queues.append(work_queue)
         self.offers: deque[None] = deque()  # jobs' offers of help that no thread of the queue has taken yet
-        weakref.finalize(self, _close, self._records, self._queues, self._waiters, self.device_memory)
+        self._named_configs = work_queues
+        self._named: dict[str, QueueWorkers] = {}  # by the name of a queue: empty until a run first asks for it
+        weakref.finalize(self, _close, self._records, self._queues, self._named, self._waiters, self.device_memory)
 
     @property
     def work_queue(self) -> ConcurrentWorkQueue:
@@ -101,6 +106,23 @@ class Host(DeviceSet):
             if not self._queues:
                 self._queues.append(make_work_queue(self.registries.work_queues, self._queue_config))
             return self._queues[0]
+
+    def workers(self, name: str) -> Workers:
+        """The workers of the queue that [work_queues.NAME] describes. The queue is made when first asked for.
+
+        Raises NotFound for an unknown name, and as `make_work_queue` does.
+        """
+        found = self._named.get(name)
+        if found is not None:  # no lock for an existing queue, as in `work_queue`
+            return found
+        config = self._named_configs.get(name)
+        if config is None:
+            raise _no_queue(name, self._named_configs)
+        with self._lock:
+            if name not in self._named:
+                queue = make_work_queue(self.registries.work_queues, config, f"work_queues.{name}")
+                self._named[name] = QueueWorkers(queue)
+            return self._named[name]
 
     def await_values(self, values: Iterable[AsyncValue], timeout: float | None = None) -> bool:
         """Block until all values are available. Returns False when a value is still pending after `timeout` seconds.
@@ -148,23 +170,30 @@ class Host(DeviceSet):
                 err_msg="Exception ignored in a diagnostics handler"))
 
     def close(self) -> None:
-        """Cancel every run, then close the queue and every device that was opened."""
+        """Cancel every run, then close the queues and every device that was opened."""
         self.cancel()
         with self._lock:
-            _close(self._records, self._queues, self._waiters, self.device_memory)
+            _close(self._records, self._queues, self._named, self._waiters, self.device_memory)
+
+
+def _no_queue(name: str, known: Iterable[str]) -> NotFound:
+    near = closest(name, known)
+    return NotFound(f"no work queue is called '{name}'; config names {', '.join(sorted(known)) or 'none'}",
+                    hint=f"did you mean {near[0]}?" if near else "describe it in config, as [work_queues.NAME]")
 
 
 def _close(
-    records: dict[str, list[DeviceRecord]], queues: list[ConcurrentWorkQueue], waiters: dict[int, StreamWaiter],
-    memory: DeviceMemory,
+    records: dict[str, list[DeviceRecord]], queues: list[ConcurrentWorkQueue], named: dict[str, QueueWorkers],
+    waiters: dict[int, StreamWaiter], memory: DeviceMemory,
 ) -> None:
     """Close everything that a host opened. A function of its parts, since it is the host's finalizer, too."""
     for waiter in waiters.values():
         waiter.close()
     waiters.clear()
-    for queue in queues:
+    for queue in [*queues, *(workers.work_queue for workers in named.values())]:
         queue.close()
     queues.clear()
+    named.clear()
     memory.close()
     for record in [r for of_type in records.values() for r in of_type]:
         if record.is_open and record.device is not None:

@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from threading import Lock, get_ident
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ..errors import Unknown
 from .kernel_context import KernelContext
 from .work_queues.waiting import SLICE, WaitingThreads
 
 if TYPE_CHECKING:
-    from .host import Host
+    from ..contract.work_queue import ConcurrentWorkQueue
 
 Work = Callable[["Job", int], object]
 
@@ -29,9 +29,31 @@ def nothing() -> None:
     """The default of `on_failure`: do nothing."""
 
 
+class Workers(Protocol):
+    """The threads of a work queue, as steps and jobs use them: a Host with its queue, or the QueueWorkers of another.
+
+    `offers`: One entry for each offer of help that no thread of the queue has taken yet.
+    """
+
+    @property
+    def work_queue(self) -> ConcurrentWorkQueue: ...
+
+    @property
+    def offers(self) -> deque[None]: ...
+
+
+class QueueWorkers:
+    """The workers of a queue that runs ask for by name."""
+
+    def __init__(self, queue: ConcurrentWorkQueue) -> None:
+        self.work_queue = queue
+        self.offers: deque[None] = deque()
+
+
 class Job:
     """Calls `work(job, number)` once for each index of `waits`.
 
+    `workers`: The threads that may help.
     `waits`: For each number, how many other numbers must have ended before it begins.
     `users`: For each number, the numbers that wait for it.
     `work`: Returns early once `job.stopped` is true; a function that takes long must look at it.
@@ -39,7 +61,7 @@ class Job:
     """
 
     def __init__(
-        self, host: Host, waits: list[int], users: Sequence[Sequence[int]], work: Work,
+        self, workers: Workers, waits: list[int], users: Sequence[Sequence[int]], work: Work,
         on_failure: Callable[[], object] = nothing,
     ) -> None:
         self.stopped = False  # True: no further work begins
@@ -52,8 +74,8 @@ class Job:
         self._ready = deque(number for number, left in enumerate(waits) if not left)
         self._left = len(waits)
         self._running = 0
-        self._queue = host.work_queue
-        self._offers = host.offers
+        self._queue = workers.work_queue
+        self._offers = workers.offers
         self._most_helpers = self._queue.parallelism_level - 1
         self._helpers = 0  # threads that help or were asked to help
         self._driver = get_ident()

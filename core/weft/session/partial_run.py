@@ -128,7 +128,7 @@ class PartialRun:
         Raises the step's error, and InvalidArgument for a dead value. The step then ends.
         """
         values = [self._results[fetch] for fetch in fetches]
-        self._step.host.work_queue.await_values([*values, self._step.over] if is_last else values)
+        self._step.workers.work_queue.await_values([*values, self._step.over] if is_last else values)
         for fetch, value in zip(fetches, values, strict=True):
             if value.is_dead():
                 raise InvalidArgument(f"the fetched tensor '{fetches[fetch]}' is dead: control flow did not take its "

@@ -43,7 +43,7 @@ class HostContext(Host):
         super().__init__(_load(settings).registries, settings.placement.order,
                          settings.allocator.name if allocator is None else allocator,
                          settings.allocator.limit, work_queue, settings.debug, diagnostics,
-                         memory=settings.limits.memory, files=settings.files)
+                         memory=settings.limits.memory, files=settings.files, work_queues=settings.work_queues)
 
 
 def _check_has(argument: str, given: object, method: str) -> None:
@@ -61,7 +61,7 @@ class Runtime:
         self.plugins: Plugins = _load(config)
         self.host = Host(self.plugins.registries, config.placement.order, config.allocator.name,
                          config.allocator.limit, config.work_queue, config.debug,
-                         memory=config.limits.memory, files=config.files)
+                         memory=config.limits.memory, files=config.files, work_queues=config.work_queues)
 
 
 class _Making:

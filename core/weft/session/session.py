@@ -319,8 +319,9 @@ class Session:
         host = self._runtime.host
         given = () if options.cancel is None else (options.cancel,)
         trace = Trace() if options.trace else None
+        workers = None if options.work_queue is None else host.workers(options.work_queue)
         return kind(host, options.timeout, (self._closing, host.cancellation, *given), trace, self._step.resources,
-                    ends_at_error=True, rendezvous=self._rendezvous)
+                    ends_at_error=True, rendezvous=self._rendezvous, workers=workers)
 
     def _ready(
         self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...], step: Step

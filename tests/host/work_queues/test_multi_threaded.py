@@ -184,5 +184,5 @@ def test_close_does_not_wait_for_a_stuck_task_and_drops_what_has_not_started(thr
 
 
 def test_the_number_of_threads_is_at_least_one() -> None:
-    with pytest.raises(InvalidArgument, match=r"\[work_queue\] threads must be from 1 to 4096, not 0"):
+    with pytest.raises(InvalidArgument, match="threads must be from 1 to 4096, not 0"):
         WorkQueueConfig(threads=0)

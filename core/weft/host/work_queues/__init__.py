@@ -30,12 +30,12 @@ GIVEN = {
 
 
 def make_work_queue(
-    factories: Mapping[str, str | Callable[..., Any]], config: WorkQueueConfig
+    factories: Mapping[str, str | Callable[..., Any]], config: WorkQueueConfig, section: str = "work_queue"
 ) -> ConcurrentWorkQueue:
-    """Return the work queue that `config` names. Raises NotFound for a name without a factory, PluginError when the
-    factory fails."""
+    """Return the work queue that `config`, the section of this name, describes. Raises NotFound for a name without a
+    factory, PluginError when the factory fails."""
     if config.name not in factories:
         raise NotFound(f"no work queue is called '{config.name}'",
-                       hint=f"[work_queue] name: one of {', '.join(sorted(factories))}")
+                       hint=f"[{section}] name: one of {', '.join(sorted(factories))}")
     with plugin_guard(f"the factory of work queue '{config.name}'"):
         return load_callable(factories[config.name])(config)  # type: ignore[no-any-return]
