@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         LoaderRegistrar,
         OpRegistrar,
         PassRegistrar,
+        SessionRegistrar,
         hookimpl,
     )
     from ..contract.host_kernel import Callee, HostKernels
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from ..contract.op_spec import OpSpec
     from ..contract.op_table import OpCost, OpTable
     from ..contract.rendezvous import Rendezvous, RendezvousKey
+    from ..contract.session import SessionInterface
     from ..contract.work_queue import ConcurrentWorkQueue, WorkQueueConfig
     from ..errors import InvalidArgument, Unavailable
     from ..executor.step import Step
@@ -62,7 +64,7 @@ _NAMES = {  # module -> its public names
     "contract.device": ("STREAM", "Device"),
     "contract.graph_pass": ("PassContext",),
     "contract.hookspecs": ("CommandRegistrar", "DeviceRegistrar", "KernelPackRegistrar", "LoaderRegistrar",
-                           "OpRegistrar", "PassRegistrar", "hookimpl"),
+                           "OpRegistrar", "PassRegistrar", "SessionRegistrar", "hookimpl"),
     "contract.host_kernel": ("Callee", "HostKernels"),
     "contract.host_type": ("F32", "F64", "I1", "I32", "I64", "Chain", "HostType", "String", "Tensor"),
     "contract.kernel": ("Attachable", "Bind", "Declined", "FusedOp", "Kernels"),
@@ -71,6 +73,7 @@ _NAMES = {  # module -> its public names
     "contract.op_spec": ("OpSpec",),
     "contract.op_table": ("OpCost", "OpTable"),
     "contract.rendezvous": ("Rendezvous", "RendezvousKey"),
+    "contract.session": ("SessionInterface",),
     "contract.work_queue": ("ConcurrentWorkQueue", "WorkQueueConfig"),
     "errors": ("InvalidArgument", "Unavailable"),
     "executor.step": ("Step",),
@@ -139,6 +142,8 @@ __all__ = [
     "Rendezvous",
     "RendezvousKey",
     "Resolved",
+    "SessionInterface",
+    "SessionRegistrar",
     "Shape",
     "ShapeAttr",
     "SignatureDef",

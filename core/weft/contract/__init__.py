@@ -16,6 +16,9 @@ owns no device.
 `rendezvous`: The protocol through which Send and Recv nodes exchange tensors, and its keys.
 `graph_pass`: Graph passes, their context and their order.
 `loader`: Loaders of file formats; a Source is one opened file.
+`command`: Commands of the program `weft`.
+`session`: Sessions of plugins, chosen by the prefix of a target.
+`claims`: Entries that plugins register by name, where no entry replaces another.
 `api_version`: The version of the contract (`WEFT_API` in a plugin's module).
 """
 

@@ -30,6 +30,7 @@ from .loader import Loader, LoaderEntry, check_loader
 from .op import OpDef
 from .op_spec import OpSpec
 from .op_table import OpTable
+from .session import SessionFactory
 
 PROJECT = "weft"
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -53,6 +54,7 @@ class Contribution:
     passes: list[GraphPass] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
     loaders: dict[str, LoaderEntry] = field(default_factory=dict)
+    sessions: list[SessionFactory] = field(default_factory=list)
 
 
 class DeviceRegistrar:
@@ -174,6 +176,8 @@ class CommandRegistrar:
         if any(known.name == name for known in self._to.commands):
             raise PluginError(f"command '{name}' is registered twice")
         self._to.commands.append(Command(name, help, add_arguments, run, self._to.plugin))
+
+
 class LoaderRegistrar:
     def __init__(self, to: Contribution) -> None:
         self._to = to
@@ -186,6 +190,27 @@ class LoaderRegistrar:
         if not isinstance(loader, str):
             check_loader(loader, name)
         self._to.loaders[name] = LoaderEntry(name, loader, self._to.plugin)
+
+
+class SessionRegistrar:
+    def __init__(self, to: Contribution) -> None:
+        self._to = to
+
+    def add(self, prefix: str, factory: Factory) -> None:
+        """Register a session factory for the targets "PREFIX" and "PREFIX://...".
+
+        `factory(graph, config, target=, device=)` takes the arguments of `weft.Session` as they were given, and returns
+        a SessionInterface. A factory that is named "module:function" is imported when it is chosen. Raises PluginError
+        for a prefix that is not written as the scheme of a URL, and for a second factory of the prefix.
+        """
+        if re.fullmatch(r"[a-z][a-z0-9+.-]*", prefix) is None:
+            raise PluginError(f"session target {prefix!r} must be written in small letters, digits and '+.-'")
+        if not callable(factory) and (not isinstance(factory, str) or re.fullmatch(r"[\w.]+:\w+", factory) is None):
+            raise PluginError(f"session target '{prefix}' has the factory {factory!r}",
+                              hint="give a function, or its place as 'package.module:function'")
+        if any(known.name == prefix for known in self._to.sessions):
+            raise PluginError(f"session target '{prefix}' is registered twice")
+        self._to.sessions.append(SessionFactory(prefix, factory, self._to.plugin))
 
 
 class Hooks:
@@ -219,8 +244,14 @@ class Hooks:
     @hookspec
     def weft_commands(self, registry: CommandRegistrar, config: Any) -> None:
         """Offer commands of the program `weft`: registry.add(name, help=, add_arguments=, run=)."""
+
+    @hookspec
     def weft_loaders(self, registry: LoaderRegistrar, config: Any) -> None:
         """Register loaders of file formats: registry.add(name, loader)."""
+
+    @hookspec
+    def weft_sessions(self, registry: SessionRegistrar, config: Any) -> None:
+        """Register session factories by the prefix of their targets: registry.add(prefix, factory)."""
 
 
 def registrars(to: Contribution) -> dict[str, Any]:
@@ -234,4 +265,5 @@ def registrars(to: Contribution) -> dict[str, Any]:
         "weft_passes": PassRegistrar(to),
         "weft_commands": CommandRegistrar(to),
         "weft_loaders": LoaderRegistrar(to),
+        "weft_sessions": SessionRegistrar(to),
     }

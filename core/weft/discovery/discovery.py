@@ -149,7 +149,7 @@ class Plugins:
                 rival = loser if record.id == winner else winner
                 reason = f"{what}: claimed by plugin {rival} too, {winner}'s is used"
                 record = record.noted(reason, remedy, "conflict")
-        for claim in self.registries.commands.conflicts():
+        for claim in [*self.registries.commands.conflicts(), *self.registries.sessions.conflicts()]:
             if claim.plugin == record.id:
                 record = record.noted(claim.reason, claim.remedy, "conflict")
         for other in self._records:

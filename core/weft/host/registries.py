@@ -13,6 +13,7 @@ from ..contract.host_kernel import OWN, HostKernelRegistry, HostPack
 from ..contract.kernel import KernelRegistry
 from ..contract.loader import LoaderEntry
 from ..contract.op import OpRegistry
+from ..contract.session import SessionRegistry
 from ..errors import PluginError
 from . import allocators, work_queues
 
@@ -34,6 +35,7 @@ class Registries:
         self.work_queues: dict[str, str | Callable[..., Any]] = dict(work_queues.GIVEN)
         self.passes: dict[str, GraphPass] = {}
         self.commands = CommandRegistry()
+        self.sessions = SessionRegistry()
         self.loaders = {"graphdef": LoaderEntry("graphdef", "weft.graph.graphdef_loader:LOADER", OWN)}
 
     def add(self, brought: Contribution) -> None:
@@ -63,4 +65,6 @@ class Registries:
         self.passes |= {p.name: p for p in brought.passes}
         for command in brought.commands:
             self.commands.add(command)
+        for factory in brought.sessions:
+            self.sessions.add(factory)
         self.loaders |= brought.loaders

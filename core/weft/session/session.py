@@ -39,6 +39,7 @@ from .runtime import Runtime, runtime
 from .session_graph import enabled_passes, session_graphs
 from .step_compiler import StepCompiler
 from .step_graphs import StepGraphs
+from .targets import check_arguments, is_local, session_at
 
 MOST_PREPARED_BYTES = 32 << 20  # bytes of prepared steps that are kept, without their arrays
 ARRAY_SHARE = 8  # the arrays of prepared steps may take this fraction, 1/8, of the memory limit
@@ -51,24 +52,34 @@ class Session:
     """Runs steps of a graph. Several threads may share one session.
 
     `config`: a dict, a path or a Config, for this session alone.
+    `target`: where the session runs: "" or "local" for this process; the prefix of any other target, such as "ray" of
+        "ray://head:10001", names the plugin's factory whose session is returned.
     `device`: for nodes that ask for no device, such as "CPU:0".
     `initial_state`: initializers; each runs once, before the first step that needs its resources.
     `rendezvous`: makes the rendezvous of one run, through which its Send and Recv nodes reach other processes.
 
     Raises InvalidArgument for a graph that no step could run. A fault of a single node is raised by the steps that need
-    the node.
+    the node. Raises NotFound for a target that no plugin serves, PluginError when a plugin's factory fails.
     """
 
     @boundary
+    def __new__(cls, *args: Any, target: Any = "", **options: Any) -> Any:
+        """Return an empty session, or for a target of a plugin the session that the plugin's factory makes."""
+        if cls is not Session or is_local(target):
+            return object.__new__(cls)
+        return session_at(target, *args, **options)
+
+    @boundary
     def __init__(
-        self, graph: Graph, config: Any = None, *, device: str | None = None, initial_state: Sequence[Initializer] = (),
-        rendezvous: Callable[[], Rendezvous] | None = None,
+        self, graph: Graph, config: Any = None, *, target: str = "", device: str | None = None,
+        initial_state: Sequence[Initializer] = (), rendezvous: Callable[[], Rendezvous] | None = None,
     ) -> None:
-        if not isinstance(graph, Graph):
-            raise InvalidArgument(f"Session takes a Graph, not {type(graph).__name__}",
-                                  hint="weft.Session(weft.graphdef.load(path))")
-        if device is not None and not isinstance(device, str):
-            raise InvalidArgument(f"device is a {type(device).__name__}; give a name", hint="device='CPU:0'")
+        if not is_local(target):
+            if hasattr(self, "_runtime"):
+                return  # the target's factory has made this session; Python calls `__init__` after `__new__`
+            raise InvalidArgument(f"{type(self).__name__} is a subclass of Session, whose target is ''",
+                                  hint=f"weft.Session(graph, target={target!r})")
+        check_arguments(graph, device)
         device = None if device is None else str.__str__(device)
         self._lock = threading.RLock()
         self._prepared: dict[Any, PreparedStep] = {}
