@@ -23,6 +23,7 @@ from weft import graphdef
 from weft.errors import InvalidArgument, NotFound, Unimplemented
 from weft.graph.attr_value import ShapeAttr
 from weft.graph.graph import Node
+from weft.protobuf.descriptor_pool import parse_message
 from weft.values import dtypes
 
 RECORDED = Path(__file__).parents[1] / "data" / "partitions"
@@ -216,3 +217,30 @@ def test_a_partition_is_written_and_read_like_any_graph():
     for part in made.partitions("b", ["x"]).values():
         again = graphdef.loads(graphdef.dumps(part))
         assert rows(again) == rows(part)
+
+
+def test_a_run_records_the_partitions_of_its_step():
+    """TensorFlow's RunOptions.output_partition_graphs and RunMetadata.partition_graphs."""
+    with weft.Session(two_devices(), CPUS) as made:
+        metadata = weft.RunMetadata()
+        asked = weft.RunOptions(partition_graphs=True)
+        made.run(["z"], {"x": np.float32([1, 2])}, targets=["y"], options=asked, metadata=metadata)
+        parts = made.partitions(["z"], ["x"], ["y"])
+        assert [*metadata.partition_graphs] == [CPU0, CPU1]
+        assert {device: rows(part) for device, part in metadata.partition_graphs.items()} == {
+            device: rows(part) for device, part in parts.items()}
+        message = parse_message("RunMetadata", metadata.dumps())
+        assert [*message.partition_graphs] == [
+            parse_message("GraphDef", graphdef.dumps(part)) for part in metadata.partition_graphs.values()]
+        made.run("z", {"x": np.float32([1, 2])}, options=weft.RunOptions(trace=True), metadata=metadata)
+        assert metadata.partition_graphs == {}
+        both = weft.RunOptions(trace=True, partition_graphs=True)
+        made.run("z", {"x": np.float32([1, 2])}, options=both, metadata=metadata)
+        message = parse_message("RunMetadata", metadata.dumps())
+        assert (len(message.partition_graphs), len(message.step_stats.dev_stats)) == (2, 2)
+        assert made.run("z", {"x": np.float32([1, 2])}, options=both).tolist() == [1, 2]
+
+
+def two_devices():
+    return graph(placeholder("x"), node("y", "Neg", "x", device="/device:CPU:0"),
+                 node("z", "Neg", "y", device="/device:CPU:1"))

@@ -44,12 +44,14 @@ class RunOptions(NamedTuple):
     `trace`: True records the times of the run's kernels in its RunMetadata.
     `work_queue`: the name of the queue whose threads work for the run, a section [work_queues.NAME] of config; None for
         the session's queue.
+    `partition_graphs`: True records the graphs of the step by device in its RunMetadata.
     """
 
     timeout: float | None = None
     cancel: CancelToken | None = None
     trace: bool = False
     work_queue: str | None = None
+    partition_graphs: bool = False
 
     def check(self) -> None:
         """Raises InvalidArgument for a field of another type, and for a timeout that is negative or NaN."""

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..executor.trace import Event, Trace
+from ..graph import graphdef
+from ..graph.graph import Graph
 from ..program.host_program import COPY
+from ..protobuf import wire
 from ..values.tensor import TensorMetadata
 
+PARTITION_GRAPHS = 3  # field of RunMetadata
 TASK = "/job:localhost/replica:0/task:0"
 
 
 class RunMetadata:
-    """The records of a run. `trace` is set when the run's options ask for a trace."""
+    """The records of a run; each is set when the run's options ask for it.
+
+    `trace`: the times of the run's kernels.
+    `partition_graphs`: the graphs of the step by device, as `Session.partitions` returns them.
+    """
 
     def __init__(self) -> None:
         self.trace: Trace | None = None
+        self.partition_graphs: Mapping[str, Graph] = {}
 
     def dumps(self) -> bytes:
         """Return the records as TensorFlow's message RunMetadata, in its binary form.
@@ -26,7 +35,8 @@ class RunMetadata:
         The step statistics have a row for each call, by device: name, start and end, thread, the types and shapes of
         results, and their bytes. A transfer between memories is called NODE:copy. A call that does several nodes at
         once has a row under the name of the last. A call that starts work of its device ends when that work is done.
-        Definition: tensorflow/core/framework/step_stats.proto.
+        The partition graphs are GraphDefs, one for each device. Raises FailedPrecondition for a constant whose file has
+        changed. Definitions: tensorflow/core/protobuf/config.proto, tensorflow/core/framework/step_stats.proto.
         """
         from ..protobuf.descriptor_pool import message_class
 
@@ -34,7 +44,8 @@ class RunMetadata:
         if self.trace is not None:
             _add_statistics(message.step_stats, self.trace)
         raw: bytes = message.SerializeToString()
-        return raw
+        graphs = self.partition_graphs.values()
+        return raw + b"".join(wire.put_bytes(PARTITION_GRAPHS, graphdef.dumps(graph)) for graph in graphs)
 
     def dump(self, path: str | os.PathLike[str]) -> None:
         """Write `dumps()` to a file, which appears once it is complete. Raises OSError."""

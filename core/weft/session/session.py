@@ -129,7 +129,8 @@ class Session:
         `metadata`: receives the records.
 
         Arrays belong to the caller. Raises InvalidArgument and NotFound for names and feeds that do not fit, and the
-        error of the first kernel that fails. Raises DeadlineExceeded and Cancelled as `options` say.
+        error of the first kernel that fails. Raises DeadlineExceeded and Cancelled as `options` say, and what
+        `partitions` raises when they ask for these graphs.
         """
         names, rebuild = flatten(fetches)
         feeds = {} if feeds is None else mapped(feeds, "feeds")
@@ -140,7 +141,8 @@ class Session:
         try:
             prepared = self._ready(names, names_fed, acting, step)
             if metadata is not None:
-                metadata.trace = step.trace
+                graphs = self.partitions(fetches, names_fed, acting) if options.partition_graphs else {}
+                metadata.trace, metadata.partition_graphs = step.trace, graphs
             return rebuild(prepared(tuple(feeds.values()), step))
         finally:
             step.close()
