@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import weakref
+from itertools import permutations
+
 import numpy as np
 import pytest
 import weft
 from builders.graphs import const, graph, node, placeholder
+from harness.garbage import collect
 from hypothesis import given
 from hypothesis import strategies as st
 from weft.host.bound_call_cache import CALL_BYTES, BoundCalls
 from weft.session import session as session_module
+from weft.session.prepared_step import PREPARED_BYTES
 
 
 class Shapes:
@@ -86,6 +91,33 @@ def test_combinations_without_end_are_forgotten_from_the_oldest_on(session, monk
         assert sum(prepared.held()[0] for prepared in session._prepared.values()) <= 6 * each
     assert 2 <= len(session._prepared) <= 6
     assert (tuple(names), ("x",), ()) in session._prepared
+
+
+def test_thousands_of_combinations_are_bounded_and_forgotten_ones_are_freed(monkeypatch):
+    monkeypatch.setattr(session_module, "MOST_PREPARED_BYTES", 20 * PREPARED_BYTES)
+    names = [f"n{i}" for i in range(46)]
+    session = weft.Session(graph(placeholder("x"), *(node(name, "Neg", "x") for name in names)))
+    made = [weakref.ref(session.prepare(pair, ["x"])) for pair in permutations(names, 2)]
+    assert len(made) > 2000
+    assert len(session._prepared) <= 21
+    collect()
+    alive = [each() for each in made if each() is not None]
+    assert alive == [*session._prepared.values()]
+    assert len(session._steps) == len(alive)
+
+
+def test_a_callable_keeps_its_combination_and_nothing_else_does(session, monkeypatch):
+    run = session.make_callable("c", ["x"])
+    kept = weakref.ref(next(iter(session._prepared.values())))
+    monkeypatch.setattr(session_module, "MOST_PREPARED_BYTES", 0)
+    for fetch in "ab":
+        session.run(fetch, {"x": [1.0]})
+    assert [key[0] for key in session._prepared] == [("b",)]
+    collect()
+    assert run(np.zeros(2, np.float32)).tolist() == [1, 1]
+    del run
+    collect()
+    assert kept() is None
 
 
 def test_combinations_whose_arrays_take_too_much_of_the_limit_are_forgotten():

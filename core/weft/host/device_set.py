@@ -63,6 +63,7 @@ class DeviceSet:
         self._records: dict[str, list[DeviceRecord]] = {}
         self._lost: dict[int, DeviceRecord] = {}  # by id of the device
         self._waiters: dict[int, StreamWaiter] = {}  # by id of the device
+        self._host_device: dict[None, str] = {}  # at most one: `setdefault` is atomic
         self._lock = threading.RLock()
         inherited.add(self)
 
@@ -164,11 +165,18 @@ class DeviceSet:
         return next((r.cost for r in self.records(name.partition(":")[0]) if r.name == name), None)
 
     def host_device(self) -> str | None:
-        """The short name of a device that works on host memory: an open one, else the first in placement's order. None
-        when there is none."""
+        """The short name of a device that works on host memory: at the first call an open one, else the first in
+        placement's order. None when there is none.
+
+        The name stays for the life of this object, for devices on host memory are never lost.
+        """
+        for name in self._host_device.values():
+            return name
         ordered = (record for device_type in self.preference() for record in self.records(device_type))
-        return next((r.name for r in chain(self.opened(), ordered)
-                     if r.attributes.get("host_visible") and self._open(r)), None)
+        for record in chain(self.opened(), ordered):
+            if record.attributes.get("host_visible") and self._open(record):
+                return self._host_device.setdefault(None, record.name)
+        return None
 
     def open(self, name: str) -> Device:
         """The device of this short name, opened and probed. Raises NotFound when there is no such device, Unavailable
