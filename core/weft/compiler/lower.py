@@ -73,7 +73,7 @@ class Builder:
         self.held: dict[str, tuple[str, ...]] = {}  # node without a call -> the nodes that run before it
         self.events: dict[str, int] = {}  # node -> register that is filled when the device has done the node
 
-    def register(self, kind: RegisterType, stream: int) -> int:
+    def new_register(self, kind: RegisterType, stream: int) -> int:
         self.types.append(kind)
         self.streams.append(stream)
         return len(self.types) - 1
@@ -94,7 +94,7 @@ class Builder:
         if stream != HOST and self.streams[register] != HOST:
             register = self.moved(register, HOST, node)
         if (register, stream) not in self.copies:
-            copy = self.register(self.types[register], stream)
+            copy = self.new_register(self.types[register], stream)
             self.copies[register, stream] = copy
             attrs = {"to": "host" if stream == HOST else "device"}
             device = max(stream, self.streams[register])
@@ -119,7 +119,7 @@ class Builder:
                 registers.update(dict.fromkeys(call.results[-1:] if call.code in _SWITCH_CODES else call.gives))
                 continue
             if name not in self.events:
-                self.events[name] = self.register(CHAIN, HOST)
+                self.events[name] = self.new_register(CHAIN, HOST)
                 self.calls.append(Call(EVENT, (), (self.events[name],), {}, stream, name, after=call.gives))
             registers[self.events[name]] = None
         return tuple(registers)
@@ -147,7 +147,7 @@ def lower(
     """
     builder = Builder(pool)
     builder.may_be_dead = takes_dead or any(entry.op.name in _MAY_GIVE_DEAD for entry in order)
-    at: dict[Tensor, int] = {tensor: builder.register(meta, HOST) for tensor, meta in feeds}
+    at: dict[Tensor, int] = {tensor: builder.new_register(meta, HOST) for tensor, meta in feeds}
     for entry in order:
         if entry.node.name in sites:
             _lower_site(builder, sites[entry.node.name], at)
@@ -166,7 +166,7 @@ def lower(
     acting = [node for target in targets for node in builder.held.get(target, (target,)) if node in builder.made]
     effects = tuple(dict.fromkeys(register for node in acting for register in builder.made[node].gives))
     if gives_chain:
-        chain, after = builder.register(CHAIN, HOST), builder.done(acting, HOST)
+        chain, after = builder.new_register(CHAIN, HOST), builder.done(acting, HOST)
         builder.calls.append(Call(NEW_CHAIN, (), (chain,), after=after))
         results += (chain,)
     names = tuple(f"{node}:{index}" for (node, index), _ in feeds)
@@ -186,12 +186,12 @@ def _lower_site(builder: Builder, site: CallSite, at: dict[Tensor, int]) -> None
     for index, tensor in enumerate(entry.output_tensors):
         passed = site.passed.get(index)
         if passed is None:
-            results.append(builder.register(TensorMetadata(tensor.dtype, None), HOST))
+            results.append(builder.new_register(TensorMetadata(tensor.dtype, None), HOST))
         at.setdefault((node, index), results[-1] if passed is None else at[entry.inputs[passed]])
     if site.has_effects:
-        results.append(builder.register(CHAIN, HOST))
+        results.append(builder.new_register(CHAIN, HOST))
     call = Call(site.code, args, tuple(results), site.attrs, HOST, node, site.functions,
-                after=builder.after(entry, HOST), chain=None if results else builder.register(CHAIN, HOST))
+                after=builder.after(entry, HOST), chain=None if results else builder.new_register(CHAIN, HOST))
     builder.made[node] = call
     builder.calls.append(call)
 
@@ -203,11 +203,11 @@ def _lower_dead_values(builder: Builder, entry: Resolved, at: dict[Tensor, int])
     """
     node, code = entry.node.name, DEAD_VALUES[entry.op.name]
     args = tuple(builder.moved(at[source], HOST, node) for source in entry.inputs)
-    results = tuple(builder.register(TensorMetadata(tensor.dtype, None), HOST) for tensor in entry.output_tensors)
+    results = tuple(builder.new_register(TensorMetadata(tensor.dtype, None), HOST) for tensor in entry.output_tensors)
     for index, register in enumerate(results):
         at.setdefault((node, index), register)
     if code != MERGE_CODE:
-        results += (builder.register(CHAIN, HOST),)
+        results += (builder.new_register(CHAIN, HOST),)
     attrs = {"outputs": len(entry.output_tensors)} if code == SWITCH_N_CODE else {}
     call = Call(code, args, results, attrs, HOST, node, after=builder.after(entry, HOST))
     builder.made[node] = call
@@ -222,10 +222,11 @@ def _lower_send(builder: Builder, entry: Resolved, at: dict[Tensor, int]) -> Non
     node = entry.node.name
     value, after = builder.moved(at[entry.inputs[0]], HOST, node), builder.after(entry, HOST)
     if after and builder.may_be_dead:
-        gated = builder.register(builder.types[value], HOST)
+        gated = builder.new_register(builder.types[value], HOST)
         builder.calls.append(Call(GATE, (value,), (gated,), {}, HOST, node, after=after))
         value, after = gated, ()
-    call = Call(SEND_CODE, (value,), (builder.register(CHAIN, HOST),), {"key": _key(entry)}, HOST, node, after=after)
+    chain = builder.new_register(CHAIN, HOST)
+    call = Call(SEND_CODE, (value,), (chain,), {"key": _key(entry)}, HOST, node, after=after)
     builder.made[node] = call
     builder.calls.append(call)
 
@@ -233,7 +234,7 @@ def _lower_send(builder: Builder, entry: Resolved, at: dict[Tensor, int]) -> Non
 def _lower_recv(builder: Builder, entry: Resolved, at: dict[Tensor, int]) -> None:
     """Write a Recv, whose value comes from the step's rendezvous to host memory."""
     node = entry.node.name
-    register = builder.register(TensorMetadata(entry.output_tensors[0].dtype, None), HOST)
+    register = builder.new_register(TensorMetadata(entry.output_tensors[0].dtype, None), HOST)
     at.setdefault((node, 0), register)
     attrs = {"key": _key(entry), "client_terminated": bool(entry.attrs["client_terminated"])}
     call = Call(RECV_CODE, (), (register,), attrs, HOST, node, after=builder.after(entry, HOST))
@@ -264,7 +265,7 @@ def _lower_gate(builder: Builder, entry: Resolved, at: dict[Tensor, int]) -> Non
     """Write a call that passes a constant on, and is dead when the constant's control inputs are."""
     node = entry.node.name
     after = builder.done(builder.held.pop(node), HOST)
-    register = builder.register(builder.types[at[node, 0]], HOST)
+    register = builder.new_register(builder.types[at[node, 0]], HOST)
     call = Call(GATE, (at[node, 0],), (register,), {}, HOST, node, after=after)
     at[node, 0] = register
     builder.made[node] = call
@@ -279,7 +280,7 @@ def _lower_node(builder: Builder, entry: Resolved, row: Assignment, at: dict[Ten
         return
     if op == CONST:
         value = elements(entry.attrs["value"])
-        register = builder.register(TensorMetadata(entry.attrs["dtype"], value.shape), HOST)
+        register = builder.new_register(TensorMetadata(entry.attrs["dtype"], value.shape), HOST)
         builder.calls.append(Call(CONSTANT, (), (register,), {"index": len(builder.constants)}, node=node.name))
         builder.constants.append(value)
         at[node.name, 0] = register
@@ -295,12 +296,12 @@ def _lower_node(builder: Builder, entry: Resolved, row: Assignment, at: dict[Ten
         builder.moved(at[source], HOST if tensor.arg in kernel.host else memory, node.name)
         for source, tensor in zip(entry.inputs, entry.input_tensors, strict=True)
     )
-    results = tuple(builder.register(TensorMetadata(t.dtype, None), memory) for t in entry.output_tensors)
+    results = tuple(builder.new_register(TensorMetadata(t.dtype, None), memory) for t in entry.output_tensors)
     for index, register in enumerate(results):
         at.setdefault((node.name, index), register)  # a fed output keeps the fed value
     stream = builder.stream(row.device)
     call = Call(f"{kernel.pack}.{op}", args, results, entry.attrs, stream, node.name,
-                after=builder.after(entry, memory), chain=None if results else builder.register(CHAIN, HOST))
+                after=builder.after(entry, memory), chain=None if results else builder.new_register(CHAIN, HOST))
     builder.made[node.name] = call
     builder.calls.append(call)
 
