@@ -62,8 +62,10 @@ def test_a_parallel_schedule_is_helped_by_the_queue_of_the_run():
         layout = executable.layout
         partition = TaskPartition.of([[index] for index in range(len(layout.flat))], dependencies(layout))
         schedule = parallel_schedule(layout, host, executable._flat, partition)
-        for step, seed in ((Step(host), 1), (Step(host, workers=host.workers("own")), 2)):
-            frame = schedule.make_frame()
+        for workers, seed in ((host, 1), (host.workers("own"), 2)):
+            step, frame = Step(host), schedule.make_frame()
+            assert step.workers is host
+            step.workers = workers
             frame.registers[0], frame.registers[-1] = X, step
             before = queues.tasks.copy()
             schedule.run(frame, step)

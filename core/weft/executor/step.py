@@ -62,9 +62,6 @@ class RunOptions(NamedTuple):
             raise InvalidArgument(f"RunOptions.timeout is {float(timeout)} s", hint="a timeout is 0 or more seconds")
         if self.cancel is not None and not isinstance(self.cancel, CancelToken):
             raise InvalidArgument(f"RunOptions.cancel is a CancelToken or None, not {type(self.cancel).__name__}")
-        if self.work_queue is not None and not isinstance(self.work_queue, str):
-            raise InvalidArgument(f"RunOptions.work_queue is a name or None, not {type(self.work_queue).__name__}",
-                                  hint="name a section [work_queues.NAME] of config")
 
 
 class Step:
@@ -78,16 +75,17 @@ class Step:
         host program's run).
     `rendezvous`: makes the rendezvous of the step's Send and Recv nodes, at its first use or at the step's error; by
         default a LocalRendezvous.
-    `workers`: the threads that work for the step; by default those of the host's queue.
+
+    The attribute `workers` is the threads that work for the step: at first those of the host's queue.
     """
 
     def __init__(
         self, host: Host, timeout: float | None = None, parents: tuple[CancelToken, ...] = (),
         trace: Trace | None = None, resources: Resources | None = None, *, ends_at_error: bool = False,
-        rendezvous: Callable[[], Rendezvous] | None = None, workers: Workers | None = None,
+        rendezvous: Callable[[], Rendezvous] | None = None,
     ) -> None:
         self.host = host
-        self.workers: Workers = host if workers is None else workers
+        self.workers: Workers = host
         self.ends_at_error = ends_at_error
         self.depth = 0  # nested function calls on the stack of the driving thread
         self.trace = trace

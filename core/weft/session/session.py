@@ -24,6 +24,7 @@ from ..executor.trace import Trace
 from ..graph.graph import Graph, verify
 from ..graph.traversal import ancestors
 from ..host.cancellation import CancelToken
+from ..host.parallel import Workers
 from ..host.resources import Resources
 from ..support.fork_safety import inherited
 from ..support.gc_pause import gc_paused
@@ -332,9 +333,18 @@ class Session:
         host = self._runtime.host
         given = () if options.cancel is None else (options.cancel,)
         trace = Trace() if options.trace else None
-        workers = None if options.work_queue is None else host.workers(options.work_queue)
-        return kind(host, options.timeout, (self._closing, host.cancellation, *given), trace, self._step.resources,
-                    ends_at_error=True, rendezvous=self._rendezvous, workers=workers)
+        workers = None if options.work_queue is None else self._workers(options.work_queue)
+        step = kind(host, options.timeout, (self._closing, host.cancellation, *given), trace, self._step.resources,
+                    ends_at_error=True, rendezvous=self._rendezvous)
+        if workers is not None:
+            step.workers = workers
+        return step
+
+    def _workers(self, work_queue: object) -> Workers:
+        if not isinstance(work_queue, str):
+            raise InvalidArgument(f"RunOptions.work_queue is a name or None, not {type(work_queue).__name__}",
+                                  hint="name a section [work_queues.NAME] of config")
+        return self._runtime.host.workers(work_queue)
 
     def _ready(
         self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...], step: Step
