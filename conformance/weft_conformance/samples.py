@@ -102,6 +102,7 @@ BY_OP |= {
 BY_OP |= {
     "DepthToSpace": (((2, 4, 6, 8),), ((1, 8, 2, 4),)), "SpaceToDepth": (((2, 4, 6, 8),), ((1, 2, 4, 2),)),
     "SparseFillEmptyRows": (((5, 2), (5,), ()),), "SparseReshape": (((5, 2),),),
+    **dict.fromkeys(("SparseReduceMax", "SparseReduceSum"), (((3,),),)),
     **dict.fromkeys(("ParseExample", "ParseSingleExample"), (((1,),),)),
     "RaggedBincount": (((4,),),),
 }
@@ -304,6 +305,9 @@ INTEGERS: dict[str, Any] = {
     "bounding_boxes": lambda _, d: np.array([[[0.1, 0.2, 0.7, 0.9]]], d.numpy), "min_object_covered": _always(0.3),
     "SparseFillEmptyRows.dense_shape": _always(6, 4), "SparseReshape.input_shape": _always(4, 4),
     "SparseReshape.new_shape": _always(2, -1, 2),
+    **{f"SparseReduce{how}.{name}": always for how in ("Max", "Sum") for name, always in {
+        "input_indices": lambda _, d: np.array([[0, 1], [0, 3], [4, 0]], d.numpy), "input_shape": _always(6, 4),
+        "reduction_axes": _always(1)}.items()},
     "RaggedBincount.splits": _always(0, 2, 2, 4), "RaggedBincount.values": _always(1, 1, 3, 0),
     "RaggedBincount.size": _always(3),
     "UnicodeEncode.input_values": _always(97, 233, 128512), "UnicodeEncode.input_splits": _always(0, 1, 3),
