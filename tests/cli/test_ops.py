@@ -83,6 +83,30 @@ def test_nodes_that_no_output_needs_do_not_count(command, saved):
     assert command("ops", "--missing", model, "--json").out == "[]\n"
 
 
+CALLING = """
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+node { name: "y" op: "StatefulPartitionedCall" input: "x" attr { key: "f" value { func { name: "outer" } } }
+  attr { key: "Tin" value { list { type: DT_FLOAT } } } attr { key: "Tout" value { list { type: DT_FLOAT } } } }
+library { function { signature { name: "outer" input_arg { name: "a" type: DT_FLOAT }
+    output_arg { name: "r" type: DT_FLOAT } is_stateful: true }
+  node_def { name: "lost" op: "NoSuchOp" input: "a" }
+  node_def { name: "unread" op: "NoSuchOp" input: "a" }
+  node_def { name: "again" op: "StatefulPartitionedCall" input: "lost:y:0"
+    attr { key: "f" value { func { name: "CALLEE" } } }
+    attr { key: "Tin" value { list { type: DT_FLOAT } } } attr { key: "Tout" value { list { type: DT_FLOAT } } } }
+  ret { key: "r" value: "again:output:0" } } }
+"""
+
+
+@pytest.mark.parametrize(("callee", "second"), [
+    ("outer", None), ("missing", ["StatefulPartitionedCall", "the graph has no function 'missing'", ["y/again"]])])
+def test_what_functions_lack_is_told_once_also_where_they_call_themselves(command, tmp_path, callee, second):
+    (tmp_path / "calls.pbtxt").write_text(CALLING.replace("CALLEE", callee))
+    found = json.loads(command("ops", "--missing", tmp_path / "calls.pbtxt", "--json").out)
+    assert ("NoSuchOp", ["y/lost"]) in [(row["op"], row["nodes"]) for row in found]
+    assert second is None or second in [[row["op"], row["reason"], row["nodes"]] for row in found]
+
+
 def test_the_digits_network_lacks_nothing(command, digits):
     assert command("ops", "--missing", digits / "frozen.pb").out.startswith("nothing is missing")
 

@@ -160,7 +160,8 @@ def _ops(
     """Rows of the graph's ops. A node lacks a kernel if its namesake in the graph that runs does."""
     from .coverage import missing
 
-    lacking = Counter(graph[name].op for row in missing(runnable, nodes, host) for name in row.nodes if name in graph)
+    listed = ((node, nodes[node.name]) for node in runnable)
+    lacking = Counter(graph[name].op for row in missing(listed, host) for name in row.nodes if name in graph)
     counts = Counter(node.op for node in graph)
     return [{"op": op, "nodes": count, "without_kernel": lacking[op]}
             for op, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]

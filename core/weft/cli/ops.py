@@ -193,14 +193,14 @@ def _none(op: str) -> str:
 
 
 def _missing(args: Namespace, host: Host) -> int:
-    from .coverage import missing, needed, rewritten, sinks
+    from .coverage import missing, needed, reached, rewritten, sinks
     from .table import plural, show, show_json
 
     args.model = args.missing
     opened = open_graph(args)
     graph, nodes = rewritten(opened.needed)
-    order = needed(graph, opened.outputs or sinks(graph, nodes))
-    rows = [row._asdict() for row in missing(order, nodes, host)]
+    found = [*reached(needed(graph, opened.outputs or sinks(graph, nodes)), nodes, graph, host)]
+    rows = [row._asdict() for row in missing(found, host)]
     if args.json:
         show_json(rows)
         return 0
@@ -211,7 +211,7 @@ def _missing(args: Namespace, host: Host) -> int:
              for row in rows]
     show(cells, ("op", "count", "reason", "nodes"), wrap=("reason", "nodes"))
     lost = sum(len(row["nodes"]) for row in rows)
-    say(f"\n{plural(lost, 'node')} of {len(order):,} cannot run here")
+    say(f"\n{plural(lost, 'node')} of {len(found):,} cannot run here")
     return 0
 
 
