@@ -26,7 +26,7 @@ from ..contract.structural import (
     SWITCH_CODE,
     SWITCH_N_CODE,
 )
-from ..errors import InvalidArgument, Unimplemented
+from ..errors import InvalidArgument
 from ..program.host_program import CONSTANT, COPY, EVENT, HOST, Call, ProgramFunction, RegisterType
 from ..values.tensor import TensorMetadata, ValueInfo
 from .call_site import CallSite
@@ -143,7 +143,7 @@ def lower(
     `gives_chain`: one more result is a chain, filled when the targets have run.
     `takes_dead`: the feeds may be dead.
 
-    Raises the placement error of a node, and Unimplemented for ops on references.
+    Raises the placement error of a node.
     """
     builder = Builder(pool)
     builder.may_be_dead = takes_dead or any(entry.op.name in _MAY_GIVE_DEAD for entry in order)
@@ -290,7 +290,6 @@ def _lower_node(builder: Builder, entry: Resolved, row: Assignment, at: dict[Ten
     kernel = row.kernel
     assert kernel is not None
     assert row.device
-    _refuse_references(entry)
     memory = builder.memory(row.device)
     args = tuple(
         builder.moved(at[source], HOST if tensor.arg in kernel.host else memory, node.name)
@@ -304,10 +303,3 @@ def _lower_node(builder: Builder, entry: Resolved, row: Assignment, at: dict[Ten
                 after=builder.after(entry, memory), chain=None if results else builder.new_register(CHAIN, HOST))
     builder.made[node.name] = call
     builder.calls.append(call)
-
-
-def _refuse_references(entry: Resolved) -> None:
-    for arg in (*entry.op.inputs, *entry.op.outputs):
-        if arg.is_ref:
-            raise Unimplemented(f"op {entry.op.name} works on references ('{arg.name}'): variables are not run yet",
-                                node=entry.node.name, op=entry.op.name)
