@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from ..errors import Location
 from ..values import dtypes
+from ..values.dtypes import DType
 from ..values.tensor import TensorMetadata
 
 CONSTANT = "weft.constant"
@@ -31,6 +32,20 @@ RegisterType = TensorMetadata | str  # a tensor's metadata, or the name of a hos
 OPAQUE = TensorMetadata(dtypes.variant, None)  # stands for a host type in shape inference and memory planning
 
 
+class CallSignature(NamedTuple):
+    """The facts about a call's op that linking needs, so that a program whose calls have them asks no op table.
+
+    `inputs`, `outputs`: argument name and element type of each tensor, lists expanded.
+    `value_inputs`: indices of the inputs whose elements the metadata function reads.
+    `stateful`: True when the call may not be folded, shared or left out.
+    """
+
+    inputs: tuple[tuple[str, DType], ...]
+    outputs: tuple[tuple[str, DType], ...]
+    value_inputs: tuple[int, ...] = ()
+    stateful: bool = False
+
+
 class Call(NamedTuple):
     """One kernel call.
 
@@ -39,6 +54,7 @@ class Call(NamedTuple):
     `nonstrict`: True when it runs as soon as one argument is available, even if its kernel is declared strict.
     `after`: registers that must be filled before it runs, beside its arguments.
     `chain`: in a call without results, the register that is filled when it has run.
+    `signature`: of a call of an op in a compiled program; None where the op table tells.
     """
 
     code: str
@@ -52,6 +68,7 @@ class Call(NamedTuple):
     location: Location | None = None
     after: tuple[int, ...] = ()
     chain: int | None = None
+    signature: CallSignature | None = None
 
     @property
     def is_host_kernel(self) -> bool:
@@ -88,6 +105,8 @@ class ProgramFunction(NamedTuple):
     `register_types`: the type of every register; of tensors as much as is known without feeds.
     `results`: the registers that it returns.
     `targets`: registers that it fills for their calls' effects alone.
+    `is_compiled`: True when the types of all registers are final for arguments of the declared types: linking for
+        these infers and folds nothing.
     """
 
     name: str
@@ -97,6 +116,7 @@ class ProgramFunction(NamedTuple):
     results: tuple[int, ...]
     targets: tuple[int, ...] = ()
     location: Location | None = None
+    is_compiled: bool = False
 
     @property
     def arg_types(self) -> tuple[RegisterType, ...]:
