@@ -16,7 +16,7 @@ from zlib import crc32
 
 import numpy as np
 import weft
-from weft import graphdef
+from weft import bef, graphdef
 from weft.config.config import load_config, plugin_config
 from weft.discovery.discovery import Plugins
 from weft.executor.step import RunOptions
@@ -49,6 +49,16 @@ def graph(sample: Sample, _folder: Path) -> None:
 def text(sample: Sample, _folder: Path) -> None:
     """A GraphDef in text form, likewise."""
     _run_graph(graphdef.loads(sample[SINGLE], text=True))
+
+
+def program(sample: Sample, _folder: Path) -> None:
+    """A BEF file: every function and array is read; written again, it is the same program."""
+    model = bef.loads(sample[SINGLE])
+    written_again = bef.dumps(model)
+    again = bef.loads(written_again)
+    if [*again.program.functions] != [*model.program.functions] or bef.dumps(again) != written_again:
+        raise Lossy("a program is not what it was when it has been written and read")
+    list(model.prepared)
 
 
 def _run_graph(graph: Graph) -> None:

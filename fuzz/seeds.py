@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from weft import graphdef
+import weft
+from weft import bef, graphdef
+from weft.errors import InvalidArgument, Location, NotFound
 from weft.graph.attr_value import ShapeAttr
 from weft.graph.graph import Graph, Node
+from weft.program.bef.vbr import put_vbr
+from weft.program.host_program import Call, ProgramDef, ProgramFunction
+from weft.session.model import find_inputs, find_outputs
 from weft.values import dtypes
 from weft_conformance import golden
 
@@ -77,6 +83,26 @@ class _Later(Sequence[Sample]):
             graph = graphdef.loads(self._binaries[index][SINGLE])
             self._texts[index] = {SINGLE: graphdef.dumps(graph, text=True)}
         return self._texts[index]
+
+
+@cache
+def programs() -> tuple[Pool, ...]:
+    """Compiled graphs of the tests, with constants, control flow and devices, and a program of host kernels."""
+    call = Call("tfrt.add.i32", (0, 0), (1,), {"a": 1, "b": (1.5, ("s", b"b"), None), "c": [np.arange(3)]},
+                location=Location("p.mlir", 3, 1), after=(0,))
+    host = ProgramFunction("main", ("x",), ("i32", "i32"), (call,), (1,))
+    found = [bef.dumps(ProgramDef({"main": host}))]
+    for sample in graphs()[1].samples:
+        with weft.Session(graphdef.loads(sample[SINGLE])) as session, suppress(InvalidArgument, NotFound):  # no outputs
+            fetches = find_outputs(session)
+            found.append(bef.dumps(session.prepare(fetches, find_inputs(session, fetches)).program))
+    small = [raw for raw in found if len(raw) < _SMALL]
+    return Pool(0.5, _single(small[:1])), Pool(0.5, _single(small[1:]))
+
+
+def program_words() -> tuple[bytes, ...]:
+    """Counts and offsets that are far too large, and padding."""
+    return (*tuple(put_vbr(1 << bits) for bits in (7, 14, 31, 40, 63)), b"\xcc" * 4, b"\xff" * 4, bytes(4))
 
 
 @cache

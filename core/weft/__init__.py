@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .graph import graphdef as graphdef
     from .graph.graph import Graph as Graph
     from .host.cancellation import CancelToken as CancelToken
+    from .program.bef import file as bef
     from .session.host_program import HostProgram as HostProgram
     from .session.model import Model as Model
     from .session.model import load as load
@@ -38,15 +39,15 @@ _WHERE = {
     "default_host": "session.runtime", "devices": "session.runtime", "load": "session.model",
     "plugins": "session.runtime", "register": "session.runtime",
 }
-_MODULES = {"api": "api", "errors": "errors", "graphdef": "graph.graphdef"}
+_MODULES = {"api": "api", "bef": "program.bef.file", "errors": "errors", "graphdef": "graph.graphdef"}
 _FORWARDED = {  # modules of other distributions: the module, and the distribution to install
     "mlir": ("weft_mlir", "weft-mlir"), "saved_model": ("weft_saved_model", "weft-saved-model"),
     "tfg": ("weft_mlir.tfg", "weft-mlir"),
 }
 
 __all__ = ["CancelToken", "Graph", "HostContext", "HostProgram", "Model", "RequestContext", "RunMetadata", "RunOptions",
-           "Session", "__version__", "api", "default_host", "devices", "errors", "graphdef", "load", "plugins",
-           "register"]
+           "Session", "__version__", "api", "bef", "default_host", "devices", "errors", "graphdef", "load",
+           "plugins", "register"]
 
 
 def __getattr__(name: str) -> "Any":

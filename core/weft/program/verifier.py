@@ -22,10 +22,11 @@ def verify(program: ProgramDef) -> None:
         if function.name != name:
             raise InvalidArgument(f"the function '{function.name}' is listed as '{name}'", location=function.location,
                                   hint="list each function under its own name")
-        _verify(function, program)
+        verify_function(function, program)
 
 
-def _verify(function: ProgramFunction, program: ProgramDef) -> None:
+def verify_function(function: ProgramFunction, program: ProgramDef) -> None:
+    """Check one function of a program. Raises as `verify`."""
     where = f"function '{function.name}'"
     count = len(function.register_types)
     if len(function.arg_names) > count:
