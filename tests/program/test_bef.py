@@ -18,7 +18,7 @@ from weft.contract.loader import LoadOptions
 from weft.errors import DataLoss, FailedPrecondition, InvalidArgument, Location, NotFound, Unimplemented, WeftError
 from weft.program.bef.loader import LOADER
 from weft.program.bef.sections import Section, put_header, read_sections
-from weft.program.bef.vbr import Cursor, put_vbr
+from weft.program.bef.vbr import SectionReader, put_vbr
 from weft.program.compiled_model import CompiledModel, Entry, Port, PreparedConstant, Requirement
 from weft.program.host_program import Call, CallSignature, ProgramDef, ProgramFunction
 from weft.values import dtypes
@@ -112,7 +112,7 @@ def test_a_model_survives_its_file(model):
 @given(st.integers(0, 2**64 - 1))
 def test_a_number_survives_vbr(number):
     raw = put_vbr(number)
-    assert Cursor(raw, "Test").vbr() == number
+    assert SectionReader(raw, "Test").vbr() == number
     assert all(byte >= 0x80 for byte in raw[:-1])
     assert raw[-1] < 0x80
 
@@ -395,6 +395,12 @@ def test_an_entry_of_no_function_is_refused():
 def test_only_well_formed_programs_are_written(model):
     with pytest.raises(InvalidArgument):
         bef.dumps(model)
+
+
+def test_a_tuple_may_hold_arrays_and_none():
+    array, none = survivor((np.arange(3), None))
+    assert array.tolist() == [0, 1, 2]
+    assert none is None
 
 
 def test_a_name_with_a_zero_is_refused():

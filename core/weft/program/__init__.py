@@ -6,9 +6,10 @@ the kernels of a host.
 - A program names kernels, functions and devices, and holds none of them.
 - Registers are numbered per function and assigned once. Calls stand in an order in which they may run.
 - The verifier checks all that holds for any kernel. The linker checks calls against kernel declarations.
-- The room imports values and errors alone; every room that compiles, links or runs builds on it.
+- The room imports no op graph; every room that compiles, links or runs builds on it.
 
-Modules: `host_program` has the types, `verifier` rejects programs that are not well formed.
+Modules: `host_program` has the types, `verifier` rejects programs that are not well formed, `compiled_model` is a program
+with the facts that loading it as a model needs, `bef/` its file.
 """
 
 from typing import TYPE_CHECKING

@@ -16,7 +16,7 @@ from ...support.mapped_file import file_behind, kept
 from ...values import dtypes
 from ...values.dtypes import DType
 from .sections import PADDING
-from .vbr import NAMES, Cursor, put_vbr
+from .vbr import NAMES, SectionReader, put_vbr
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +32,7 @@ _END = 8  # bytes of the end of a string
 _WITHOUT = (dtypes.resource, dtypes.variant)  # only a running program makes their content
 
 
-class Entry(NamedTuple):
+class ArrayRecord(NamedTuple):
     """A row of the table. `offset`, `size`: the bytes of the elements in the section. `splat`: one element fills it."""
 
     dtype: DType
@@ -155,10 +155,10 @@ class Lazy(Sequence[T], Generic[T]):
 class Arrays:
     """The arrays of a file. Each becomes a read-only array when it is first asked for."""
 
-    def __init__(self, view: memoryview, start: int, stop: int, table: Cursor) -> None:
+    def __init__(self, view: memoryview, start: int, stop: int, table: SectionReader) -> None:
         """Read the table. Raises DataLoss for an entry that NumPy cannot hold or that passes the section's end."""
         self._view = view[start:stop]
-        self._entries: list[Entry] = []
+        self._entries: list[ArrayRecord] = []
         for _ in range(table.count(least=5)):
             self._entries.append(entry := _read_entry(table, stop - start))
             if len(self._entries) > 1 and entry.offset < sum(self._entries[-2][-2:]):
@@ -193,7 +193,7 @@ class Arrays:
         return np.broadcast_to(made, entry.shape) if entry.splat else made
 
 
-def _read_entry(table: Cursor, room: int) -> Entry:
+def _read_entry(table: SectionReader, room: int) -> ArrayRecord:
     number, flags = table.vbr(), table.vbr()
     dtype = read_dtype(table, number)
     if flags > 1 or dtype in _WITHOUT or dtype.kind == "q":
@@ -209,10 +209,10 @@ def _read_entry(table: Cursor, room: int) -> Entry:
     least = (1 if flags else count) * width
     if offset + size > room or (size < least if dtype is dtypes.string else size != least):
         raise table.wrong(f"{size} bytes at {offset} are given for {dtype.name}{list(shape)}; its section has {room}")
-    return Entry(dtype, shape, bool(flags), offset, size)
+    return ArrayRecord(dtype, shape, bool(flags), offset, size)
 
 
-def read_dtype(cursor: Cursor, number: int) -> DType:
+def read_dtype(cursor: SectionReader, number: int) -> DType:
     """The element type of this number. Raises DataLoss for an unknown one."""
     try:
         if number >= dtypes.REF:
@@ -230,7 +230,7 @@ def _cut(raw: Any, count: int, index: int) -> Any:
     data = bytes(raw[count * _END :])
     begins = [0, *ends[:-1]]
     if any(begin > end for begin, end in zip(begins, ends, strict=False)) or (ends[-1] if ends else 0) != len(data):
-        raise Cursor(data, "Arrays").wrong(f"the ends of the strings of array {index} contradict its size")
+        raise SectionReader(data, "Arrays").wrong(f"the ends of the strings of array {index} contradict its size")
     try:
         made = np.empty(count, object)
     except MemoryError:

@@ -16,7 +16,7 @@ from ...values import dtypes
 from ...values.dtypes import DType
 from .arrays import MOST_DIMS, PAGE, Arrays, ArrayWriter, elements, read_dtype
 from .sections import PADDING
-from .vbr import NAMES, Cursor, put_bytes, put_text, put_vbr
+from .vbr import NAMES, SectionReader, put_bytes, put_text, put_vbr
 
 STRING, TYPE, SHAPE, DENSE, SYMBOL_REF, AGGREGATE = 16, 25, 27, 28, 29, 30
 ARRAY = 0x80  # added to the type of the elements
@@ -113,7 +113,7 @@ def _tuple(value: tuple[Any, ...], arrays: ArrayWriter, what: str, depth: int) -
 
 
 def _is_shape(value: tuple[Any, ...]) -> bool:
-    return None in value and len(value) < 1 << 16 and all(
+    return any(dim is None for dim in value) and len(value) < 1 << 16 and all(
         dim is None or (_number(dim) == _I64 and dim >= 0) for dim in value)
 
 
@@ -179,7 +179,7 @@ def _nested(items: tuple[Any, ...], arrays: ArrayWriter, what: str, depth: int) 
     return _aggregate(items, arrays, what, depth).raw
 
 
-def decode(kind: int, cursor: Cursor, arrays: Arrays | None, depth: int = 0) -> Any:
+def decode(kind: int, cursor: SectionReader, arrays: Arrays | None, depth: int = 0) -> Any:
     """The value of type `kind` at the cursor. Raises DataLoss for malformed bytes, Unimplemented for types of TFRT that
     have no value here."""
     if kind & ARRAY and kind < 2 * ARRAY:
@@ -194,11 +194,11 @@ def decode(kind: int, cursor: Cursor, arrays: Arrays | None, depth: int = 0) -> 
     return reader(cursor, arrays, depth)
 
 
-def _u32(cursor: Cursor) -> int:
+def _u32(cursor: SectionReader) -> int:
     return int.from_bytes(cursor.take(4), "little")
 
 
-def _read_numbers(kind: int, cursor: Cursor, count: int) -> tuple[Any, ...]:
+def _read_numbers(kind: int, cursor: SectionReader, count: int) -> tuple[Any, ...]:
     form = _FORMATS[kind]
     size = struct.calcsize("<" + form)
     if kind not in _PAIRS:
@@ -213,7 +213,7 @@ def _of_bfloat16(bits: int) -> float:
     return value
 
 
-def _read_array(kind: int, cursor: Cursor) -> tuple[Any, ...]:
+def _read_array(kind: int, cursor: SectionReader) -> tuple[Any, ...]:
     count = _u32(cursor)
     if not count:
         return ()
@@ -226,14 +226,14 @@ def _read_array(kind: int, cursor: Cursor) -> tuple[Any, ...]:
     return _read_numbers(kind, cursor, count)
 
 
-def _dtype(cursor: Cursor, number: int) -> DType:
+def _dtype(cursor: SectionReader, number: int) -> DType:
     found = _DTYPES.get(number)
     if found is None:
         raise cursor.wrong(f"{number} is not the number of an element type")
     return found
 
 
-def _read_string(cursor: Cursor, _arrays: Arrays | None, _depth: int) -> str:
+def _read_string(cursor: SectionReader, _arrays: Arrays | None, _depth: int) -> str:
     raw = cursor.take(_u32(cursor))
     try:
         return raw.decode("utf-8", NAMES)
@@ -241,11 +241,11 @@ def _read_string(cursor: Cursor, _arrays: Arrays | None, _depth: int) -> str:
         raise cursor.wrong("a string is not UTF-8") from None
 
 
-def _read_type(cursor: Cursor, _arrays: Arrays | None, _depth: int) -> DType:
+def _read_type(cursor: SectionReader, _arrays: Arrays | None, _depth: int) -> DType:
     return _dtype(cursor, cursor.take(1)[0])
 
 
-def _read_shape(cursor: Cursor, _arrays: Arrays | None, _depth: int) -> tuple[int | None, ...] | None:
+def _read_shape(cursor: SectionReader, _arrays: Arrays | None, _depth: int) -> tuple[int | None, ...] | None:
     start = cursor.at
     if not _u32(cursor):
         return None
@@ -259,7 +259,7 @@ def _read_shape(cursor: Cursor, _arrays: Arrays | None, _depth: int) -> tuple[in
     return tuple(None if dim == -1 else dim for dim in dims)
 
 
-def _read_dense(cursor: Cursor, _arrays: Arrays | None, _depth: int) -> Any:
+def _read_dense(cursor: SectionReader, _arrays: Arrays | None, _depth: int) -> Any:
     import numpy as np
 
     start = cursor.at
@@ -283,7 +283,7 @@ def _read_dense(cursor: Cursor, _arrays: Arrays | None, _depth: int) -> Any:
     return made
 
 
-def _read_aggregate(cursor: Cursor, arrays: Arrays | None, depth: int) -> tuple[Any, ...]:
+def _read_aggregate(cursor: SectionReader, arrays: Arrays | None, depth: int) -> tuple[Any, ...]:
     start = cursor.at
     if not _u32(cursor):
         return ()
@@ -291,7 +291,7 @@ def _read_aggregate(cursor: Cursor, arrays: Arrays | None, depth: int) -> tuple[
         raise cursor.wrong(f"tuples are nested deeper than {_MOST_DEPTH} levels")
     cursor.at = start
     size = _HEADER.unpack(cursor.take(_HEADER.size))[3]
-    inside = Cursor(cursor.data[start : start + size], cursor.section, base=cursor.base + start)
+    inside = SectionReader(cursor.data[start : start + size], cursor.section, base=cursor.base + start)
     if len(inside.data) < size:
         raise cursor.wrong(f"a tuple has {size} bytes, {len(inside.data)} are left")
     inside.take(_HEADER.size)
@@ -310,7 +310,7 @@ def _read_aggregate(cursor: Cursor, arrays: Arrays | None, depth: int) -> tuple[
     return tuple(items)
 
 
-def _read_tagged(cursor: Cursor, arrays: Arrays | None, depth: int) -> Any:
+def _read_tagged(cursor: SectionReader, arrays: Arrays | None, depth: int) -> Any:
     tag = cursor.index(_OTHER, "the tag")
     if tag == _BIG:
         return int.from_bytes(cursor.sized(), "little", signed=True)
@@ -320,7 +320,7 @@ def _read_tagged(cursor: Cursor, arrays: Arrays | None, depth: int) -> Any:
         return read_dtype(cursor, cursor.vbr())
     if tag in (_LIST, _DICT):
         keys = [cursor.text() for _ in range(cursor.count())] if tag == _DICT else []
-        items = _read_aggregate(Cursor(cursor.sized(), cursor.section), arrays, depth)
+        items = _read_aggregate(SectionReader(cursor.sized(), cursor.section), arrays, depth)
         if tag == _LIST:
             return list(items)
         if len(keys) != len(items) or len(set(keys)) < len(keys):
@@ -336,7 +336,7 @@ def _read_tagged(cursor: Cursor, arrays: Arrays | None, depth: int) -> Any:
     return TensorValue(array)
 
 
-_READERS: dict[int, Callable[[Cursor, Arrays | None, int], Any]] = {
+_READERS: dict[int, Callable[[SectionReader, Arrays | None, int], Any]] = {
     STRING: _read_string, TYPE: _read_type, SHAPE: _read_shape, DENSE: _read_dense, AGGREGATE: _read_aggregate,
     TAGGED: _read_tagged,
 }

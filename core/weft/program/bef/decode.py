@@ -18,7 +18,7 @@ from . import attributes
 from .arrays import Arrays, Lazy, read_dtype
 from .encode import CHAIN, NONSTRICT, SIGNATURE, STATEFUL
 from .sections import ALIGNMENT, Section, Strings, read_sections
-from .vbr import Cursor
+from .vbr import SectionReader
 
 _HEADER = struct.Struct("<6I")  # of a kernel
 _REQUIRED = (Section.STRINGS, Section.KERNELS, Section.TYPES, Section.FUNCTION_INDEX, Section.FUNCTIONS)
@@ -116,23 +116,23 @@ class File:
         self.index = self._read_index()
         self.model = self._read_model(cursor)
 
-    def _cursor(self, section: Section, at: int = 0) -> Cursor:
+    def _cursor(self, section: Section, at: int = 0) -> SectionReader:
         """A cursor in a section. Raises Unimplemented for an optional section that the file lacks."""
         data = self._bytes.get(section)
         if data is None:
             raise Unimplemented(f"the file lacks the section {section.title}, without which its kernels cannot be read",
                                 hint="write the file with its optional sections")
-        return Cursor(data, section.title, at)
+        return SectionReader(data, section.title, at)
 
     def _names(self, section: Section) -> list[str]:
         cursor = self._cursor(section)
         return [self._strings[cursor.vbr()] for _ in range(cursor.count())]
 
-    def _body(self, row: Indexed) -> Cursor:
+    def _body(self, row: Indexed) -> SectionReader:
         """A cursor in the bytes of one function, which end where the next one begins."""
         data = self._bytes[Section.FUNCTIONS]
         end = self._ends.get(row.number, len(data))
-        return Cursor(data[row.start : end], Section.FUNCTIONS.title, base=row.start)
+        return SectionReader(data[row.start : end], Section.FUNCTIONS.title, base=row.start)
 
     @cached_property
     def _ends(self) -> dict[int, int]:
@@ -159,12 +159,12 @@ class File:
             found[name] = Indexed(number, offset, name, self._type_ids(cursor), self._type_ids(cursor))
         return found
 
-    def _type_ids(self, cursor: Cursor) -> tuple[int, ...]:
+    def _type_ids(self, cursor: SectionReader) -> tuple[int, ...]:
         return tuple(cursor.index(len(self._types), "type") for _ in range(cursor.count()))
 
     # The model
 
-    def _read_program(self, cursor: Cursor, view: memoryview, start: int, stop: int) -> None:
+    def _read_program(self, cursor: SectionReader, view: memoryview, start: int, stop: int) -> None:
         self._form, self._chosen, self.requires = cursor.text(), cursor.text(), _texts(cursor)
         if cursor.count() != len(self._types):
             raise cursor.wrong(f"the section Types has {len(self._types)} types, and there are facts of others")
@@ -176,7 +176,7 @@ class File:
         if self._constants > len(self.arrays):
             raise cursor.wrong(f"there are {len(self.arrays)} arrays for {self._constants} constants")
 
-    def _read_model(self, cursor: Cursor) -> CompiledModel:
+    def _read_model(self, cursor: SectionReader) -> CompiledModel:
         assert self.arrays is not None
         arrays = self.arrays
         rows = [(_texts_of(cursor, 4), cursor.index(len(arrays), "array")) for _ in range(cursor.count())]
@@ -193,7 +193,7 @@ class File:
         made = cast("tuple[PreparedConstant, ...]", Lazy(len(rows), prepared))
         return CompiledModel(program, entries, requirements, made, self._form, self._chosen)
 
-    def _entry(self, cursor: Cursor) -> Entry:
+    def _entry(self, cursor: SectionReader) -> Entry:
         entry = Entry(cursor.text(), cursor.text(), _ports(cursor), _ports(cursor), _texts(cursor))
         for name, takes in ((entry.function, len(entry.inputs)), *((name, 0) for name in entry.initial)):
             if name not in self.index:
@@ -256,8 +256,9 @@ class File:
             skip(cursor)
         return starts
 
-    def _check_arguments(self, row: Indexed, types: Sequence[RegisterType], results: Sequence[int], cursor: Cursor,
-                         at: int) -> None:
+    def _check_arguments(
+        self, row: Indexed, types: Sequence[RegisterType], results: Sequence[int], cursor: SectionReader, at: int,
+    ) -> None:
         """Check the pseudo kernel, whose results are the arguments, and the types of the index."""
         count = len(row.args)
         _, _, nargs, nattrs, nfunctions, nresults = self._words(cursor, cursor.at + at, 6)
@@ -273,13 +274,13 @@ class File:
         if index != (*types[:count], *(types[register] for register in results)):
             raise cursor.wrong(f"the types of function '{row.name}' differ from those of its registers")
 
-    def _words(self, cursor: Cursor, at: int, count: int) -> tuple[int, ...]:
+    def _words(self, cursor: SectionReader, at: int, count: int) -> tuple[int, ...]:
         """The 32-bit words at an offset. Raises DataLoss past the end."""
         if at + 4 * count > len(cursor.data):
             raise cursor.wrong(f"a kernel at {at} of {count} words passes the end, {len(cursor.data)}")
         return struct.unpack_from(f"<{count}I", cursor.data, at)
 
-    def _call(self, cursor: Cursor, stream: int, names: Sequence[str], facts: _CallFacts) -> Call:
+    def _call(self, cursor: SectionReader, stream: int, names: Sequence[str], facts: _CallFacts) -> Call:
         """The kernel at the cursor, which moves past its results."""
         code, location, nargs, nattrs, nfunctions, nresults = self._words(cursor, cursor.at, 6)
         size = 6 + nargs + nattrs + nfunctions + 2 * nresults
@@ -332,7 +333,8 @@ class File:
                 raise DataLoss(f"section AttributeTypes has no type for the attribute at offset {offset}",
                                hint="the file is damaged: write it again")
             data = self._bytes.get(Section.ATTRIBUTES, b"")[offset:end]
-            known[offset] = attributes.decode(kind, Cursor(data, Section.ATTRIBUTES.title, base=offset), self.arrays)
+            reader = SectionReader(data, Section.ATTRIBUTES.title, base=offset)
+            known[offset] = attributes.decode(kind, reader, self.arrays)
         return known[offset]
 
     def _attribute_names(self, number: int) -> list[list[str]]:
@@ -377,9 +379,9 @@ class File:
         data = self._bytes.get(Section.LOCATIONS, b"")
         if offset >= len(data):
             if offset and offset < _UNENCODED:
-                raise Cursor(data, Section.LOCATIONS.title, 0).wrong(f"a location is at {offset}, past the end")
+                raise SectionReader(data, Section.LOCATIONS.title, 0).wrong(f"a location is at {offset}, past the end")
             return None
-        cursor = Cursor(data, Section.LOCATIONS.title, offset)
+        cursor = SectionReader(data, Section.LOCATIONS.title, offset)
         for _ in range(_MOST_NESTED):
             kind = cursor.index(_FUSED + 1, "the kind of a location")
             if kind == _PLACE:
@@ -399,14 +401,14 @@ class File:
 
     @cached_property
     def _fact_starts(self) -> list[int]:
-        return self._starts(Section.FUNCTION_FACTS, Cursor.sized)
+        return self._starts(Section.FUNCTION_FACTS, SectionReader.sized)
 
     def _facts(self, row: Indexed, kernels: int) -> tuple[tuple[str, ...], tuple[int, ...], bool, list[_CallFacts]]:
         """Argument names, targets, `is_compiled`, and the facts of each call."""
         if not self._is_own:
             return tuple(f"arg{i}" for i in range(len(row.args))), (), False, [_NO_FACTS] * kernels
         outer = self._cursor(Section.FUNCTION_FACTS, self._fact_starts[row.number])
-        cursor = Cursor(outer.sized(), Section.FUNCTION_FACTS.title, base=outer.at)
+        cursor = SectionReader(outer.sized(), Section.FUNCTION_FACTS.title, base=outer.at)
         names, targets, is_compiled = _texts(cursor), _numbers(cursor), cursor.index(2, "the flag") == 1
         if len(names) != len(row.args):
             raise cursor.wrong(f"function '{row.name}' has {len(row.args)} arguments and {len(names)} names")
@@ -420,7 +422,7 @@ _MOST_NESTED = 64
 _UNENCODED = (1 << 32) - (1 << 24)  # offsets from here up stand for locations that TFRT could not write
 
 
-def _call_facts(cursor: Cursor) -> _CallFacts:
+def _call_facts(cursor: SectionReader) -> _CallFacts:
     flags = cursor.index(_FLAGS + 1, "the flags of a call")
     node, after = cursor.text(), _numbers(cursor)
     chain = cursor.vbr() if flags & CHAIN else None
@@ -435,16 +437,16 @@ def _call_facts(cursor: Cursor) -> _CallFacts:
     return _CallFacts(node, bool(flags & NONSTRICT), after, chain, signature)
 
 
-def _tensors(cursor: Cursor) -> tuple[tuple[str, DType], ...]:
+def _tensors(cursor: SectionReader) -> tuple[tuple[str, DType], ...]:
     """Name and element type of each input or output of an op."""
     return tuple((cursor.text(), read_dtype(cursor, cursor.vbr())) for _ in range(cursor.count()))
 
 
-def _texts(cursor: Cursor) -> tuple[str, ...]:
+def _texts(cursor: SectionReader) -> tuple[str, ...]:
     return tuple(cursor.text() for _ in range(cursor.count()))
 
 
-def _texts_of(cursor: Cursor, count: int) -> tuple[str, ...]:
+def _texts_of(cursor: SectionReader, count: int) -> tuple[str, ...]:
     """Exactly so many texts."""
     texts = _texts(cursor)
     if len(texts) != count:
@@ -452,15 +454,15 @@ def _texts_of(cursor: Cursor, count: int) -> tuple[str, ...]:
     return texts
 
 
-def _numbers(cursor: Cursor) -> tuple[int, ...]:
+def _numbers(cursor: SectionReader) -> tuple[int, ...]:
     return tuple(cursor.vbr() for _ in range(cursor.count()))
 
 
-def _ports(cursor: Cursor) -> tuple[Port, ...]:
+def _ports(cursor: SectionReader) -> tuple[Port, ...]:
     return tuple(Port(cursor.text(), cursor.text(), _meta(cursor)) for _ in range(cursor.count()))
 
 
-def _meta(cursor: Cursor) -> TensorMetadata:
+def _meta(cursor: SectionReader) -> TensorMetadata:
     dtype = read_dtype(cursor, cursor.vbr())
     rank = cursor.vbr()
     if not rank:

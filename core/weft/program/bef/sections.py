@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 
 from ...errors import DataLoss, Unimplemented
-from .vbr import NAMES, Cursor, put_vbr
+from .vbr import NAMES, SectionReader, put_vbr
 
 MAGIC = b"\x0b\xef"
 VERSION = 0
@@ -84,7 +84,7 @@ def read_sections(view: memoryview) -> dict[int, tuple[int, int]]:
 def _read_header(view: memoryview, at: int) -> tuple[int, int, int]:
     """Id, start and size of the section whose header is at `at`."""
     number = view[at]
-    cursor = Cursor(bytes(view[at : at + _HEADER]), "header")
+    cursor = SectionReader(bytes(view[at : at + _HEADER]), "header")
     cursor.at = 1
     try:
         length = cursor.vbr()
@@ -127,7 +127,7 @@ class Strings:
         """Raises DataLoss for an offset past the section, and for a string without an end or in no UTF-8."""
         text = self._known.get(offset)
         if text is None:
-            cursor = Cursor(self._data, self._section, offset)
+            cursor = SectionReader(self._data, self._section, offset)
             if offset and self._data[offset - 1]:  # strings never overlap, so that each byte is read once
                 raise cursor.wrong("no string begins here")
             end = self._data.find(b"\0", offset)

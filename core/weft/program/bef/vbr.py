@@ -27,7 +27,7 @@ def put_text(text: str) -> bytes:
     return put_bytes(text.encode("utf-8", NAMES))
 
 
-class Cursor:
+class SectionReader:
     """A position in the bytes of a section. Every method raises DataLoss, with section and offset, past the end.
 
     `base`: the offset of the bytes in their section.
