@@ -8,8 +8,8 @@ the kernels of a host.
 - The verifier checks all that holds for any kernel. The linker checks calls against kernel declarations.
 - The room imports no op graph; every room that compiles, links or runs builds on it.
 
-Modules: `host_program` has the types, `verifier` rejects programs that are not well formed, `compiled_model` is a program
-with the facts that loading it as a model needs, `bef/` its file.
+Modules: `host_program` has the types, `compiled_model` a program with the facts for loading it as a model. `verifier`
+rejects programs that are not well formed. `bef/` is the binary form.
 """
 
 from typing import TYPE_CHECKING

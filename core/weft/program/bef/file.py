@@ -93,7 +93,7 @@ def dumps(model: Any) -> bytes:
 def _pieces(model: Any) -> list[Any]:
     compiled = _compiled(model)
     verify(compiled.program)
-    check_unchanged(compiled.program.constants)
+    check_unchanged((*compiled.program.constants, *(one.value for one in compiled.prepared)))
     return pieces(compiled)
 
 
