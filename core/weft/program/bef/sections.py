@@ -56,7 +56,7 @@ def put_header(section: Section, size: int, position: int) -> bytes:
 
 
 def read_sections(view: memoryview) -> dict[int, tuple[int, int]]:
-    """Where the known sections begin and end. Reads no data.
+    """Start and end of each known section. Reads no data.
 
     Raises DataLoss for a file that is no BEF or ends early, Unimplemented for another version.
     """
