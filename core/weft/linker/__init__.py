@@ -13,5 +13,6 @@ static work of a program happens here, once per link, so that runs look nothing 
 Modules: `link` binds a whole function, `binder` one call, `host_binding` a call of a host kernel. `candidates` has the
 kernels that may take a call. `folding` computes calls with known inputs, `known_values` keeps their results. `fusion`
 groups calls for one kernel, `patterns` lets a pack's own function find them, `fused_binding` binds both. `follow` tells
-what is known of the results of functions. `shared` is what the links of one program have in common.
+what is known of the results of functions. `call_op` finds the op of a call, `specialise` writes the results of
+inference back into a program. `shared` is what the links of one program have in common.
 """

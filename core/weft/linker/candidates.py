@@ -7,6 +7,7 @@ from ..errors import Unimplemented
 from ..host.host import Host
 from ..program.host_program import HOST, Call, ProgramDef
 from .binder import Binder
+from .call_op import op_of
 from .shared import Shared
 
 
@@ -33,7 +34,7 @@ class Candidates:
         """Return the binder of a call. Raises Unimplemented when the pack that it names has no kernel for it."""
         key = id(call)
         if key not in self._binders:
-            op = self._host.registries.ops.get(call.op)
+            op, rule = op_of(call, self._host.registries.ops)
             device, name = self.devices[call.stream], self.names[call.stream]
             candidates = [k for k in self._host.registries.kernels.candidates(call.op, device.type)
                           if k.refuses(call.attrs) is None]
@@ -43,7 +44,6 @@ class Candidates:
                                     hint="'weft plugins' lists the packs")
             same = tuple(k for k in candidates[candidates.index(named):]
                          if k.host == named.host)
-            rule = self._host.registries.ops.metadata(op)
             self._binders[key] = Binder(call, op, rule, same, device, name, self._shared.prepared,
                                         self._host.memory, self._shared.resources.get, self._function,
                                         self._host.debug.poison, self._host.files)

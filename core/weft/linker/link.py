@@ -10,20 +10,32 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..compiler.infer import infer_registers
+from ..compiler.infer import infer_registers, of_constant
 from ..contract.kernel import KernelDef
 from ..contract.structural import SEND_CODE
-from ..errors import Unimplemented
+from ..errors import FailedPrecondition, NotFound, Unimplemented
 from ..executor.bound_call import BoundCall
 from ..executor.executable import Executable
 from ..executor.host_array import stand_in
 from ..host.host_memory import HostMemory
 from ..host.kernel_context import KernelContext
 from ..host.resources import Resources
-from ..program.host_program import CONSTANT, COPY, EVENT, HOST, OWN, Call, ProgramDef, ProgramFunction
+from ..program.host_program import (
+    CONSTANT,
+    COPY,
+    EVENT,
+    HOST,
+    OWN,
+    Call,
+    CallSignature,
+    ProgramDef,
+    ProgramFunction,
+    meta_of,
+)
 from ..support.mapped_file import check_unchanged
 from ..values.tensor import TensorMetadata, ValueInfo, constant_info
 from .binder import Binder, LazyKernel
+from .call_op import NEEDS_OPS, signature_of
 from .candidates import Candidates
 from .folding import folded, is_worth_folding, laid_out
 from .follow import DEEPEST_LINK, FOLLOWED
@@ -151,8 +163,68 @@ class Linker:
         for call in function.kernels:
             if call.code == CONSTANT or (call.args and not call.is_host_kernel and self._frozen.issuperset(call.args)):
                 self._frozen.update(call.results)
-        return infer_registers(function, self.arguments, self._program.constants, self._host.registries.ops,
-                               self._fold, self._follow)
+        if function.is_compiled:
+            return self._recorded()
+        try:
+            return infer_registers(function, self.arguments, self._program.constants, self._host.registries.ops,
+                                   self._fold, self._follow)
+        except NotFound as error:
+            if error.op is None or not any(c.signature and c.op == error.op for c in function.kernels):
+                raise
+            raise FailedPrecondition(
+                f"function '{function.name}' was not compiled for {self._given()}, and op {error.op}, which other "
+                "shapes need, is of no op set in use", op=error.op, hint=NEEDS_OPS) from error
+
+    def _given(self) -> str:
+        return f"({', '.join(str(info.meta) for info in self.arguments)})"
+
+    def _recorded(self) -> list[ValueInfo]:
+        """Return the facts about the registers of a compiled function, which its types and constants state.
+
+        Raises FailedPrecondition for arguments of other types: the constants of the function depend on its types.
+        """
+        function = self._function
+        if tuple(info.meta for info in self.arguments) != function.arg_metas:
+            compiled = ", ".join(map(str, function.arg_metas))
+            raise FailedPrecondition(f"function '{function.name}' is compiled for ({compiled}), given {self._given()}",
+                                     hint="compile the model for these shapes, too")
+        known = [ValueInfo(meta_of(kind)) for kind in function.register_types]
+        for call in function.kernels:
+            if call.code == CONSTANT:
+                known[call.results[0]] = of_constant(self._program.constants[call.attrs["index"]])
+            elif call.code == COPY:
+                known[call.results[0]] = known[call.args[0]]
+            elif self._is_followed(call) and all(self._program.functions[name].is_compiled for name in call.functions):
+                self._bodies[id(call)] = [self._compiled_body(call, index) for index in range(len(call.functions))]
+        return known
+
+    def _compiled_body(self, call: Call, index: int) -> Linker:
+        metas = self._program.functions[call.functions[index]].arg_metas
+        return self._body(call, index, [ValueInfo(meta) for meta in metas])
+
+    def kept(self) -> tuple[list[Call], dict[int, ValueInfo]]:
+        """Return the calls that runs need, before aliases and fusions, and the registers with known values."""
+        known, after_others = self.known, self._after_others()
+        values = {r: info for r, info in enumerate(known) if info.is_known and r not in after_others}
+        self._calls = list(self._function.kernels)
+        return self._needed(values), values
+
+    def bodies(self, call: Call) -> list[Linker]:
+        """Return the links of a call's functions; none when they are linked at their first call."""
+        return self._bodies.get(id(call), [])
+
+    def signature(self, call: Call) -> CallSignature:
+        """Return the signature of a call of an op."""
+        binder = self._candidates.binder(call)
+        return signature_of(call, binder.op, binder.rule)
+
+    def memory(self) -> dict[int, int]:
+        """For each register return the stream whose memory holds it, HOST for host memory."""
+        return KnownValues(self._function, self._frozen, self._candidates, self._host, self._shared).memory()
+
+    @property
+    def function(self) -> ProgramFunction:
+        return self._function
 
     @property
     def results(self) -> list[ValueInfo]:
@@ -197,12 +269,15 @@ class Linker:
 
         Functions that call themselves, or are nested too deep, are linked when they are first called.
         """
-        follow = FOLLOWED.get(call.code)
-        if follow is None or len(self._around) > DEEPEST_LINK or not set(self._around).isdisjoint(call.functions):
+        if not self._is_followed(call):
             return ()
-        bodies, results = follow(partial(self._body, call), inputs, len(call.functions))
+        bodies, results = FOLLOWED[call.code](partial(self._body, call), inputs, len(call.functions))
         self._bodies[id(call)] = bodies
         return results
+
+    def _is_followed(self, call: Call) -> bool:
+        return (call.code in FOLLOWED and len(self._around) <= DEEPEST_LINK
+                and set(self._around).isdisjoint(call.functions))
 
     def _body(self, call: Call, index: int, arguments: Sequence[ValueInfo]) -> Linker:
         """Return the link of a call's function for these arguments."""

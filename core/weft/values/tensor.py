@@ -173,6 +173,11 @@ class MadeInfo(ValueInfo):
         self._constant = constant
 
     @property
+    def constant(self) -> TensorValue:
+        """The TensorValue itself, its elements not computed."""
+        return self._constant
+
+    @property
     def value(self) -> np.ndarray[Any, Any]:  # type: ignore[override]
         return self._constant.array()
 

@@ -1,0 +1,165 @@
+"""Specialise: writes the results of inference and folding back into a program, as data.
+
+A specialised function serves arguments of one type each. Its register types are final, its known values are constants,
+and its calls carry the signatures of their ops. Linking it infers and folds nothing and asks no op table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..contract.op import OpRegistry
+from ..host.host import Host
+from ..host.resources import Resources
+from ..program.host_program import CONSTANT, COPY, HOST, OWN, Call, ProgramDef, ProgramFunction, RegisterType
+from ..values.tensor import MadeInfo, TensorMetadata, ValueInfo
+from .call_op import op_of, signature_of
+from .link import Linker, nothing
+from .shared import Shared
+
+
+class Specialiser:
+    """Collects specialised functions of several programs in one program, each constant once."""
+
+    def __init__(self, host: Host, check: Callable[[], object] = nothing) -> None:
+        self._host = host
+        self._check = check
+        self._functions: dict[str, ProgramFunction] = {}
+        self._taken: set[str] = set()
+        self._constants: list[Any] = []
+        self._indices: dict[int, int] = {}  # id of a constant -> its index; `_constants` keeps the ids unique
+        self._devices: list[str] = []
+
+    @property
+    def program(self) -> ProgramDef:
+        """The program of all functions that were added."""
+        return ProgramDef(dict(self._functions), tuple(self._constants), tuple(self._devices))
+
+    def add(self, program: ProgramDef, arguments: Sequence[TensorMetadata], name: str) -> str:
+        """Add `main` of a program, and the functions that it calls, for arguments of this metadata.
+
+        `name`: the name that the function has, unless it is taken. Returns its name. Raises as `link`.
+        """
+        main = program.functions["main"]
+        infos = [ValueInfo(meta) for meta in arguments]
+        linker = Linker(program, main, self._host, Shared({}, Resources()), infos, False, False, self._check)
+        return self._specialised(program, linker, name, {})
+
+    def add_general(self, program: ProgramDef, name: str) -> str:
+        """Add `main` of a program as it is, for arguments whose shapes are known in a later link."""
+        return self._copied(program, "main", {}, name)
+
+    def _specialised(self, program: ProgramDef, linker: Linker, name: str, copies: dict[str, str]) -> str:
+        name = self._new_name(name)
+        body = _FunctionWriter(self, program, linker, copies)
+        self._functions[name] = body.function(name)
+        return name
+
+    def _copied(self, program: ProgramDef, source: str, copies: dict[str, str], name: str) -> str:
+        """Add a function that is linked at its first call. `copies`: the names of those that were added before."""
+        if source not in copies:
+            copies[source] = self._new_name(name)
+            function = program.functions[source]
+            calls = []
+            for call in function.kernels:
+                if call.code == CONSTANT:
+                    call = call._replace(attrs={"index": self.index(program.constants[call.attrs["index"]])})
+                elif call.code not in OWN and not call.is_host_kernel:
+                    call = call._replace(signature=_table_signature(call, self._host.registries.ops))
+                names = tuple(self._copied(program, each, copies, each) for each in call.functions)
+                calls.append(call._replace(functions=names, stream=self.stream(program, call)))
+            self._functions[copies[source]] = function._replace(name=copies[source], kernels=tuple(calls))
+        return copies[source]
+
+    def callees(self, program: ProgramDef, linker: Linker, call: Call, copies: dict[str, str]) -> tuple[str, ...]:
+        """Add the functions of a call. Returns their names."""
+        if bodies := linker.bodies(call):
+            return tuple(self._specialised(program, body, body.function.name, copies) for body in bodies)
+        return tuple(self._copied(program, name, copies, name) for name in call.functions)
+
+    def index(self, constant: Any) -> int:
+        """Return the index of a constant, which is added once."""
+        if id(constant) not in self._indices:
+            self._indices[id(constant)] = len(self._constants)
+            self._constants.append(constant)
+        return self._indices[id(constant)]
+
+    def stream(self, program: ProgramDef, call: Call) -> int:
+        if call.stream == HOST:
+            return HOST
+        return self.stream_of(program.requires[call.stream])
+
+    def stream_of(self, device: str) -> int:
+        if device not in self._devices:
+            self._devices.append(device)
+        return self._devices.index(device)
+
+    def _new_name(self, name: str) -> str:
+        number, new = 2, name
+        while new in self._taken:
+            new, number = f"{name}#{number}", number + 1
+        self._taken.add(new)
+        return new
+
+
+class _FunctionWriter:
+    """One specialised function while it is written. `copies`: as of `Specialiser._copied`."""
+
+    def __init__(self, of: Specialiser, program: ProgramDef, linker: Linker, copies: dict[str, str]) -> None:
+        self._of, self._program, self._linker, self._copies = of, program, linker, copies
+        self._types: list[RegisterType] = []
+        self._number: dict[int, int] = {}  # register -> its number for consumers
+        self._calls: list[Call] = []
+
+    def function(self, name: str) -> ProgramFunction:
+        source, linker = self._linker.function, self._linker
+        calls, values = linker.kept()
+        filled = {r for call in calls for r in call.gives} | set(range(len(source.arg_names)))
+        read = {r for call in calls for r in call.args} | {*source.results}
+        for register in range(len(source.arg_names)):
+            self._number[register] = self._register(register)
+        memory = linker.memory()
+        node_of = {r: call for call in source.kernels for r in call.results}
+        for register in sorted(read & values.keys()):
+            self._add_constant(register, values[register], memory[register], node_of.get(register))
+        known = dict(self._number)
+        for call in calls:
+            self._add(call, filled, known)
+        targets = tuple(self._number[r] for r in source.targets if r in self._number)
+        return source._replace(name=name, register_types=tuple(self._types), kernels=tuple(self._calls),
+                               results=tuple(self._number[r] for r in source.results), targets=targets,
+                               is_compiled=True)
+
+    def _register(self, of: int) -> int:
+        """Return a new register of the type of another one."""
+        kind = self._linker.function.register_types[of]
+        self._types.append(kind if isinstance(kind, str) else self._linker.known[of].meta)
+        return len(self._types) - 1
+
+    def _add_constant(self, register: int, info: ValueInfo, memory: int, call: Call | None) -> None:
+        index = self._of.index(info.constant if isinstance(info, MadeInfo) else info.value)
+        node, new = "" if call is None else call.node, self._register(register)
+        self._calls.append(Call(CONSTANT, (), (new,), {"index": index}, node=node))
+        if memory != HOST:
+            stream, constant, new = self._of.stream_of(self._program.requires[memory]), new, self._register(register)
+            self._calls.append(Call(COPY, (constant,), (new,), {"to": "device"}, stream, node))
+        self._number[register] = new
+
+    def _add(self, call: Call, filled: set[int], constants: dict[int, int]) -> None:
+        args = tuple(self._number[r] for r in call.args)
+        after = tuple(self._number[r] for r in call.after if r in filled or r in self._number)
+        gives = {r: self._register(r) for r in call.gives}
+        self._number |= {r: new for r, new in gives.items() if r not in constants}
+        if call.code == CONSTANT:
+            call = call._replace(attrs={"index": self._of.index(self._program.constants[call.attrs["index"]])})
+        is_op = call.code not in OWN and not call.is_host_kernel
+        self._calls.append(call._replace(
+            args=args, results=tuple(gives[r] for r in call.results), after=after,
+            chain=None if call.chain is None else gives[call.chain], stream=self._of.stream(self._program, call),
+            functions=self._of.callees(self._program, self._linker, call, self._copies),
+            signature=self._linker.signature(call) if is_op else None))
+
+
+def _table_signature(call: Call, ops: OpRegistry) -> Any:
+    return signature_of(call, *op_of(call, ops))
