@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidArgument, NotFound, WeftError, callers_code, closest
 from ..values import dtypes
-from .prune import Tensor
-from .resolve import Resolved
 
-Nodes = Mapping[str, Resolved | WeftError]
+if TYPE_CHECKING:
+    from .prune import Tensor
+    from .resolve import Resolved
+
+Nodes = Mapping[str, "Resolved | WeftError"]
 _PLURAL = {"fetch": "fetches", "feed": "feeds", "target": "targets", "tag": "tags"}
 _EXPECTED = {"fetch": "name a tensor: 'x:0'", "feed": "name a tensor: 'x:0'", "target": "name a node: 'init'",
              "tag": "a tag is a text: 'serve'"}

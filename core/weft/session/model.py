@@ -8,17 +8,18 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from ..compiler.names import listed, mapped
+from ..compiler.names import listed
 from ..compiler.placement import Placement
 from ..compiler.prune import needed_placeholders
 from ..compiler.resolve import Resolved
 from ..contract.loader import LoadOptions, SignatureDef, Source, TensorInfo, signature_text
 from ..contract.structural import VALUELESS
-from ..errors import InvalidArgument, NotFound, WeftError, boundary
+from ..errors import NotFound, WeftError, boundary
 from ..graph.graph import Graph
 from ..support.file_path import file_path
 from ..support.gc_pause import gc_paused
 from ..values.tensor import TensorMetadata
+from .arguments import in_order
 from .loading import open_file
 from .runtime import runtime
 from .session import Session
@@ -48,6 +49,11 @@ class Signature:
     def __str__(self) -> str:
         return signature_text(self.inputs, self.outputs)
 
+    @property
+    def is_runnable(self) -> bool:
+        """False when loading found a reason why the signature cannot be run."""
+        return self._error is None
+
     @cached_property
     def _step(self) -> Callable[..., Any]:
         if self._error is not None:
@@ -61,22 +67,7 @@ class Signature:
         Raises InvalidArgument when inputs are missing, unknown or do not fit; also the error of a node that the
         outputs need, where loading did not raise it.
         """
-        if len(arrays) == 1 and isinstance(arrays[0], Mapping) and not named:
-            named, arrays = mapped(arrays[0], "inputs"), ()
-        if len(arrays) > len(self._input_names):
-            raise InvalidArgument(f"the model takes {len(self._input_names)} inputs, {len(arrays)} given")
-        given = dict(zip(self._input_names, arrays, strict=False))
-        for name, value in named.items():
-            if name not in self.inputs:
-                raise InvalidArgument(f"the model has no input '{name}'",
-                                      hint=f"its inputs: {', '.join(self._input_names) or 'none'}")
-            if name in given:
-                raise InvalidArgument(f"input '{name}' is given twice")
-            given[name] = value
-        missing = [name for name in self._input_names if name not in given]
-        if missing:
-            raise InvalidArgument(f"missing input: {', '.join(missing)}")
-        return self._step(*[given[name] for name in self._input_names])
+        return self._step(*in_order(self._input_names, arrays, named))
 
 
 class Model(Signature):

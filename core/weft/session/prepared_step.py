@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from operator import attrgetter
-from typing import Any
+from typing import Any, Protocol
 
 from numpy import ndarray
 
@@ -25,7 +25,6 @@ from ..support.fork_safety import inherited
 from ..support.gc_pause import gc_paused
 from ..values.tensor import TensorMetadata, fits
 from .feeds import convert
-from .step_compiler import StepCompiler
 
 MOST_VARIANTS = 8
 PREPARED_BYTES = 64 << 10  # estimate for the graph, the program and the graphs of passes
@@ -33,7 +32,25 @@ SHAPE = attrgetter("shape")
 
 
 NewStep = Callable[[RunOptions], Step]
-Note = Callable[[Executable, StepCompiler], None]
+
+
+class ProgramSource(Protocol):
+    """The program of a step, made from a graph (StepCompiler) or ahead of time (CompiledEntries)."""
+
+    @property
+    def left_out(self) -> str:
+        """The passes that the program does without, and why."""
+
+    def program(self, step: Step) -> ProgramDef:
+        """Return the program. Raises the error of `step` when it ends meanwhile."""
+
+    def link(
+        self, program: ProgramDef, given: Sequence[TensorMetadata], shared: Shared, step: Step, *, waits: bool = True,
+    ) -> tuple[ProgramDef, Shared, Executable]:
+        """Link for feeds of this metadata. Return the program that was linked, and the values for further links."""
+
+
+Note = Callable[[Executable, Any], None]  # its second argument is the step's ProgramSource
 
 
 class PreparedStep:
@@ -47,7 +64,7 @@ class PreparedStep:
     """
 
     def __init__(
-        self, names: Sequence[str], metas: Sequence[TensorMetadata], compiler: StepCompiler, host: Host, session: Step,
+        self, names: Sequence[str], metas: Sequence[TensorMetadata], compiler: ProgramSource, host: Host, session: Step,
         making: Step, new_step: NewStep, note: Note,
     ) -> None:
         self._compiler, self._note = compiler, note

@@ -248,6 +248,10 @@ class Session:
         return rebuild(self._partial_runs.run(handle, names, given, self._runtime.host.memory,
                                               lambda name, role: tensor(name, self.nodes, role)))
 
+    def initializers(self, fetches: Sequence[str], feeds: Sequence[str]) -> tuple[Initializer, ...]:
+        """Return the initializers that run before the first step for these names, and have not run."""
+        return self._uninitialized(self._signature(tuple(fetches), tuple(feeds), ()))
+
     def placement(self) -> Placement:
         """Return the device of each node, the reason, and the refused candidates.
 

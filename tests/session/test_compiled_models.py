@@ -1,0 +1,159 @@
+"""Models that are compiled ahead of time run from their data alone, with the results of the file's own model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import weft
+from weft.contract.op import OpRegistry
+from weft.errors import FailedPrecondition, InvalidArgument, NotFound, Unimplemented
+from weft.program.compiled_model import CompiledModel, Requirement
+from weft.session.ahead_of_time import compile_model
+from weft.session.compiled_model import LoadedCompiledModel
+
+ROOT = Path(__file__).parents[2]
+DIGITS = ROOT / "examples/digits/frozen.pb"
+SAVED = ROOT / "tests/data/saved_models"
+
+
+@pytest.fixture
+def no_ops(monkeypatch):
+    """Every question to an op table is a failure."""
+
+    def refuse(self, name):
+        raise AssertionError(f"the op table was asked for {name}")
+
+    def use():
+        monkeypatch.setattr(OpRegistry, "get", refuse)
+
+    return use
+
+
+def name_of_input():
+    return next(iter(weft.load(DIGITS).inputs))
+
+
+def batches(*counts):
+    model = weft.load(DIGITS)
+    shape = next(iter(model.inputs.values())).shape
+    return {name_of_input(): [(count, *shape[1:]) for count in counts]}
+
+
+def same(a, b):
+    a, b = ({"": each} if not isinstance(each, dict) else each for each in (a, b))
+    return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
+
+
+def fed(count):
+    shape = batches(count)[name_of_input()][0]
+    return np.random.default_rng(count).random(shape, np.float32)
+
+
+def test_compiled_digits_equal_the_loaded_ones_and_ask_no_op_table(no_ops):
+    x = fed(4)
+    wanted = weft.load(DIGITS)(x)
+    compiled = compile_model(DIGITS, inputs=batches(4))
+    no_ops()
+    assert same(LoadedCompiledModel(compiled)(x), wanted)
+
+
+def test_each_shape_has_its_own_entry_over_shared_constants(no_ops):
+    loaded = weft.load(DIGITS)
+    wanted = [loaded(fed(count)) for count in (2, 5)]
+    compiled = compile_model(DIGITS, inputs=batches(2, 5), strip=True)
+    alone = compile_model(DIGITS, inputs=batches(2), strip=True)
+    assert len(compiled.entries) == 2
+    large = [[c.nbytes for c in each.program.constants if getattr(c, "nbytes", 0) > 4096] for each in (compiled, alone)]
+    assert large[0] == large[1]
+    feeds = [fed(2), fed(5)]
+    no_ops()
+    assert all(map(same, map(LoadedCompiledModel(compiled), feeds), wanted))
+
+
+def test_other_shapes_run_by_the_op_set():
+    x = fed(3)
+    assert same(LoadedCompiledModel(compile_model(DIGITS, inputs=batches(4)))(x), weft.load(DIGITS)(x))
+
+
+def test_other_shapes_without_the_op_set_name_its_distribution(monkeypatch):
+    model, x = LoadedCompiledModel(compile_model(DIGITS, inputs=batches(4))), fed(3)
+    monkeypatch.setattr(OpRegistry, "get", lambda self, name: (_ for _ in ()).throw(NotFound("no op", op=name)))
+    with pytest.raises(FailedPrecondition, match="pip install weft-tf-ops"):
+        model(x)
+
+
+def test_other_shapes_of_a_stripped_model_name_given_and_compiled_ones():
+    model = LoadedCompiledModel(compile_model(DIGITS, inputs=batches(4, 5), strip=True))
+    with pytest.raises(FailedPrecondition, match=r"compiled for \(float32\[4.*float32\[5.*given \(float32\[3"):
+        model(fed(3))
+
+
+def test_unknown_dimensions_need_a_shape():
+    with pytest.raises(InvalidArgument, match="--input NAME:SHAPE"):
+        compile_model(DIGITS)
+
+
+@pytest.mark.parametrize("shapes", [{"nothing": (1,)}, {"image": (-1, 8)}])
+def test_wrong_inputs_are_refused(shapes):
+    with pytest.raises(InvalidArgument):
+        compile_model(DIGITS, inputs={name_of_input() if k == "image" else k: v for k, v in shapes.items()})
+
+
+def test_calls_have_the_errors_of_loaded_models():
+    model = LoadedCompiledModel(compile_model(DIGITS, inputs=batches(4)))
+    for arguments in ((), (1, 2)):
+        with pytest.raises(InvalidArgument):
+            model(*arguments)
+    with pytest.raises(InvalidArgument, match="no input 'y'"):
+        model(y=fed(4))
+    with pytest.raises(InvalidArgument, match="shape"):
+        model(np.zeros((4, 3), np.float32))
+    with pytest.raises(Unimplemented, match="source"):
+        _ = model.session
+
+
+@pytest.mark.parametrize("use", ["device", "kernels"])
+def test_a_missing_plugin_is_named_with_its_command(use):
+    compiled = compile_model(DIGITS, inputs=batches(4))
+    lacking = compiled._replace(requirements=(Requirement("tpu", "weft-tpu", "1.0", use),))
+    with pytest.raises(FailedPrecondition, match="pip install weft-tpu"):
+        LoadedCompiledModel(lacking)
+
+
+def test_a_missing_device_is_named():
+    compiled = compile_model(DIGITS, inputs=batches(4))
+    elsewhere = compiled._replace(program=compiled.program._replace(requires=("TPU:0",)))
+    with pytest.raises(FailedPrecondition, match="TPU:0"):
+        LoadedCompiledModel(elsewhere)
+
+
+def test_an_older_plugin_is_named_with_the_version_that_is_needed():
+    compiled = compile_model(DIGITS, inputs=batches(4))
+    newer = compiled._replace(requirements=(Requirement("cpu", "weft-cpu", "99.0", "kernels"),))
+    with pytest.raises(FailedPrecondition, match=r"weft-cpu>=99\.0"):
+        LoadedCompiledModel(newer)
+
+
+def test_a_model_without_entries_is_refused():
+    with pytest.raises(NotFound):
+        LoadedCompiledModel(CompiledModel(compile_model(DIGITS, inputs=batches(4)).program))
+
+
+@pytest.mark.parametrize("folder", sorted(str(p.parent.relative_to(SAVED)) for p in SAVED.rglob("saved_model.pb")))
+def test_saved_models_compile_with_the_results_of_loaded_ones(folder):
+    try:
+        loaded = weft.load(SAVED / folder)
+    except weft.errors.WeftError as error:
+        pytest.skip(str(error))
+    shapes = {name: tuple(3 if dim is None else dim for dim in meta.shape or ())
+              for name, meta in loaded.inputs.items()}
+    arrays = [np.ones(shapes[name], meta.dtype.numpy) if meta.dtype.itemsize else np.full(shapes[name], b"1", object)
+              for name, meta in loaded.inputs.items()]
+    try:
+        wanted = loaded(*arrays)
+    except weft.errors.WeftError as error:
+        pytest.skip(str(error))
+    model = LoadedCompiledModel(compile_model(SAVED / folder, inputs=shapes))
+    assert same(model(*arrays), wanted)
