@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -157,3 +159,38 @@ def test_saved_models_compile_with_the_results_of_loaded_ones(folder):
         pytest.skip(str(error))
     model = LoadedCompiledModel(compile_model(SAVED / folder, inputs=shapes))
     assert same(model(*arrays), wanted)
+
+
+ALONE = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, *_):
+        if name.split(".")[:2] in (["weft", "graph"], ["weft", "protobuf"]):
+            raise ImportError("blocked: " + name)
+
+sys.meta_path.insert(0, Blocked())
+import numpy as np
+from weft.program.compiled_model import CompiledModel, Entry, Port
+from weft.program.host_program import Call, CallSignature, ProgramDef, ProgramFunction
+from weft.session.compiled_model import LoadedCompiledModel
+from weft.values import dtypes
+from weft.values.tensor import TensorMetadata
+
+f = dtypes.float32
+meta = TensorMetadata(f, (2,))
+signature = CallSignature((("x", f), ("y", f)), (("z", f),))
+calls = (Call("weft.constant", (), (1,), {"index": 0}),
+         Call("cpu.AddV2", (0, 1), (2,), {"T": f}, 0, "sum", signature=signature))
+main = ProgramFunction("main", ("x",), (meta,) * 3, calls, (2,), is_compiled=True)
+program = ProgramDef({"main": main}, (np.array([1, 2], np.float32),), ("CPU:0",))
+entry = Entry("", "main", (Port("x", "x:0", meta),), (Port("sum", "sum:0", meta),))
+config = {"plugins": {"block": ["tf_ops", "saved_model", "onednn"]}}
+model = LoadedCompiledModel(CompiledModel(program, (entry,)), config)
+print(model([10, 20]).tolist())
+"""
+
+
+def test_a_compiled_program_runs_without_graphs_and_protobuf_and_with_the_op_set_blocked():
+    ran = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=False, timeout=60)
+    assert ran.stdout == "[11.0, 22.0]\n", ran.stderr

@@ -12,7 +12,8 @@ lower, link. A run then converts feeds and calls the linked executable.
 Modules: `session` runs graphs and `model` runs files, `prepared_step` runs one combination. `step_graph` and
 `constant_folding` apply passes to the graph of a step. `step_graphs` returns that graph and its partitions.
 `partial_run` feeds and fetches a step in several calls, `extension` adds nodes to a session's graph. `feeds` converts
-feeds, `arguments` orders them. `ahead_of_time` compiles models, `compiled_model` runs them. `host_program` and `request` run host programs. `run_metadata` has the records of a run,
+feeds, `arguments` orders them. `ahead_of_time` compiles models, `compiled_model` runs them.
+`host_program` and `request` run host programs. `run_metadata` has the records of a run,
 `step_statistics` reads them back for placement. `runtime` holds config,
 plugins and host. `compare` compares the results of two devices.
 """
@@ -29,5 +30,8 @@ if TYPE_CHECKING:
     from .model import find_outputs as find_outputs
 
 __getattr__ = lazy_exports(__name__, {
-    ".ahead_of_time": ("compile_model",), ".compiled_model": ("LoadedCompiledModel",), ".feeds": ("convert",), ".model": ("find_inputs", "find_outputs"),
+    ".ahead_of_time": ("compile_model",),
+    ".compiled_model": ("LoadedCompiledModel",),
+    ".feeds": ("convert",),
+    ".model": ("find_inputs", "find_outputs"),
 })
