@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from ..errors import PluginError
 
 
-class Entry(Protocol):
+class ClaimedEntry(Protocol):
     """One entry: its name, and the id of its plugin."""
 
     @property
@@ -18,7 +18,7 @@ class Entry(Protocol):
     def plugin(self) -> str: ...
 
 
-E = TypeVar("E", bound=Entry)
+E = TypeVar("E", bound=ClaimedEntry)
 
 
 class Claim(NamedTuple):
@@ -71,9 +71,9 @@ class ClaimRegistry(Generic[E]):
                                 _blocking(found))
 
 
-def _listed(entries: Sequence[Entry]) -> str:
+def _listed(entries: Sequence[ClaimedEntry]) -> str:
     return " and ".join(sorted(entry.plugin for entry in entries))
 
 
-def _blocking(entries: Sequence[Entry]) -> str:
+def _blocking(entries: Sequence[ClaimedEntry]) -> str:
     return f"set [plugins] block = {' or '.join(sorted(repr([entry.plugin]) for entry in entries))}"
