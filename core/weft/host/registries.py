@@ -36,7 +36,10 @@ class Registries:
         self.passes: dict[str, GraphPass] = {}
         self.commands = CommandRegistry()
         self.sessions = SessionRegistry()
-        self.loaders = {"graphdef": LoaderEntry("graphdef", "weft.graph.graphdef_loader:LOADER", OWN)}
+        self.loaders = {
+            "graphdef": LoaderEntry("graphdef", "weft.graph.graphdef_loader:LOADER", OWN),
+            "bef": LoaderEntry("bef", "weft.program.bef.loader:LOADER", OWN),
+        }
 
     def add(self, brought: Contribution) -> None:
         """Add all registrations of a plugin. If one of them does not fit, none is added, and the error names it."""

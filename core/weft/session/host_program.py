@@ -45,7 +45,7 @@ class HostProgram:
     def load(
         cls, path: str | os.PathLike[str], *, format: str | None = None, mmap: bool = True,  # noqa: A002
     ) -> HostProgram:
-        """The program in a file of a format that a plugin reads. `format` and `mmap` are as of `weft.load`.
+        """The program in a file: BEF, or a format that a plugin reads. `format` and `mmap` are as of `weft.load`.
 
         Raises InvalidArgument for a file of a graph, others as `weft.load`.
         """
@@ -54,6 +54,13 @@ class HostProgram:
         registries = runtime().host.registries
         made = open_file(file_path(path), LoadOptions(registries.ops, mmap=mmap), registries, format).program()
         return cls(made.functions, made.constants, made.requires)
+
+    @boundary
+    def dump(self, path: str | os.PathLike[str]) -> None:
+        """Write the program to a BEF file. Raises as `weft.bef.dump`."""
+        from ..program.bef import file  # programs that stay in memory need no codec
+
+        file.dump(ProgramDef(self.functions, self.constants, self.requires), path)
 
     @boundary
     def run(self, function: str, *arguments: Any, request: RequestContext | None = None) -> list[AsyncValue]:
