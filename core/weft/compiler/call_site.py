@@ -95,7 +95,11 @@ class CallSite(NamedTuple):
         return tuple(result for index, result in enumerate(body.results) if index not in gone)
 
     def metas(self, infos: Sequence[ValueInfo], body: FunctionBody) -> list[TensorMetadata]:
-        """Return what is known of the functions' arguments in every call. `body` is a loop's body."""
+        """Return dtype and shape of each argument, as far as they are the same in every call.
+
+        `infos` has the arguments of the first call. `body` is the function that makes the arguments of the next call:
+        what a loop changes from one iteration to the next has an unknown shape.
+        """
         own = [info.meta if self.is_constant(body, index) else TensorMetadata(info.dtype, None)
                for index, info in enumerate(infos)]
         return [TensorMetadata(dtypes.int32, ())] * self.extra + own

@@ -1,4 +1,4 @@
-"""The way out of a step that needs a handle which nothing makes, such as an iterator's: feeds in its place."""
+"""The hint of an error about a node that makes a handle, such as an iterator, and has no kernel: what to feed."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ def lower(
 
 
 def _lower_site(builder: Builder, site: CallSite, at: dict[Tensor, int]) -> None:
-    """Write the call of functions. Their arguments and results are in host memory."""
+    """Write a node that calls functions (If, While, a call) as one kernel call. Its values are in host memory."""
     entry = site.entry
     node = entry.node.name
     args = tuple(builder.moved(at[entry.inputs[index]], HOST, node) for index in site.inputs)
@@ -197,9 +197,10 @@ def _lower_site(builder: Builder, site: CallSite, at: dict[Tensor, int]) -> None
 
 
 def _lower_dead_values(builder: Builder, entry: Resolved, at: dict[Tensor, int]) -> None:
-    """Write a Switch or a Merge, which give and take dead values, on host memory, or a ControlTrigger.
+    """Write the call of a Switch, a Merge or a ControlTrigger: the ops that make dead values or run in spite of them.
 
-    Behind the outputs of a Switch, one of which is dead, comes a chain for those that wait for the Switch.
+    Their values are in host memory. A Switch has one more result, a chain: at least one of its outputs is dead, so a
+    node with a control edge from the Switch waits for the chain, which is always alive.
     """
     node, code = entry.node.name, DEAD_VALUES[entry.op.name]
     args = tuple(builder.moved(at[source], HOST, node) for source in entry.inputs)

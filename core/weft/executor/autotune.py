@@ -114,7 +114,11 @@ def experiment(flat: Schedule, divide: Divide, apart: Schedule | None = None) ->
 
 
 def _apart(apart: Schedule) -> Generator[Schedule, int, bool]:
-    """Try a schedule by devices, and stay with it if it pays. Return False for a list that is not worth a trial."""
+    """Try the schedule that runs the calls of each device on a thread of their own.
+
+    It stays for the next runs when the calls of the devices could overlap by `LEAST_GAIN` of a run's time. Returns
+    False when a run is so short that no schedule is worth a trial.
+    """
     clock = Clock()
     clocked = Schedule(apart.make_frame, partial(clock.run_parts, apart.run_each), apart.run_each, apart.frames)
     took = 0

@@ -154,7 +154,7 @@ class Step:
         if not executable.is_asynchronous:  # it needs no loop: several threads may run it in one step
             return executable.invoke(arguments, self)  # type: ignore[no-any-return]
         if self._is_over:
-            return [failed(Cancelled("the run has ended"))] * len(executable.function.results)
+            return [failed(Cancelled("the run ended before this work was done"))] * len(executable.function.results)
         thread = self._thread if not self._loops else self.loop.thread
         if self.depth >= DEEPEST or get_ident() != thread:
             return [*self.loop.call(partial(executable.invoke, arguments, self), len(executable.function.results))]
@@ -281,7 +281,7 @@ class Step:
         The error's traceback may hold all values of the run.
         """
         if self.error is not None:
-            self.error = self._first[None] = Cancelled("the run has ended")
+            self.error = self._first[None] = Cancelled("the run ended before this work was done")
         for parent, number in self._parents:
             parent.forget(number)
         self.forget(self._aborts)

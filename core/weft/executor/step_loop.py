@@ -157,7 +157,7 @@ class StepLoop:
         return [self._ended() for _ in range(count)]
 
     def _ended(self) -> AsyncValue:
-        return failed(self._step.error or Cancelled("the run has ended"))
+        return failed(self._step.error or Cancelled("the run ended before this work was done"))
 
     def enter(self, calls: ReadyCalls, number: int) -> None:
         """Queue a ready call. Calls of the youngest function go first, in the order of its program."""

@@ -85,8 +85,9 @@ class Graph:
         form = FileForm(self.form.head, self.form.tail, None, frozenset(touched))
         graph = Graph.__new__(Graph)
         _fill(
-            graph, _edited(self.nodes, nodes, without, by_name),
-            _edited(self.functions, functions or (), gone, functions_by_name), versions or self.versions, form,
+            graph, _edited("node", self.nodes, nodes, without, by_name),
+            _edited("function", self.functions, functions or (), gone, functions_by_name), versions or self.versions,
+            form,
         )
         return graph
 
@@ -159,13 +160,13 @@ def functions_by_name(functions: Iterable[Function]) -> dict[str, Function]:
 
 
 def _edited(
-    old: Mapping[str, _Named], new: Iterable[_Named] | Mapping[str, _Named], without: Iterable[str],
+    kind: str, old: Mapping[str, _Named], new: Iterable[_Named] | Mapping[str, _Named], without: Iterable[str],
     index: Callable[[Iterable[_Named]], dict[str, _Named]],
 ) -> dict[str, _Named]:
     items = dict(old)
     for name in without:
         if items.pop(name, None) is None:
-            raise NotFound(f"nothing is called '{name}'", hint=did_you_mean(name, old))
+            raise NotFound(f"no {kind} is called '{name}'", hint=did_you_mean(name, old))
     if isinstance(new, Mapping):
         for key, item in new.items():
             if key != item.name:

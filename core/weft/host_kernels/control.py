@@ -59,7 +59,8 @@ class _Loop:
         """Iterate from these variables until the loop ends or a condition is pending."""
         while True:
             if self._step.cancelled():
-                self._end([failed(self._step.error or Cancelled("the run has ended"))] * len(variables))
+                error = self._step.error or Cancelled("the run ended before this work was done")
+                self._end([failed(error)] * len(variables))
                 return
             *following, condition = self._step.call(self._body, variables)
             if not condition.is_available():
@@ -71,7 +72,7 @@ class _Loop:
 
     def _go_on(self, variables: list[Any], condition: AsyncValue) -> None:
         if self._goes_on(variables, condition) and not self._step.post(lambda: self.turn(variables)):
-            self._end([failed(Cancelled("the run has ended"))] * len(variables))
+            self._end([failed(Cancelled("the run ended before this work was done"))] * len(variables))
 
     def _goes_on(self, variables: list[Any], condition: AsyncValue) -> bool:
         if condition.is_error() or condition.is_dead():

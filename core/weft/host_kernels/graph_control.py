@@ -203,7 +203,10 @@ def _settled(values: list[Any]) -> Generator[list[AsyncValue], None, list[Any]]:
 
 
 def _finished(step: Step, turns: Turns, count: int) -> list[Any]:
-    """Run a loop in place while nothing is pending, and return its results. Else promise them."""
+    """Run a loop on this thread, and return its `count` results.
+
+    When an iteration waits for a value, pending results are returned at once, and the loop goes on when the value came.
+    """
     try:
         pending = next(turns)
     except StopIteration as end:
@@ -229,7 +232,7 @@ class _Waiting:
 
     def _post(self) -> None:
         if not self._step.post(self._arrived):
-            self._fail(self._step.error or Cancelled("the run has ended"))
+            self._fail(self._step.error or Cancelled("the run ended before this work was done"))
 
     def _arrived(self) -> None:
         self._missing -= 1

@@ -108,7 +108,11 @@ class FusedBinding:
         return able if able and self._is_plain(call) else []
 
     def _is_plain(self, call: Call) -> bool:
-        """True when all metadata of a call is known, and its kernel only computes."""
+        """True when dtypes and shapes of a call are all known, and its kernel depends on its arguments alone.
+
+        A kernel on host memory, one with state, one that runs functions, and one that keeps or returns its arguments
+        cannot be part of a fusion.
+        """
         metas = self._metas
         if not all(metas[r].is_static and metas[r].dtype.itemsize for r in (*call.args, *call.results)):
             return False

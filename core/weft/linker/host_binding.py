@@ -81,7 +81,7 @@ def bind_host_kernel(
 
 
 def _listed(result: Any, kernel: HostKernel, count: int) -> Sequence[Any]:
-    """Return the results one by one. Raises Internal for too many or too few."""
+    """Return what a host kernel returned as a sequence of `count` results. Raises Internal for another number."""
     if count == 1 and kernel.results is not None:
         return (result,)
     if result is None and count == 0:

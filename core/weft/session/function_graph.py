@@ -115,7 +115,7 @@ class FunctionGraph:
         return entry.output_tensors[tensor[1]].dtype
 
     def facts(self) -> Mapping[str, tuple[ValueInfo, ...]]:
-        """Known facts about the outputs of the nodes after passes."""
+        """Return what is known of each output after passes: dtype, shape and, of constants, the value, by node name."""
         graph, nodes, _ = self.after_passes
         return NodeFacts(graph, nodes, self.signature.fed, self._env.host.registries.ops, self._env.fold).infer(graph)
 

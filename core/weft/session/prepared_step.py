@@ -224,6 +224,6 @@ def _run_alone(executable: Executable, feeds: Sequence[Any], step: Step) -> list
         results = executable.run(feeds, step)
         step.check()
     except BaseException:
-        step.cancel(Cancelled("the run has ended"))  # tells started kernels of a Ctrl-C, too
+        step.cancel(Cancelled("the run ended before this work was done"))  # tells started kernels of a Ctrl-C, too
         raise
     return results

@@ -131,8 +131,8 @@ class TensorValue:
     def scaled(cls, value: TensorValue, factors: Array) -> TensorValue:
         """Return a value times factors of its type, which broadcast against it.
 
-        The product is computed whenever the elements are asked for, and is not kept. A caller that only lays it out
-        anew can take the parts from `scaling`.
+        The product is computed whenever the elements are read, and is not kept. A caller that copies the elements into
+        another memory layout can read value and factors from `scaling` and multiply while it copies.
         """
         self = cls.__new__(cls)
         self.dtype, self.shape, self.scaling = value.dtype, value.shape, (value, factors)
@@ -327,7 +327,9 @@ def _count(listed: Sequence[Buffer], dtype: DType) -> int:
         return len(bytes(listed[0]).translate(None, _HIGH))
     count, rest = divmod(len(listed[0]), width * (2 if dtype.kind == "c" else 1))
     if rest:
-        raise InvalidArgument(f"the elements of a {dtype.name} tensor end within one")
+        raise InvalidArgument(
+            f"a TensorProto of dtype {dtype.name} holds {len(listed[0])} bytes of elements, expected a multiple of "
+            f"{width * (2 if dtype.kind == 'c' else 1)}", hint="the file is truncated, or its dtype is wrong")
     return count
 
 
