@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 from weft.errors import InvalidArgument, NotFound, PermissionDenied, ResourceExhausted, WeftError
 from weft.values import dtypes
-from weft_saved_model import crc32c
 from weft_saved_model.checkpoint import Checkpoint, shard_name
 from weft_saved_model.checkpoint_writer import TensorToSave, merge_checkpoints, write_checkpoint
 from weft_saved_model.sstable import entries
@@ -178,11 +177,3 @@ def test_each_truncation_and_mutation_is_a_typed_error_or_the_same_values(tmp_pa
             found = Checkpoint(mutant, lambda *_, data=its_shard: data)
             for name in found.names:
                 assert equal(found.read(name), tensors[name])
-
-
-@pytest.mark.parametrize("size", [1 << 18, (1 << 18) + 5, 700_001])
-def test_folding_keeps_the_checksum(size):
-    data = np.random.default_rng(size).bytes(size)
-    bytewise = crc32c._one_by_one(0xFFFFFFFF, data) ^ 0xFFFFFFFF
-    assert crc32c.crc32c(data) == bytewise
-    assert crc32c.crc32c(memoryview(b"x" + data)[1:]) == bytewise
