@@ -332,3 +332,13 @@ def test_nodes_alike_that_request_a_device_all_stay_there():
     placement = weft.Session(read, {"plugin": {"sim": {"devices": 1}}}).placement()
     assert read["a"].attrs is read["b"].attrs
     assert [placement[name].device for name in ("a", "b")] == ["SIM:0"] * 2
+
+
+def test_nodes_alike_without_a_request_are_all_free_to_leave_the_sessions_device():
+    nodes = [node(name, "Neg", "x", T=dtypes.int32) for name in ("a", "b")]
+    made = graph(placeholder("x", (3,), dtypes.int32), *nodes,
+                 node("sum", "AddV2", "a", "b", T=dtypes.int32, device="CPU:0"))
+    read = weft.graphdef.loads(weft.graphdef.dumps(made))
+    placement = weft.Session(read, {"plugin": {"sim": {"devices": 1}}}, device="SIM:0").placement()
+    assert read["a"].attrs is read["b"].attrs
+    assert [placement[name].reason for name in ("a", "b")] == ["only the host reads it"] * 2

@@ -57,6 +57,8 @@ class DeviceView(Protocol):
         """The plugins that are not in use, each with the reason."""
 
 
+_PREFERRED, _REQUESTED, _REMAPPED = "the session's device", "requested", "requested, and remapped"
+_ASKED = frozenset({_REQUESTED, _REMAPPED})  # reasons of nodes that are where they themselves ask to be
 Likeness = tuple[str, str, int]  # op, requested device, attributes by identity
 
 
@@ -148,16 +150,18 @@ class Placer:
     def _place_alone(self, member: Member, placed: dict[Likeness, Assignment]) -> bool:
         """Place a node without colocation. Returns True when it is free to go anywhere.
 
-        The placement of a node without a request holds for all nodes like it.
+        The placement of a node without a request, or with one that is met, holds for all nodes like it.
         """
         row, entry = member
         likeness = row.op, row.requested, 0 if row.op in NO_KERNEL else id(entry.attrs)
         other = placed.get(likeness)
         if other is not None:
             row.device, row.kernel, row.reason, row.refused = other.device, other.kernel, other.reason, [*other.refused]
-            return row.kernel is not None
+            return row.kernel is not None and other.reason not in _ASKED
         group = self._assign([member])
-        if group.asker is None and row.error is None and self._prefer is None and not self._declined:
+        met = row.reason in (_PREFERRED, *_ASKED) and not row.refused
+        asks_nothing = group.asker is None and self._prefer is None
+        if (met or asks_nothing) and row.error is None and not self._declined:
             placed[likeness] = row
         return group.asker is None and bool(group.members)
 
@@ -257,9 +261,9 @@ class Placer:
     def _how(self, group: PlacementGroup, request: DeviceName) -> str:
         """Return the reason text for a request that is met."""
         if group.asker is None:
-            return "the session's device"
+            return _PREFERRED
         own = not self._remap or merged(DeviceName.parse(group.asker.requested), request) is not None
-        return "requested" if own else "requested, and remapped"
+        return _REQUESTED if own else _REMAPPED
 
     def _first_that_can(self, group: PlacementGroup, choices: Iterable[DeviceName], reason: str) -> bool:
         if any(self._try(group, choice, reason) for choice in choices):

@@ -65,13 +65,17 @@ class Placers:
 
 
 class PlacedGraph:
-    """A graph before passes: its resolved nodes, and their placement."""
+    """A graph before passes: its resolved nodes, and their placement.
 
-    def __init__(self, graph: Graph, placers: Placers, host: Host) -> None:
+    `fixed`: rows of nodes that have their places already.
+    """
+
+    def __init__(
+        self, graph: Graph, placers: Placers, host: Host, fixed: Mapping[str, Assignment] = MappingProxyType({})
+    ) -> None:
         self.graph = graph
         self.nodes: Nodes = resolve(graph, host.registries.ops)
-        self._placers, self._host = placers, host
-        self._fixed: Mapping[str, Assignment] = {}  # nodes that have their places already
+        self._placers, self._host, self._fixed = placers, host, fixed
         self._placement = self._placed_anew()
         self._declined = placers.declined
 
@@ -85,10 +89,8 @@ class PlacedGraph:
             if other is None or (other.op, other.inputs, other.controls) != (node.op, node.inputs, node.controls):
                 raise FailedPrecondition(f"with the new nodes a pass changes '{name}', which steps of the session have "
                                          "as it is", node=name, op=node.op, hint="make one session of the whole graph")
-        found = PlacedGraph(graph, self._placers, self._host)
-        found._fixed = {name: row for name, row in self.placement.items() if row.device}
-        found._placement = found._placed_anew()
-        return found
+        fixed = {name: row for name, row in self.placement.items() if row.device}
+        return PlacedGraph(graph, self._placers, self._host, fixed)
 
     @property
     def placement(self) -> Placement:
