@@ -286,7 +286,13 @@ def no_elements(metas: Iterable[Metadata]) -> list[Array]:
 
 def stacked(elements: list[Element]) -> list[Array]:
     """The components of elements of one shape, stacked along a new first axis."""
-    return [np.stack(parts) for parts in zip(*elements, strict=True)]
+    together = []
+    for parts in zip(*elements, strict=True):
+        whole = np.empty((len(parts), *parts[0].shape), parts[0].dtype)
+        for number, part in enumerate(parts):  # np.stack takes several times as long for small parts
+            whole[number, ...] = part
+        together.append(whole)
+    return together
 
 
 def padded(elements: list[Element]) -> list[Array]:
