@@ -1,4 +1,5 @@
-"""TensorFlow in a process of its own, which runs GraphDefs by tf.compat.v1.Session and times them when it is asked.
+"""TensorFlow in a process of its own, which runs GraphDefs, and the works of session_works.py, by tf.compat.v1.Session
+and times them when it is asked.
 
 Run as a program it is that process; it needs tensorflow-cpu and NumPy, and not weft. It reads requests from stdin and
 answers each on stdout, both as lines of JSON.
@@ -17,6 +18,7 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
+from session_works import WORKS
 from timing import seconds
 
 
@@ -63,6 +65,13 @@ class TensorFlow:
         result = np.load(stem.with_suffix(".npy"))
         return result, lambda repeat: float(self._ask(do="time", number=number, repeat=repeat))
 
+    def work(self, name: str, folder: Path) -> tuple[np.ndarray, Callable[[], float]]:
+        """The array that a work of session_works finds, and a function that does the work for its seconds."""
+        stem = self._folder / f"work{next(self._numbers)}"
+        number = self._ask(do="work", stem=str(stem), name=name, folder=str(folder))
+        result = np.load(stem.with_suffix(".npy"))
+        return result, lambda: float(self._ask(do="turn", number=number))
+
     def _ask(self, **request: Any) -> Any:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request) + "\n")
@@ -97,6 +106,26 @@ def _opened(stem: Path, fetch: str, *, one_thread: bool) -> Callable[[], Any]:
     return lambda: step(*feeds.values())
 
 
+class _Sessions:
+    """TensorFlow, as a client of session_works."""
+
+    def session(self, path: Path, devices: int = 1) -> Any:
+        from tensorflow.compat import v1
+
+        with v1.Graph().as_default() as graph:
+            v1.import_graph_def(v1.GraphDef.FromString(path.read_bytes()), name="")
+        return v1.Session(graph=graph, config=v1.ConfigProto(device_count={"CPU": devices}))
+
+    def act(self, session: Any, target: str) -> None:
+        session.run(target)
+
+    def extend(self, session: Any, path: Path) -> None:
+        from tensorflow.compat import v1
+
+        with session.graph.as_default():
+            v1.import_graph_def(v1.GraphDef.FromString(path.read_bytes()), name="")
+
+
 def _serve() -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # libraries may print
@@ -112,12 +141,20 @@ def _serve() -> None:
         return
     answer(**{"is": None})
     steps: list[Callable[[], Any]] = []
+    turns: list[Callable[[], float]] = []
     for line in sys.stdin:
         request = json.loads(line)
         try:
             if request["do"] == "open":
                 steps.append(_opened(Path(request["stem"]), request["fetch"], one_thread=request["one_thread"]))
                 answer(**{"is": len(steps) - 1})
+            elif request["do"] == "work":
+                found, turn = WORKS[request["name"]](_Sessions(), Path(request["folder"]))
+                np.save(f"{request['stem']}.npy", found)
+                turns.append(turn)
+                answer(**{"is": len(turns) - 1})
+            elif request["do"] == "turn":
+                answer(**{"is": turns[request["number"]]()})
             else:
                 answer(**{"is": seconds(steps[request["number"]], request["repeat"])})
         except Exception as error:  # noqa: BLE001 - the parent tells it
