@@ -193,9 +193,9 @@ def test_an_array_survives_as_constant_and_attribute(array):
 
 
 def test_prepared_constants_survive():
-    made = PreparedConstant("n", "CPU:0", "packed", "onednn 3.1 avx2", np.arange(2000, dtype=np.float32))
+    made = PreparedConstant("main", "n", "CPU:0", "packed", "onednn 3.1 avx2", np.arange(2000, dtype=np.float32))
     [found] = bef.loads(bef.dumps(CompiledModel(program(), prepared=(made,)))).prepared
-    assert found[:4] == made[:4]
+    assert found[:5] == made[:5]
     assert np.array_equal(found.value, made.value)
 
 
@@ -267,7 +267,7 @@ def rich():
     return CompiledModel(
         ProgramDef({"body": body, "main": main}, constants, ("CPU:0",)),
         (Entry("serve", "main", (port,), (port,)),), (Requirement("cpu", "weft-cpu", "1", "kernels"),),
-        (PreparedConstant("c", "CPU:0", "k", "f", np.ones(2)),), "SavedModel", "serve")
+        (PreparedConstant("main", "c", "CPU:0", "k", "f", np.ones(2)),), "SavedModel", "serve")
 
 
 def use(model):

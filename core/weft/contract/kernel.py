@@ -21,7 +21,7 @@ from threading import RLock
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from ..errors import PermissionDenied, PluginError, Unavailable, WeftError
+from ..errors import InvalidArgument, PermissionDenied, PluginError, Unavailable, WeftError
 from ..support.fork_safety import inherited
 from ..support.plugin_guard import plugin_guard
 from ..values.dtypes import DType, named
@@ -97,6 +97,14 @@ def _keep_nothing(_: str, make: Callable[[], T], __: str | None = None) -> T:
     return make()
 
 
+# (key, fingerprint, metadata of the array, make): the array of a file, or what `make` returns
+Stored = Callable[[str, str, TensorMetadata, Callable[[], Any]], Any]
+
+
+def _nothing_stored(_: str, __: str, ___: TensorMetadata, make: Callable[[], T]) -> T:
+    return make()
+
+
 OpenFile = Callable[[str | bytes, str], Path]  # (name, "read" or "write"): the path to open
 
 
@@ -128,14 +136,14 @@ class Bind:
         Raises PermissionDenied for a file that [files] does not permit. The kernel is declared with `files`.
     """
 
-    __slots__ = ("_prepared", "ask", "attrs", "device", "file", "function", "fused", "inputs", "keep", "needed", "node",
-                 "op", "outputs", "stream")
+    __slots__ = ("_prepared", "_stored", "ask", "attrs", "device", "file", "function", "fused", "inputs", "keep",
+                 "needed", "node", "op", "outputs", "stream")
 
     def __init__(
         self, node: str, op: str, attrs: Attrs, inputs: tuple[ValueInfo, ...], outputs: tuple[TensorMetadata, ...],
         device: Device, stream: Stream, prepared: dict[Any, Any], fused: tuple[FusedOp, ...] = (),
         keep: Keep = _keep_nothing, function: str = "", needed: Collection[int] | None = None,
-        ask: Ask = _grant_all, file: OpenFile = _refuse_files,
+        ask: Ask = _grant_all, file: OpenFile = _refuse_files, stored: Stored = _nothing_stored,
     ) -> None:
         self.node = node
         self.op = op
@@ -151,18 +159,37 @@ class Bind:
         self.function = function
         self.needed = frozenset(range(len(outputs)) if needed is None else needed)
         self._prepared = prepared
+        self._stored = stored
 
     def decline(self, reason: str) -> Declined:
         """Leave this node to the next candidate. The bind function returns the result; `weft explain` shows the
         reason."""
         return Declined(reason)
 
-    def prepared(self, key: str, make: Callable[[], T]) -> T:
+    def prepared(
+        self, key: str, make: Callable[[], T], *, fingerprint: str = "", meta: TensorMetadata | None = None
+    ) -> T:
         """The object made from this node's constants under `key`. `make()` runs once per node, device and key; all
-        links of a program share its result."""
+        links of a program share its result.
+
+        With a fingerprint the object is stored in compiled files. A loaded program of the same fingerprint and `meta`
+        returns the array of the file, read-only and aligned to 64 bytes; `make` does not run. `make` is then the only
+        reader of the constants' elements, which the file may lack.
+
+        `fingerprint`: The name of the pack, and everything else that the bytes depend on besides node and key: the
+            revision of its layouts, library, version, instruction set.
+        `meta`: The type and shape of the array that `make()` returns, or that a callable without arguments returns,
+            which `make()` returns.
+
+        Raises InvalidArgument for a fingerprint without `meta`, FailedPrecondition when `make` would need constants
+        that the file lacks.
+        """
         slot = (self.node, id(self.device), key)
         if slot not in self._prepared:
-            self._prepared[slot] = make()
+            if fingerprint and meta is None:
+                raise InvalidArgument(f"the prepared object '{key}' has a fingerprint and no metadata",
+                                      hint="give the array's type and shape: meta=TensorMetadata(dtype, shape)")
+            self._prepared[slot] = make() if meta is None else self._stored(key, fingerprint, meta, make)
         return self._prepared[slot]  # type: ignore[no-any-return]
 
     def resource(self, kind: str, make: Callable[[], T]) -> T:

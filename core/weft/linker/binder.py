@@ -20,6 +20,7 @@ from ..host.host_memory import LARGE, HostMemory
 from ..program.host_program import Call
 from ..support.kernel_errors import raise_of
 from ..values.tensor import TensorMetadata, ValueInfo
+from .stored_constants import MADE, StoredConstants, stored_for
 
 if TYPE_CHECKING:
     from ..contract.device import Device
@@ -30,6 +31,7 @@ class Binder(NamedTuple):
     """The inputs of binding one call, apart from its shapes.
 
     `candidates`: kernels in the order in which they are asked.
+    `stored`: the source of prepared constants of compiled files.
     `keep`: the session's store for `Bind.resource`.
     `files`: decides about the files that the kernel may open.
     `checks`: `[debug] poison` is on, so each run is checked against the array contract.
@@ -47,6 +49,7 @@ class Binder(NamedTuple):
     function: str
     checks: bool
     files: FilePolicy
+    stored: StoredConstants = MADE
 
     def bind(
         self, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata], needed: Collection[int] | None = None
@@ -62,10 +65,11 @@ class Binder(NamedTuple):
         for output in outputs:
             if in_host_memory and output.is_static and output.nbytes >= LARGE and not self._may_alias():
                 self.memory.ask(output.nbytes, f"the result {output} of {self.op.name}")
+        stored = stored_for(self.stored, (self.function, self.call.node, self.device_name), inputs)
         for kernel in self.candidates:
             node = Bind(self.call.node, self.op.name, self.call.attrs, tuple(inputs), tuple(outputs), self.device,
                         STREAM, self.prepared, keep=self.keep, function=self.function, needed=needed,
-                        ask=self.memory.ask, file=partial(self.files.path, self.op.name))
+                        ask=self.memory.ask, file=partial(self.files.path, self.op.name), stored=stored)
             bound = bind(kernel, node, self.device_name)
             if not isinstance(bound, Declined):
                 return kernel, bound, refusals

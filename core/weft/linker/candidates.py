@@ -46,7 +46,7 @@ class Candidates:
                          if k.host == named.host)
             self._binders[key] = Binder(call, op, rule, same, device, name, self._shared.prepared,
                                         self._host.memory, self._shared.resources.get, self._function,
-                                        self._host.debug.poison, self._host.files)
+                                        self._host.debug.poison, self._host.files, self._shared.stored)
         return self._binders[key]
 
     def folder(self, call: Call) -> Binder | None:

@@ -15,6 +15,7 @@ from .candidates import Candidates
 from .fusion import FusionGroup, fused_call, fused_ops, groups
 from .patterns import found
 from .shared import Shared
+from .stored_constants import stored_for
 
 
 class FusedBinding:
@@ -78,8 +79,9 @@ class FusedBinding:
         call = fused_call(what.kernel, calls, args)
         device, name = self._candidates.devices[call.stream], self._candidates.names[call.stream]
         inputs, outputs = tuple(self._known[r] for r in args), (self._metas[call.results[0]],)
+        stored = stored_for(self._shared.stored, (self._function.name, call.node, name), inputs)
         node = Bind(call.node, call.op, call.attrs, inputs, outputs, device, STREAM, self._shared.prepared, ops,
-                    self._shared.resources.get, self._function.name, ask=self._host.memory.ask)
+                    self._shared.resources.get, self._function.name, ask=self._host.memory.ask, stored=stored)
         bound = bind(what.kernel, node, name)
         if isinstance(bound, Declined):
             return None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..host.device_memory import Owned
 from ..host.host_memory import LaidOut
 from ..host.resources import Resources
+from .stored_constants import MADE, StoredConstants
 
 if TYPE_CHECKING:
     from ..contract.host_kernel import Callee
@@ -16,13 +17,17 @@ class Shared:
     """Values that the links of one program share.
 
     `prepared`: objects that kernels prepared from constants.
+    `stored`: the source of those that compiled files have.
     `folded`, `uploaded`, `laid_out`: constants by result registers or register.
     `buffers`: device buffers with the functions that free them; they live as long as the program may be linked or run.
     `resources`: state that kernels keep for nodes, shared by the programs of one session.
     """
 
-    def __init__(self, functions: dict[str, Callee], resources: Resources) -> None:
+    def __init__(
+        self, functions: dict[str, Callee], resources: Resources, stored: StoredConstants = MADE
+    ) -> None:
         self.prepared: dict[Any, Any] = {}
+        self.stored = stored
         self.folded: dict[tuple[int, ...], list[Any]] = {}
         self.uploaded: dict[int, Any] = {}
         self.laid_out: dict[int, LaidOut] = {}
@@ -34,7 +39,7 @@ class Shared:
     def of(self, function: str) -> Shared:
         """Return what the links of a function of the same program share, where each is linked for its callers."""
         if function not in self._callees:
-            own = self._callees[function] = Shared(self.functions, self.resources)
+            own = self._callees[function] = Shared(self.functions, self.resources, self.stored)
             own.prepared, own.buffers, own._callees = self.prepared, self.buffers, self._callees
         return self._callees[function]
 
@@ -44,6 +49,6 @@ class Shared:
 
         `resources`: the state of later links, by default the same.
         """
-        anew = Shared({}, self.resources if resources is None else resources)
+        anew = Shared({}, self.resources if resources is None else resources, self.stored)
         anew.prepared, anew.buffers = self.prepared, self.buffers
         return anew

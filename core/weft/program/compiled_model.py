@@ -7,8 +7,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ..errors import FailedPrecondition
+from ..values.dtypes import DType
 from ..values.tensor import TensorMetadata
 from .host_program import ProgramDef
+
+COMPILE_AGAIN = "compile the model again on this host ('weft compile'), or without strip"
 
 
 class Port(NamedTuple):
@@ -47,12 +51,37 @@ class Requirement(NamedTuple):
     use: str
 
 
+class StrippedConstant:
+    """A constant whose elements a file lacks, since its kernels have prepared forms. It stands for a TensorValue."""
+
+    is_filled, scaling, file = False, None, None
+
+    def __init__(self, dtype: DType, shape: tuple[int, ...]) -> None:
+        self.dtype, self.shape = dtype, shape
+
+    def __repr__(self) -> str:
+        return f"<{TensorMetadata(self.dtype, self.shape)}, stripped>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StrippedConstant) and (self.dtype, self.shape) == (other.dtype, other.shape)
+
+    def __hash__(self) -> int:
+        return hash((self.dtype, self.shape))
+
+    def array(self) -> Any:
+        """Raises FailedPrecondition: there are no elements."""
+        raise FailedPrecondition(f"the elements of this constant, {TensorMetadata(self.dtype, self.shape)}, were left "
+                                 "out of the compiled file: its kernels had prepared forms when it was compiled",
+                                 hint=COMPILE_AGAIN)
+
+
 class PreparedConstant(NamedTuple):
-    """What a kernel prepared from constants, as an array, under the slot of `Bind.prepared`: node, device and key.
+    """An array that a kernel prepared from constants, under the slot of `Bind.prepared`: function, node, device, key.
 
     `fingerprint`: of pack, library, version and instruction set. Where it differs, the kernel prepares anew.
     """
 
+    function: str
     node: str
     device: str
     key: str

@@ -10,6 +10,7 @@ from typing import Any
 from ..contract.loader import Initializer
 from ..contract.op import OP_SET
 from ..errors import InvalidArgument, PermissionDenied, Unimplemented, boundary
+from ..linker.preparation import Preparation
 from ..linker.specialise import Specialiser
 from ..program.compiled_model import CompiledModel, Entry, Port, Requirement
 from ..program.host_program import CONSTANT, OWN, Call, ProgramDef, ProgramFunction
@@ -37,7 +38,9 @@ def compile_model(
     each input belongs to the `i`-th compiled function.
     `signature`: the one to compile. The default is the chosen one, and all others whose shapes are static or given and
     whose nodes this host has kernels and permissions for.
-    `strip`: True to leave out the functions for other shapes, which need the op set when they are linked.
+    `strip`: True to leave out the functions for other shapes, which need the op set when they are linked, and the
+    elements of constants that only kernels with prepared arrays use. These kernels then run with the same versions and
+    instructions only.
 
     Raises InvalidArgument for unknown dimensions without a given shape, and as `weft.load`.
     """
@@ -56,7 +59,12 @@ def compile_model(
                 compiling.add(name, each, its_own)
     source = model.source
     program = compiling.specialiser.program
-    return CompiledModel(program, tuple(compiling.entries), tuple(_requirements(program, own)),
+    compiled = [entry.function for entry in compiling.entries if program.functions[entry.function].is_compiled]
+    preparation = Preparation(program, compiled, own.host)
+    requirements = tuple(_requirements(program, own))
+    if strip:
+        program = preparation.stripped()
+    return CompiledModel(program, tuple(compiling.entries), requirements, preparation.prepared,
                          form="" if source is None else source.describe().form, chosen=chosen)
 
 

@@ -18,6 +18,7 @@ from ..linker.call_op import NEEDS_OPS
 from ..linker.follow import common
 from ..linker.link import link
 from ..linker.shared import Shared
+from ..linker.stored_constants import LoadedConstants
 from ..program.compiled_model import CompiledModel, Entry, Port, Requirement
 from ..program.host_program import ProgramDef
 from ..program.verifier import verify
@@ -77,6 +78,7 @@ class _State:
 
     def __init__(self, model: CompiledModel, host: Host) -> None:
         self.program, self.host = model.program, host
+        self._stored = LoadedConstants(model.prepared)
         self.step = lasting_step(host, Resources())
         self._done: set[str] = set()
         self._lock = threading.RLock()
@@ -88,7 +90,7 @@ class _State:
     def prepared(self, functions: Sequence[str], ports: Sequence[Port]) -> PreparedStep:
         source = CompiledEntries(self.program, functions, self.host)
         return _CompiledStep([port.name for port in ports], [port.meta for port in ports], source, self.host,
-                             self.step, self.step, self._new_step, lambda *_: None)
+                             self.step, self.step, self._new_step, lambda *_: None, self._stored)
 
     def initialize(self, functions: Sequence[str]) -> None:
         """Run the functions that have not run. A function that fails stays for the next call."""

@@ -20,6 +20,7 @@ from ..executor.step import RunOptions, Step
 from ..host.host import Host
 from ..linker.link import NodesDeclined, link
 from ..linker.shared import Shared
+from ..linker.stored_constants import MADE, StoredConstants
 from ..program.host_program import ProgramDef
 from ..support.fork_safety import inherited
 from ..support.gc_pause import gc_paused
@@ -61,11 +62,12 @@ class PreparedStep:
     `making`: the step in which the program is made.
     `new_step`: makes a step for one run.
     `note`: receives each linked program.
+    `stored`: the source of prepared constants.
     """
 
     def __init__(
         self, names: Sequence[str], metas: Sequence[TensorMetadata], compiler: ProgramSource, host: Host, session: Step,
-        making: Step, new_step: NewStep, note: Note,
+        making: Step, new_step: NewStep, note: Note, stored: StoredConstants = MADE,
     ) -> None:
         self._compiler, self._note = compiler, note
         self._host = host
@@ -77,7 +79,7 @@ class PreparedStep:
         # Feeds of these types need no conversion. Strings always do, since an object array may hold any objects.
         self._dtypes = [(i, meta.dtype.numpy if meta.dtype.itemsize else None) for i, meta in enumerate(metas)]
         program = compiler.program(making)
-        shared = Shared({}, session.resources)
+        shared = Shared({}, session.resources, stored)
         weakref.finalize(self, host.device_memory.dropped.extend, shared.buffers)
         self._latest = program, shared  # one tuple, replaced as a whole: `shared` is indexed by the program's registers
         self._variants: dict[tuple[tuple[int, ...], ...], Executable] = {}

@@ -8,17 +8,17 @@ rows fit. k * k summed products of shifted views take 1.1 to 1.4 times as long (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
-from weft.api import Attachable, Bind, Kernels, errors, geometry
+from weft.api import Attachable, Bind, Kernels, TensorMetadata, dtypes, errors, geometry
 
 from ..element_types import FLOATS
-from .staging import Scratched, channels_last, compute_dtype, nothing, staged
+from .staging import FINGERPRINT, Scratched, channels_last, compute_dtype, nothing, staged
 
 IM2COL_BYTES = 2 << 20
 DEPTHWISE_BYTES = 1 << 18  # two such blocks stay in the second-level cache between the products of the taps
@@ -103,12 +103,16 @@ def sliding(b: Bind, shape: tuple[int, ...], kernel: tuple[int, ...]) -> Sliding
     return slide
 
 
-def known_weights(b: Bind, key: str, make: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The filter as `make` lays it out: a constant filter once, others with every call."""
+def known_weights(
+    b: Bind, key: str, shape: tuple[int, ...], make: Callable[[Any], Any]
+) -> tuple[Callable[[Any], Any], Collection[int]]:
+    """The filter as `make` lays it out in this shape and `compute_dtype`: a constant filter once, others with every
+    call. Returns it with the inputs that calls read."""
     if not b.inputs[1].is_known:
-        return make
-    made = b.prepared(key, lambda: make(b.inputs[1].value))
-    return lambda _: made
+        return make, range(len(b.inputs))
+    meta = TensorMetadata(dtypes.of_numpy(compute_dtype(b)), shape)
+    made = b.prepared(f"{key} {shape}", lambda: make(b.inputs[1].value), fingerprint=FINGERPRINT, meta=meta)
+    return lambda _: made, [i for i in range(len(b.inputs)) if i != 1]
 
 
 def convolution(b: Bind) -> Any:
@@ -126,10 +130,10 @@ def convolved(b: Bind) -> Attachable:
         grouped = w.reshape(columns, groups, filters // groups).transpose(1, 0, 2)
         return np.ascontiguousarray(grouped, dtype)
 
-    weights = known_weights(b, "cpu/conv", lay_out)
+    weights, reads = known_weights(b, "cpu/conv", (groups, columns, filters // max(1, groups)), lay_out)
     if {*slide.taps, *slide.strides, groups} == {1} and not any(map(any, slide.pads)):
-        return Scratched(lambda ins, outs: _pointwise(weights, *ins[:2], *outs))
-    return Scratched(lambda ins, outs: _im2col(slide, groups, weights, *ins[:2], *outs))
+        return Scratched(lambda ins, outs: _pointwise(weights, *ins[:2], *outs), reads=reads)
+    return Scratched(lambda ins, outs: _im2col(slide, groups, weights, *ins[:2], *outs), reads=reads)
 
 
 def _pointwise(weights: Callable[[Any], Any], x: Any, w: Any, out: Any) -> Call:
@@ -193,11 +197,12 @@ def depthwise_convolved(b: Bind) -> Attachable:
 
     def lay_out(w: Any) -> Any:
         kernel = np.ascontiguousarray(w, dtype).reshape(*slide.taps, lanes)
-        return np.tile(kernel, slide.sizes[1]) if slide.strides[1] == 1 else kernel
+        return np.tile(kernel, repeats)
 
-    weights = known_weights(b, "cpu/depthwise", lay_out)
+    repeats = slide.sizes[1] if slide.strides[1] == 1 else 1
+    weights, reads = known_weights(b, "cpu/depthwise", (*slide.taps, lanes * repeats), lay_out)
     attach = _shifted_rows if slide.strides[1] == 1 else _window_sums
-    return Scratched(lambda ins, outs: attach(slide, multiplier, weights, *ins[:2], *outs))
+    return Scratched(lambda ins, outs: attach(slide, multiplier, weights, *ins[:2], *outs), reads=reads)
 
 
 def _shifted_rows(slide: Sliding, multiplier: int, weights: Callable[[Any], Any], x: Any, w: Any, out: Any) -> Call:

@@ -7,7 +7,7 @@ and multiplied by the gradient, block by block.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from math import prod
 from typing import Any
 
@@ -37,26 +37,30 @@ def input_gradient(b: Bind) -> Attachable:
         rows = gradient.reshape(-1, groups, filters // groups).swapaxes(0, 1)
         np.matmul(rows, weights, out=columns.reshape(groups, -1, each))
 
-    weights = known_weights(b, "cpu/conv_input_gradient", lay_out)
-    return _input_gradient(b, slide, groups, weights, products)
+    weights, reads = known_weights(b, "cpu/conv_input_gradient", (groups, filters // max(1, groups), each), lay_out)
+    return _input_gradient(b, slide, groups, weights, products, reads)
 
 
 def depthwise_input_gradient(b: Bind) -> Attachable:
     slide, dtype = depthwise_sliding(b, b.outputs[0].dims, b.inputs[1].meta.dims), compute_dtype(b)
     depth, multiplier = b.inputs[1].meta.dims[2:]
-    weights = known_weights(b, "cpu/depthwise_input_gradient", lambda w: w.astype(dtype, copy=False))
+    weights, reads = known_weights(
+        b, "cpu/depthwise_input_gradient", b.inputs[1].meta.dims, lambda w: w.astype(dtype, copy=False))
 
     def products(gradient: Any, weights: Any, columns: Any) -> None:
         lanes = gradient.reshape(*gradient.shape[:-1], depth, multiplier)
         np.einsum("nhwcm,ijcm->nhwijc", lanes, weights, out=columns[0])
 
-    return _input_gradient(b, slide, 1, weights, products)
+    return _input_gradient(b, slide, 1, weights, products, reads)
 
 
-def _input_gradient(b: Bind, slide: Sliding, groups: int, weights: Weights, products: Products) -> Attachable:
+def _input_gradient(
+    b: Bind, slide: Sliding, groups: int, weights: Weights, products: Products, reads: Collection[int]
+) -> Attachable:
     if b.outputs[0].size == 0 or b.inputs[2].size == 0:
         return Scratched(lambda _, outs: lambda: outs[0].fill(0))
-    return staged(b, Scratched(lambda ins, outs: _col2im(slide, groups, weights, products, *ins, *outs)), (2,))
+    inner = Scratched(lambda ins, outs: _col2im(slide, groups, weights, products, *ins, *outs), reads=reads)
+    return staged(b, inner, (2,))
 
 
 def _col2im(

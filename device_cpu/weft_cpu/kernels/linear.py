@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from weft.api import Bind, Kernels, dtypes
+from weft.api import Bind, Kernels, TensorMetadata, dtypes
 
 from ..element_types import REAL
 from .activations import FUSED
+from .staging import FINGERPRINT
 
 Run = Callable[..., None]
 Step = Callable[[Any], Any]
@@ -47,10 +48,17 @@ def _sum_dtype(b: Bind) -> np.dtype[Any]:
 
 
 def _wide_product(b: Bind, left: Step, right: Step) -> Callable[[Any, Any], Any]:
-    within, weights = _sum_dtype(b), b.inputs[1].value
-    known = None
-    if weights is not None:
-        known = b.prepared("cpu/matmul", lambda: right(weights.astype(within)))
+    within, weights = _sum_dtype(b), b.inputs[1]
+
+    def widened() -> Any:
+        assert weights.value is not None
+        return right(weights.value.astype(within))
+
+    known: Any = None
+    if weights.is_known:
+        shape = right(np.broadcast_to(np.zeros((), within), weights.meta.dims)).shape  # without memory
+        known = b.prepared("cpu/matmul", widened, fingerprint=FINGERPRINT,
+                           meta=TensorMetadata(dtypes.of_numpy(within), shape))
 
     def multiply(x: Any, y: Any) -> Any:
         return np.matmul(left(x.astype(within, copy=False)),

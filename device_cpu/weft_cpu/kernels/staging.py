@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from weft.api import Attachable, Bind, dtypes
 
+FINGERPRINT = "cpu, forms 1"  # of constants that kernels prepare; a change of their forms raises the number
 CHANNELS_LAST = {  # the positions of the axes N, H, W, C or N, D, H, W, C
     "NHWC": (0, 1, 2, 3), "NCHW": (0, 2, 3, 1), "NDHWC": (0, 1, 2, 3, 4), "NCDHW": (0, 2, 3, 4, 1),
 }
@@ -18,6 +19,7 @@ class Scratched(NamedTuple):
 
     attach: Callable[[tuple[Any, ...], tuple[Any, ...]], Callable[[], None]]
     outputs: int = 1
+    reads: Collection[int] | None = None  # as of Attachable; None: all inputs
 
     def run(self, *arrays: Any) -> None:
         self.attach(arrays[: -self.outputs], arrays[-self.outputs :])()
@@ -60,4 +62,4 @@ def staged(b: Bind, inner: Attachable, images: Sequence[int] = (0,), *, gives_im
 
         return run
 
-    return Scratched(attach)
+    return Scratched(attach, reads=getattr(inner, "reads", None))

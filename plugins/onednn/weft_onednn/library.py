@@ -31,7 +31,10 @@ REMEDY = "pip install 'onednn-cpu-gomp>=2023.2,<2024'"
 
 
 class Library:
-    """The open library. `c`: its functions; `engine`: the CPU. Several threads may use both, each with `threads`."""
+    """The open library. `c`: its functions; `engine`: the CPU. Several threads may use both, each with `threads`.
+
+    `revision`: its version and the commit that it was built from.
+    """
 
     def __init__(self, ffi: Any, path: str) -> None:
         self.ffi = ffi
@@ -42,6 +45,7 @@ class Library:
         if (found.major, found.minor) < OLDEST:
             needed = ".".join(map(str, OLDEST))
             raise errors.Unavailable(f"{path} is oneDNN {self.version}, {needed} is needed", hint=REMEDY)
+        self.revision = f"{self.version} {ffi.string(found.hash).decode()[:12]}"
         self.check(self.c.dnnl_set_primitive_cache_capacity(CACHED), "primitive cache")
         self.threads: int = self.c.omp_get_max_threads()
         self.engine = self.make("engine", self.c.dnnl_engine_create, self.c.dnnl_cpu, 0)

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 
-from weft.api import inherited
+from weft.api import Bind, TensorMetadata, dtypes, inherited
 
 from .library import library
-from .memory import Array
+from .memory import Array, Layout
 
+FORMS = 1  # the revision of weft_onednn's own part in packed weights; a change of their content raises it
 LEAST = 1 << 20  # bytes from which the gain exceeds the cost of taking turns with Python
 
 
@@ -71,6 +72,24 @@ class Packers:
 
 
 packers = cache(Packers)
+
+
+def packed_once(
+    b: Bind, key: str, layout: Layout, make: Callable[[], Array | Packed]
+) -> Array | Callable[[], Array]:
+    """Known weights in this layout, as bytes: from the compiled file, or as `make` packs them, once for all links.
+
+    `key` names the content and the layout (`Layout.name`). A stored array of another size, library or instruction set
+    is not used, so that a primitive reads no other layout than its own.
+    """
+    return b.prepared(key, make, fingerprint=fingerprint(), meta=TensorMetadata(dtypes.uint8, (layout.nbytes,)))
+
+
+@cache
+def fingerprint() -> str:
+    """The names and versions that packed weights depend on besides their layout."""
+    instructions = library().c.dnnl_get_effective_cpu_isa()
+    return f"onednn, forms {FORMS}, oneDNN {library().revision}, instructions {instructions:#x}"
 
 
 def packing(nbytes: int, make: Callable[[], Array]) -> Array | Packed:

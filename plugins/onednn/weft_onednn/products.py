@@ -14,7 +14,7 @@ from .epilogue import Epilogue
 from .functions import BINARY
 from .library import library
 from .memory import ANY, FLOAT, Array, Layout, Operand, dense, row_major
-from .packing import packing
+from .packing import packed_once, packing
 from .primitives import (
     BIAS,
     RESULT,
@@ -102,7 +102,7 @@ def _laid(b: Bind, node: FusedOp, scale: Array | None, weights: Weights, given: 
         array, factors = with_factors(b.inputs[node.args[1]], scale, weights.channels)
         return packed(array, given, chosen, weights.mask, factors)
 
-    return b.prepared(name_of_weights(node, scale, chosen), lambda: packing(chosen.nbytes, pack))
+    return packed_once(b, name_of_weights(node, scale, chosen), chosen, lambda: packing(chosen.nbytes, pack))
 
 
 def with_factors(operand: ValueInfo, scale: Array | None, channels: Sequence[int]) -> tuple[Array, Array | None]:

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from ...errors import InvalidArgument, ResourceExhausted
+from ...errors import DataLoss, InvalidArgument, ResourceExhausted
 from ...support.mapped_file import file_behind, kept
 from ...values import dtypes
 from ...values.dtypes import DType
+from ..compiled_model import StrippedConstant
 from .sections import PADDING
 from .vbr import NAMES, SectionReader, put_vbr
 
@@ -29,15 +30,19 @@ _LINE = 64
 MOST_DIMS = 64  # of NumPy's arrays
 _MOST_BYTES = 2**63 - 1  # of NumPy's arrays, splats too
 _END = 8  # bytes of the end of a string
+SPLAT, STRIPPED = 1, 2
 _WITHOUT = (dtypes.resource, dtypes.variant)  # only a running program makes their content
 
 
 class ArrayRecord(NamedTuple):
-    """A row of the table. `offset`, `size`: the bytes of the elements in the section. `splat`: one element fills it."""
+    """A row of the table. `offset`, `size`: the bytes of the elements in the section.
+
+    `flag`: SPLAT when one element fills the array, STRIPPED for a constant without elements, else 0.
+    """
 
     dtype: DType
     shape: tuple[int, ...]
-    splat: bool
+    flag: int
     offset: int
     size: int
 
@@ -65,12 +70,20 @@ class ArrayWriter:
     """Arrays in the order in which they were added."""
 
     def __init__(self) -> None:
-        self._arrays: list[Array] = []
+        self._arrays: list[Array | StrippedConstant] = []
+        self._indices: dict[int, int] = {}  # id of an array -> its index; `_arrays` keeps the ids unique
 
     def add(self, value: Any, what: str) -> int:
-        """Add an array and return its index. Raises InvalidArgument as `elements`."""
-        self._arrays.append(elements(value, what))
-        return len(self._arrays) - 1
+        """Add an array or a StrippedConstant and return its index. Raises InvalidArgument as `elements`."""
+        array = value if isinstance(value, StrippedConstant) else elements(value, what)
+        self._arrays.append(array)
+        return self._indices.setdefault(id(array), len(self._arrays) - 1)
+
+    def shared(self, value: Any, what: str) -> int:
+        """Return the index of an array, which is added unless the same object is there. Raises as `elements`."""
+        array = elements(value, what)
+        found = self._indices.get(id(array))
+        return self.add(array, what) if found is None else found
 
     def layout(self, base: Callable[[int], int]) -> tuple[list[Any], bytes]:
         """The pieces of the section, and the table. `base(size)` is where in the file a section of this size begins; it
@@ -89,27 +102,29 @@ class ArrayWriter:
         pieces: list[Any] = []
         table = [put_vbr(len(stored))]
         at = 0
-        for array, (dtype, splat, raw), offset in zip(self._arrays, stored, offsets, strict=True):
+        for array, (dtype, flag, raw), offset in zip(self._arrays, stored, offsets, strict=True):
             pieces += [PADDING * (offset - at), raw]
             at = offset + raw.nbytes
-            table += map(put_vbr, (dtype.number, splat, array.ndim, *array.shape, offset, raw.nbytes))
+            table += map(put_vbr, (dtype.number, flag, len(array.shape), *array.shape, offset, raw.nbytes))
         return pieces, b"".join(table)
 
 
-def _stored(array: Array) -> tuple[DType, bool, memoryview]:
-    """The element type, True for a splat, and the bytes to be stored."""
+def _stored(array: Array | StrippedConstant) -> tuple[DType, int, memoryview]:
+    """The element type, the flag, and the bytes to be stored."""
     import numpy as np
 
+    if isinstance(array, StrippedConstant):
+        return array.dtype, STRIPPED, memoryview(b"")
     dtype = dtypes.of_numpy(array.dtype)
     splat = array.size > 1 and all(not stride for n, stride in zip(array.shape, array.strides, strict=True) if n > 1)
     if splat:
         array = array[tuple(slice(1) for _ in array.shape)]
     if dtype is dtypes.string:
-        return dtype, splat, memoryview(_joined(array))
+        return dtype, SPLAT * splat, memoryview(_joined(array))
     array = np.ascontiguousarray(array.astype(dtype.numpy, copy=False))
     if sys.byteorder == "big":
         array = array.byteswap()
-    return dtype, splat, array.reshape(-1).view(np.uint8).data
+    return dtype, SPLAT * splat, array.reshape(-1).view(np.uint8).data
 
 
 def _joined(array: Array) -> bytes:
@@ -170,7 +185,13 @@ class Arrays:
         return len(self._entries)
 
     def __getitem__(self, index: int) -> Any:
-        """Raises FailedPrecondition when the file has changed, DataLoss for malformed strings."""
+        """Raises FailedPrecondition when the file has changed, DataLoss for malformed strings and stripped arrays."""
+        if self._entries[index].flag == STRIPPED:
+            raise DataLoss(f"array {index} has no elements, and is used as more than a constant", hint="write it again")
+        return self._made[index]
+
+    def constant(self, index: int) -> Any:
+        """Return an array, or a StrippedConstant. Raises as `__getitem__`."""
         return self._made[index]
 
     def _make(self, index: int) -> Any:
@@ -179,7 +200,10 @@ class Arrays:
         entry = self._entries[index]
         if self._file is not None:
             self._file.check()
-        shape = tuple(map(min, entry.shape, (1,) * len(entry.shape))) if entry.splat else entry.shape
+        if entry.flag == STRIPPED:
+            return StrippedConstant(entry.dtype, entry.shape)
+        splat = entry.flag == SPLAT
+        shape = tuple(map(min, entry.shape, (1,) * len(entry.shape))) if splat else entry.shape
         raw = kept(self._view, entry.offset, entry.offset + entry.size)
         if entry.dtype is dtypes.string:
             made = _cut(raw, prod(shape), index).reshape(shape)
@@ -190,26 +214,27 @@ class Arrays:
             if sys.byteorder == "big":
                 made = made.byteswap()
         made.flags.writeable = False
-        return np.broadcast_to(made, entry.shape) if entry.splat else made
+        return np.broadcast_to(made, entry.shape) if splat else made
 
 
 def _read_entry(table: SectionReader, room: int) -> ArrayRecord:
-    number, flags = table.vbr(), table.vbr()
+    number, flag = table.vbr(), table.vbr()
     dtype = read_dtype(table, number)
-    if flags > 1 or dtype in _WITHOUT or dtype.kind == "q":
-        raise table.wrong(f"no array of type {dtype.name} can have these flags: {flags}")
+    if flag > STRIPPED or dtype in _WITHOUT or dtype.kind == "q":
+        raise table.wrong(f"no array of type {dtype.name} can have this flag: {flag}")
     shape = tuple(table.vbr() for _ in range(table.count()))
     offset, size = table.vbr(), table.vbr()
     width = dtype.itemsize or _END
     if len(shape) > MOST_DIMS or prod(dim or 1 for dim in shape) * width > _MOST_BYTES:
         raise table.wrong(f"no array can have the shape {list(shape)[:MOST_DIMS]}")
     count = prod(shape)
-    if flags and count < 2:
+    if flag == SPLAT and count < 2:
         raise table.wrong(f"an array of {count} elements is a splat")
-    least = (1 if flags else count) * width
-    if offset + size > room or (size < least if dtype is dtypes.string else size != least):
+    least = {SPLAT: 1, STRIPPED: 0}.get(flag, count) * width
+    is_open = dtype is dtypes.string and flag != STRIPPED
+    if offset + size > room or (size < least if is_open else size != least):
         raise table.wrong(f"{size} bytes at {offset} are given for {dtype.name}{list(shape)}; its section has {room}")
-    return ArrayRecord(dtype, shape, bool(flags), offset, size)
+    return ArrayRecord(dtype, shape, flag, offset, size)
 
 
 def read_dtype(cursor: SectionReader, number: int) -> DType:

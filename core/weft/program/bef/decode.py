@@ -179,16 +179,16 @@ class File:
     def _read_model(self, cursor: SectionReader) -> CompiledModel:
         assert self.arrays is not None
         arrays = self.arrays
-        rows = [(_texts_of(cursor, 4), cursor.index(len(arrays), "array")) for _ in range(cursor.count())]
+        rows = [(_texts_of(cursor, 5), cursor.index(len(arrays), "array")) for _ in range(cursor.count())]
 
         def prepared(index: int) -> PreparedConstant:
-            (node, device, key, fingerprint), array = rows[index]
-            return PreparedConstant(node, device, key, fingerprint, arrays[array])
+            (function, node, device, key, fingerprint), array = rows[index]
+            return PreparedConstant(function, node, device, key, fingerprint, arrays[array])
 
         entries = tuple(self._entry(cursor) for _ in range(cursor.count()))
         requirements = tuple(Requirement(*_texts_of(cursor, 4)) for _ in range(cursor.count()))
         cursor.end()
-        constants: Sequence[Any] = Lazy(self._constants, arrays.__getitem__)
+        constants: Sequence[Any] = Lazy(self._constants, arrays.constant)
         program = ProgramDef(self.functions, cast("tuple[Any, ...]", constants), self.requires)
         made = cast("tuple[PreparedConstant, ...]", Lazy(len(rows), prepared))
         return CompiledModel(program, entries, requirements, made, self._form, self._chosen)

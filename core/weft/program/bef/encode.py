@@ -69,7 +69,7 @@ class _Encoder:
         program = self._model.program
         for index, value in enumerate(program.constants):
             self._arrays.add(value, f"constant {index}")
-        prepared = [self._arrays.add(one.value, f"the prepared constant '{one.key}' of node '{one.node}'")
+        prepared = [self._arrays.shared(one.value, f"the prepared constant '{one.key}' of node '{one.node}'")
                     for one in self._model.prepared]
         functions, starts = bytearray(), []
         for function in self._functions:
@@ -190,7 +190,7 @@ class _Encoder:
         return b"".join((
             put_text(model.form), put_text(model.chosen), _texts(model.program.requires),
             _counted(map(_type, self._types)), arrays, put_vbr(len(model.program.constants)),
-            _counted(_texts(one[:4]) + put_vbr(index) for one, index in zip(model.prepared, prepared, strict=True)),
+            _counted(_texts(one[:5]) + put_vbr(index) for one, index in zip(model.prepared, prepared, strict=True)),
             _counted(put_text(one.signature) + put_text(one.function) + _ports(one.inputs) + _ports(one.outputs)
                      + _texts(one.initial) for one in model.entries),
             _counted(map(_texts, model.requirements)),

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
-from weft.api import Bind, Kernels, errors
+from weft.api import Bind, Kernels, ValueInfo, errors
 
 from ..attributes import attributes, number
 from ..library import library
 from ..memory import ANY, Array, Layout, Operand, row_major
+from ..packing import packed_once
 from ..primitives import BIAS, INFERENCE, RESULT, SOURCE, WEIGHTS, Around, Primitive, described, packed, wanted
 from .binding import declining, has_elements
 
@@ -113,8 +114,8 @@ def _lstm(b: Bind, size: Size, time: int, places: Mapping[int, int]) -> Primitiv
         vector.descriptor, whole.descriptor, last, last, 0, attributes())
     operands: dict[int, tuple[Layout, Operand]] = {
         SOURCE: (source, places[SOURCE]), STATE: (state, places[STATE]), HIDDEN: (state, places[HIDDEN]),
-        WEIGHTS: _weights(b, weights.value, slice(inputs), description, 0),
-        RECURRENT: _weights(b, weights.value, slice(inputs, None), description, 1),
+        WEIGHTS: _weights(b, weights, slice(inputs), description, 0),
+        RECURRENT: _weights(b, weights, slice(inputs, None), description, 1),
         BIAS: (vector, _bias(b, bias.value)), RESULT: (whole, len(b.inputs) + H)}
     if CS in b.needed:  # the last hidden value is that of the only step
         operands |= {LAST_HIDDEN: (state, len(b.inputs) + H), LAST_STATE: (state, len(b.inputs) + CS)}
@@ -126,30 +127,31 @@ def _any(rows: int, cells: int) -> Layout:
     return Layout.of((1, 1, rows, 4, cells), ANY)
 
 
-def _weights(b: Bind, weights: Any, rows: slice, description: Any, index: int) -> tuple[Layout, Array]:
+def _weights(b: Bind, weights: ValueInfo, rows: slice, description: Any, index: int) -> tuple[Layout, Operand]:
     """Rows of w [inputs + cells, 4 * cells], in the description's layout for the weights of this index."""
     chosen = wanted(description, number("dnnl_query_weights_md"), index)
 
-    def pack() -> Array:
-        gates = weights[rows].reshape(-1, 4, weights.shape[1] // 4)[:, GATES[b.op]]
+    def pack(array: Array) -> Array:
+        gates = array[rows].reshape(-1, 4, array.shape[1] // 4)[:, GATES[b.op]]
         return packed(np.ascontiguousarray(gates), row_major((1, 1, *gates.shape)), chosen)
 
     key = f"onednn {library().version}/{b.op} {index}/{chosen.name}"
-    return chosen, b.prepared(key, lambda: _shared(weights, key, pack))
+    return chosen, packed_once(b, key, chosen, lambda: _shared(weights.value, key, pack))
 
 
 _packed: dict[tuple[int, str], tuple[ref[Array], ref[Array]]] = {}  # by id and key: the weights and the packed array
 
 
-def _shared(weights: Array, key: str, pack: Callable[[], Array]) -> Array:
+def _shared(weights: Array | None, key: str, pack: Callable[[Array], Array]) -> Array:
     """The packed form of an array, shared with other nodes while it is in use.
 
     Without this, the steps of a network that cannot be one call would read a copy each.
     """
+    assert weights is not None
     source, made = (each() for each in _packed.get((id(weights), key), (lambda: None, lambda: None)))
     if made is not None and source is weights:
         return made
-    made = pack()
+    made = pack(weights)
     for dead in [each for each, (_, theirs) in [*_packed.items()] if theirs() is None]:
         _packed.pop(dead, None)
     _packed[id(weights), key] = ref(weights), ref(made)

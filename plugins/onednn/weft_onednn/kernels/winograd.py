@@ -26,7 +26,7 @@ from ..attributes import PostOp, attributes, number
 from ..epilogue import Epilogue
 from ..library import library
 from ..memory import ANY, FLOAT, Array, Layout, Operand, aligned, dense, row_major
-from ..packing import packing
+from ..packing import packed_once, packing
 from ..primitives import (
     BIAS,
     CODE,
@@ -187,7 +187,7 @@ def _products(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Stage:
         return made if in_rows else packed(made, plain, chosen)
 
     name = name_of_weights(node, after.scale, chosen, f" of {size.down.m}x{size.across.m}")
-    weights = b.prepared(name, lambda: packing(plain.nbytes, transformed))
+    weights = packed_once(b, name, chosen, lambda: packing(plain.nbytes, transformed))
     operands: dict[int, tuple[Layout, Operand]] = {
         SOURCE: (tiles, 0), WEIGHTS: (chosen, weights), RESULT: (results, 1)}
     return Stage(Primitive(description, operands), Place(SECOND), Place(FIRST))
