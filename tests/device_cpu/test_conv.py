@@ -3,6 +3,8 @@
 import ml_dtypes
 import numpy as np
 import pytest
+import weft
+from builders.graphs import const, graph, node, placeholder
 from harness.run_op import REGISTRIES, run_op
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -124,6 +126,17 @@ def test_an_attached_convolution_reads_what_its_buffers_hold_at_each_call(op, pa
         inputs[1] *= factor
         call()
         np.testing.assert_allclose(out, conv(*inputs, padding=pads, op=op), atol=1e-4)
+
+
+def test_constant_depthwise_filters_serve_images_of_several_widths():
+    w = random(3, 3, 4, 2)
+    filtered = node("y", "DepthwiseConv2dNative", "x", "w", strides=(1, 1, 1, 1), padding=b"SAME")
+    graph_ = graph(placeholder("x", (1, None, None, 4)), const("w", w), filtered)
+    with weft.Session(graph_, {"plugins": {"block": ["onednn"]}}) as session:
+        for width in (8, 16, 5):
+            x = random(1, 6, width, 4)
+            want = conv(x, w, padding="SAME", op="DepthwiseConv2dNative")
+            np.testing.assert_allclose(session.run("y:0", {"x:0": x}), want, atol=1e-5)
 
 
 def test_convolutions_that_are_not_defined_are_refused():

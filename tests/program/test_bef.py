@@ -19,7 +19,7 @@ from weft.errors import DataLoss, FailedPrecondition, InvalidArgument, Location,
 from weft.program.bef.loader import LOADER
 from weft.program.bef.sections import Section, put_header, read_sections
 from weft.program.bef.vbr import SectionReader, put_vbr
-from weft.program.compiled_model import CompiledModel, Entry, Port, PreparedConstant, Requirement
+from weft.program.compiled_model import CompiledModel, Entry, Port, PreparedConstant, Requirement, StrippedConstant
 from weft.program.host_program import Call, CallSignature, ProgramDef, ProgramFunction
 from weft.values import dtypes
 from weft.values.tensor import TensorMetadata
@@ -197,6 +197,39 @@ def test_prepared_constants_survive():
     [found] = bef.loads(bef.dumps(CompiledModel(program(), prepared=(made,)))).prepared
     assert found[:5] == made[:5]
     assert np.array_equal(found.value, made.value)
+
+
+def test_one_array_of_several_prepared_constants_is_stored_once():
+    array = np.arange(2000, dtype=np.float32)
+    rows = tuple(PreparedConstant(name, "n", "CPU:0", "k", "f", array) for name in ("main", "main#2"))
+    raw = bef.dumps(CompiledModel(program(), prepared=rows))
+    assert len(raw) < 2 * array.nbytes
+    first, second = bef.loads(raw).prepared
+    assert first.value is second.value
+    assert bef.dumps(bef.loads(raw)) == raw
+
+
+@pytest.mark.parametrize("kind", [dtypes.float32, dtypes.string])
+def test_a_stripped_constant_has_type_and_shape_alone(kind):
+    stripped, other = StrippedConstant(kind, (300, 300)), np.arange(9, dtype=np.int8)
+    raw = bef.dumps(program(constants=(stripped, other)))
+    assert len(raw) < 2000
+    again = bef.loads(raw).program
+    assert again.constants[0] == stripped
+    assert np.array_equal(again.constants[1], other)
+    assert bef.dumps(again) == raw
+    with pytest.raises(FailedPrecondition, match="left out"):
+        again.constants[0].array()
+
+
+def test_a_stripped_array_that_is_no_constant_is_damage():
+    made = PreparedConstant("main", "n", "CPU:0", "k", "f", np.array(7, np.int16))
+    raw = bef.dumps(CompiledModel(program(), prepared=(made,)))
+    row = bytes((dtypes.int16.number, 0, 0, 0, 2))  # type, flag, dimensions, offset, size
+    assert raw.count(row) == 1
+    damaged = bef.loads(raw.replace(row, bytes((row[0], 2, 0, 0, 0))))
+    with pytest.raises(DataLoss, match="no elements"):
+        list(damaged.prepared)
 
 
 def test_large_arrays_are_read_only_views_of_the_map_at_pages(tmp_path):
