@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from ..contract.op import OP_SET, ArgDef, MetadataRule, OpDef, OpRegistry, infer
@@ -10,6 +10,7 @@ from ..errors import FailedPrecondition, NotFound
 from ..program.host_program import Call, CallSignature
 from ..values.tensor import ValueInfo
 
+SIGNATURES = 256  # in the cache: the calls of a program have few
 NEEDS_OPS = f"pip install {OP_SET[1]}"
 
 
@@ -23,10 +24,16 @@ def op_of(call: Call, ops: OpRegistry) -> tuple[OpDef, MetadataRule | None]:
     if signature is None:
         op = ops.get(call.op)
         return op, ops.metadata(op)
+    op, values = _op_of(call.op, signature)
+    return op, MetadataRule(partial(_inferred, call, ops), values)
+
+
+@lru_cache(maxsize=SIGNATURES)
+def _op_of(name: str, signature: CallSignature) -> tuple[OpDef, tuple[str, ...]]:
+    """Return the op with this signature, and the names of the inputs whose elements its metadata function reads."""
     inputs, outputs = (tuple(ArgDef(*tensor) for tensor in side) for side in (signature.inputs, signature.outputs))
     values = tuple(dict.fromkeys(signature.inputs[i][0] for i in signature.value_inputs))
-    op = OpDef(call.op, inputs, outputs, stateful=signature.stateful)
-    return op, MetadataRule(partial(_inferred, call, ops), values)
+    return OpDef(name, inputs, outputs, stateful=signature.stateful), values
 
 
 def signature_of(call: Call, op: OpDef, rule: MetadataRule | None) -> CallSignature:

@@ -140,11 +140,18 @@ class _Following:
 
     def _fold(self, scale: Any, shift: Any) -> None:
         """Compose the epilogue with y * scale + shift."""
-        made, ones = self.made, np.ones(self._channels)
-        if made.scale is not None or np.any(scale != 1.0):
-            made.scale = (ones if made.scale is None else made.scale) * scale
-        if made.bias is not None or np.any(shift != 0.0):
-            made.bias = (0.0 * ones if made.bias is None else made.bias) * scale + shift
+        made, scales = self.made, _differs(scale, 1.0)
+        if scales:
+            made.scale = np.full(self._channels, scale) if made.scale is None else made.scale * scale
+        if made.bias is not None:
+            made.bias = made.bias * scale + shift if scales else made.bias + shift
+        elif _differs(shift, 0.0):
+            made.bias = np.full(self._channels, shift)
+
+
+def _differs(numbers: Any, number: float) -> bool:
+    """True when one of the numbers, an array or a float, differs from `number`."""
+    return numbers != number if isinstance(numbers, float) else bool((numbers != number).any())
 
 
 def _channels_first(each: FusedOp) -> bool:

@@ -6,6 +6,7 @@ Dimensions are in the library's order: batch, channels, height, width. Strides, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache
 from math import prod
 from typing import Any
 
@@ -19,6 +20,7 @@ Array = np.ndarray[Any, Any]
 # An index among the inputs and outputs of a kernel, a constant, or a function that returns a constant when needed.
 Operand = int | Array | Callable[[], Array]
 ANY = "any"
+LAYOUTS = 512  # in the cache: the layers of a network share many
 PLAIN = PlainAllocator()
 FLOAT = dtypes.float32
 TYPES = {FLOAT: "dnnl_f32", dtypes.bfloat16: "dnnl_bf16"}  # element types, with the library's names
@@ -30,26 +32,21 @@ class Layout:
     def __init__(self, descriptor: Any) -> None:
         self.descriptor = descriptor
 
-    @classmethod
-    def of(cls, dims: Sequence[int], strides: Sequence[int] | str, dtype: DType = FLOAT) -> Layout:
+    @staticmethod
+    def of(dims: Sequence[int], strides: Sequence[int] | str, dtype: DType = FLOAT) -> Layout:
         """The layout with these dimensions and strides. With strides ANY the primitive chooses the layout."""
-        c, elements = library().c, ffi.integer_const(TYPES[dtype])
-        if strides == ANY:
-            create, how = c.dnnl_memory_desc_create_with_tag, c.dnnl_format_tag_any
-        else:
-            create, how = c.dnnl_memory_desc_create_with_strides, list(strides)
-        return cls(library().make("memory_desc", create, len(dims), list(dims), elements, how))
+        return _layout(tuple(dims), ANY if strides == ANY else tuple(strides), dtype)
 
     @classmethod
     def like(cls, descriptor: Any) -> Layout:
         """A copy of a descriptor that the library owns."""
         return cls(library().make("memory_desc", library().c.dnnl_memory_desc_clone, descriptor))
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         return int(library().c.dnnl_memory_desc_get_size(self.descriptor))
 
-    @property
+    @cached_property
     def name(self) -> str:
         """A name that two layouts share if they place all elements alike."""
         c = library().c
@@ -71,6 +68,16 @@ class Layout:
         c = library().c
         data = ffi.NULL if array is None else ffi.from_buffer(array)
         return library().make("memory", c.dnnl_memory_create, self.descriptor, library().engine, data)
+
+
+@lru_cache(maxsize=LAYOUTS)
+def _layout(dims: tuple[int, ...], strides: tuple[int, ...] | str, dtype: DType) -> Layout:
+    c, elements = library().c, ffi.integer_const(TYPES[dtype])
+    if strides == ANY:
+        create, how = c.dnnl_memory_desc_create_with_tag, c.dnnl_format_tag_any
+    else:
+        create, how = c.dnnl_memory_desc_create_with_strides, list(strides)
+    return Layout(library().make("memory_desc", create, len(dims), list(dims), elements, how))
 
 
 def aligned(nbytes: int) -> Array:
