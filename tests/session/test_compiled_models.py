@@ -157,8 +157,10 @@ def test_saved_models_compile_with_the_results_of_loaded_ones(folder):
         wanted = loaded(*arrays)
     except weft.errors.WeftError as error:
         pytest.skip(str(error))
-    model = LoadedCompiledModel(compile_model(SAVED / folder, inputs=shapes))
-    assert same(model(*arrays), wanted)
+    for strip in (False, True):
+        compiled = compile_model(SAVED / folder, inputs=shapes, strip=strip)
+        assert same(LoadedCompiledModel(compiled)(*arrays), wanted)
+        assert same(LoadedCompiledModel(weft.bef.loads(weft.bef.dumps(compiled)))(*arrays), wanted)
 
 
 ALONE = """

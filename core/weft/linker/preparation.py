@@ -17,7 +17,7 @@ from .stored_constants import CollectedConstants, LoadedConstants, StoredConstan
 
 
 class Preparation:
-    """Links compiled functions as a loaded model does, each alone, for what their kernels prepare.
+    """Links compiled functions as a loaded model does, each alone, and collects the arrays of their kernels.
 
     `prepared`: the arrays. Functions of one node, key and fingerprint share them.
     """

@@ -17,7 +17,7 @@ class Shared:
     """Values that the links of one program share.
 
     `prepared`: objects that kernels prepared from constants.
-    `stored`: the source of those that compiled files have.
+    `stored`: the source of prepared objects with a fingerprint.
     `folded`, `uploaded`, `laid_out`: constants by result registers or register.
     `buffers`: device buffers with the functions that free them; they live as long as the program may be linked or run.
     `resources`: state that kernels keep for nodes, shared by the programs of one session.

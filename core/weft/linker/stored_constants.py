@@ -15,7 +15,7 @@ from ..support.mapped_file import file_behind
 from ..values.dtypes import of_numpy
 from ..values.tensor import MadeInfo, TensorMetadata, ValueInfo
 
-ALIGNMENT = 64  # bytes of a cache line, which is what libraries ask for
+ALIGNMENT = 64  # bytes of a cache line
 Slot = tuple[str, str, str, str]  # function, node, device, key
 Make = Callable[[], Any]
 
@@ -26,7 +26,7 @@ class StoredConstants(Protocol):
     def get(
         self, slot: Slot, inputs: Sequence[ValueInfo], fingerprint: str, meta: TensorMetadata, make: Make
     ) -> Any:
-        """Return the object of this slot. `inputs`: those of the call that it is prepared for."""
+        """Return the object of this slot. `inputs`: the inputs of the slot's call."""
 
 
 class MadeConstants:
@@ -81,8 +81,8 @@ class CollectedConstants:
         return made
 
     def listed(self, others: Sequence[PreparedConstant] = ()) -> list[PreparedConstant]:
-        """Return the objects as arrays. Equal arrays of one node, device, key and fingerprint are one array, with those
-        of `others`, too.
+        """Return the objects as arrays. Functions, those of `others` included, share equal arrays of one node, device,
+        key and fingerprint.
 
         Raises Internal for an object that contradicts its metadata.
         """

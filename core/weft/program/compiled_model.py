@@ -78,7 +78,7 @@ class StrippedConstant:
 class PreparedConstant(NamedTuple):
     """An array that a kernel prepared from constants, under the slot of `Bind.prepared`: function, node, device, key.
 
-    `fingerprint`: of pack, library, version and instruction set. Where it differs, the kernel prepares anew.
+    `fingerprint`: of pack, library, version and instruction set. A kernel with another one prepares anew.
     """
 
     function: str
