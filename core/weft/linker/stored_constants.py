@@ -54,15 +54,20 @@ class LoadedConstants:
         changed.
         """
         stored = self._stored.get(slot)
-        if stored is not None and stored.fingerprint == fingerprint and _meta(stored.value) == meta:
+        if stored is not None and stored.fingerprint == fingerprint and _fits(stored.value, meta):
             return _aligned(stored.value)
         if any(isinstance(known, MadeInfo) and isinstance(known.constant, StrippedConstant) for known in inputs):
-            _, node, device, key = slot
-            found = "none" if stored is None else f"those of '{stored.fingerprint}', {_meta(stored.value)}"
-            raise FailedPrecondition(
-                f"the kernel needs prepared constants '{key}' of '{fingerprint}', {meta}; the compiled file has "
-                f"{found}, and its constants were stripped", node=node, device=device, hint=COMPILE_AGAIN)
+            raise self._missing(slot, fingerprint, meta)
         return make()
+
+    def _missing(self, slot: Slot, fingerprint: str, meta: TensorMetadata) -> FailedPrecondition:
+        _, node, device, key = slot
+        of_node = [f"'{one.key}' of '{one.fingerprint}', {_meta(one.value)}"
+                   for known, one in self._stored.items() if known[:3] == slot[:3]]
+        return FailedPrecondition(
+            f"the kernel needs the prepared constants '{key}' of '{fingerprint}', {meta}; the compiled file has "
+            f"{'; '.join(of_node) or 'none for this node'}, and its constants were stripped", node=node, device=device,
+            hint=COMPILE_AGAIN)
 
 
 class CollectedConstants:
@@ -109,6 +114,10 @@ def _meta(array: Any) -> TensorMetadata:
     return TensorMetadata(of_numpy(array.dtype), array.shape)
 
 
+def _fits(array: Any, meta: TensorMetadata) -> bool:
+    return bool(array.shape == meta.shape and array.dtype == meta.dtype.numpy)
+
+
 def _aligned(array: Any) -> Any:
     """Return the array as native code may read it: a view of the file, or a copy of an array at another address.
 
@@ -117,7 +126,7 @@ def _aligned(array: Any) -> Any:
     file = file_behind(array)
     if file is not None:
         file.check()
-    if array.flags.c_contiguous and array.ctypes.data % ALIGNMENT == 0:
+    if array.flags.c_contiguous and array.__array_interface__["data"][0] % ALIGNMENT == 0:
         return array
     copy = empty(array.nbytes, ALIGNMENT).view(array.dtype).reshape(array.shape)
     copy[...] = array
