@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from weft import api
-from weft.errors import Unavailable
 
 
 def declared() -> set[str]:
@@ -40,11 +39,3 @@ def test_a_name_loads_its_own_module_only():
     code = "import sys; from weft.api import hookimpl; print(sys.modules.keys() & {'numpy', 'weft.graph.graph'})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
-
-
-def test_a_name_of_a_distribution_that_is_not_installed_tells_how_to_install_it(monkeypatch):
-    assert api._ELSEWHERE["geometry"] == ("weft_tf_ops.geometry", "weft-tf-ops")
-    monkeypatch.delitem(vars(api), "geometry", raising=False)
-    monkeypatch.setitem(api._ELSEWHERE, "geometry", ("weft_not_here.geometry", "weft-not-here"))
-    with pytest.raises(Unavailable, match="weft_not_here.geometry is not installed; pip install weft-not-here"):
-        api.geometry  # noqa: B018

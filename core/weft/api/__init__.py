@@ -7,8 +7,6 @@ Names are imported when they are first used (PEP 562), so that a plugin's light 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weft_tf_ops import geometry
-
     from .. import errors
     from ..compiler.resolve import Resolved
     from ..contract.allocator import AllocatorStats, HostAllocator, PlainAllocator
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
     from ..protobuf import wire
     from ..support.disk_cache import DiskCache
     from ..support.fork_safety import inherited
-    from ..values import dtypes
+    from ..values import dtypes, geometry
     from ..values.async_value import DEAD, AsyncValue, available, failed
     from ..values.dtypes import DType
     from ..values.tensor import (
@@ -87,8 +85,7 @@ _NAMES = {  # module -> its public names
                       "shape_text"),
     "values.tensor_proto": ("TensorValue",),
 }
-_MODULES = {"dtypes": "values.dtypes", "errors": "errors", "wire": "protobuf.wire"}
-_ELSEWHERE = {"geometry": ("weft_tf_ops.geometry", "weft-tf-ops")}  # modules of other distributions
+_MODULES = {"dtypes": "values.dtypes", "errors": "errors", "geometry": "values.geometry", "wire": "protobuf.wire"}
 _WHERE = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
@@ -182,12 +179,7 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and no other nam
     def __getattr__(name):
         from importlib import import_module
 
-        if name in _ELSEWHERE:
-            from ..support.lazy_exports import of_distribution
-
-            module, distribution = _ELSEWHERE[name]
-            value = of_distribution(module, distribution, f"{module} is not installed")
-        elif name in _MODULES:
+        if name in _MODULES:
             value = import_module(f"weft.{_MODULES[name]}")
         elif name in _WHERE:
             value = getattr(import_module(f"weft.{_WHERE[name]}"), name)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from weft.api import Attrs, InvalidArgument, ValueInfo, errors, info
+from weft.api import Attrs, InvalidArgument, ValueInfo, errors, geometry, info
 
-from ..geometry import patch_window
 from .rules import rule
 from .shapes import Dims, Pairs, pairs_in, ranked, same_dim, vector
 
@@ -131,6 +130,6 @@ def extract_image_patches(attrs: Attrs, images: ValueInfo) -> ValueInfo:
             raise errors.OutOfRange(f"{name} is out of range: {list(steps)}")
     n, h, w, c = ranked(images, 4, "images")
     taps, strides, rates = (attrs[name][1:3] for name in ("ksizes", "strides", "rates"))
-    sizes = [patch_window(length, taps[i], strides[i], rates[i], attrs["padding"]).size
+    sizes = [geometry.patch_window(length, taps[i], strides[i], rates[i], attrs["padding"]).size
              for i, length in enumerate((h, w))]
     return info(images.dtype, (n, *sizes, _times(c, taps[0] * taps[1])))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from weft.api import Attrs, TensorMetadata, ValueInfo, info
+from weft.api import Attrs, TensorMetadata, ValueInfo, geometry, info
 
-from ..geometry import broadcast_gradient_axes, broadcast_shapes
 from .array import shape_vector
 from .rules import rule
 from .shapes import broadcast_into, shape_in, vector
@@ -26,7 +25,7 @@ def broadcast_args(_: Attrs, a: ValueInfo, b: ValueInfo) -> ValueInfo:
     x, y = vector(a, "s0"), vector(b, "s1")
     if x is None or y is None:
         return info(a.dtype, (None,))
-    return shape_vector(a.dtype, broadcast_shapes(x, y))
+    return shape_vector(a.dtype, geometry.broadcast_shapes(x, y))
 
 
 @rule("BroadcastGradientArgs", values=("s0", "s1"))
@@ -34,4 +33,4 @@ def broadcast_gradient_args(_: Attrs, a: ValueInfo, b: ValueInfo) -> tuple[Value
     x, y = vector(a, "s0"), vector(b, "s1")
     if x is None or y is None or None in x or None in y:
         return (info(a.dtype, (None,)),) * 2
-    return tuple(shape_vector(a.dtype, axes) for axes in broadcast_gradient_axes(x, y))
+    return tuple(shape_vector(a.dtype, axes) for axes in geometry.broadcast_gradient_axes(x, y))

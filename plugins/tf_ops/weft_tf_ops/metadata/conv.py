@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from weft.api import Attrs, InvalidArgument, ValueInfo, errors, info, shape_text
+from weft.api import Attrs, InvalidArgument, ValueInfo, errors, geometry, info, shape_text
 
-from ..geometry import first_spatial, spatial_windows
 from .rules import rule
 from .shapes import Dims, lengths_in, ranked, same_dim, same_shape
 
@@ -16,9 +15,10 @@ Gradient = Callable[[Attrs, ValueInfo, ValueInfo, ValueInfo], ValueInfo]
 
 def slid(attrs: Attrs, lengths: Dims, taps: Dims, depth: int | None) -> Dims:
     """Return the output's shape: the number of each window's positions, `depth` channels, the input's batch."""
-    first = first_spatial(attrs["data_format"])
+    first = geometry.first_spatial(attrs["data_format"])
     shape = list(lengths)
-    shape[first : first + len(taps)] = [w.size for w in spatial_windows(attrs, lengths[first:][: len(taps)], taps)]
+    windows = geometry.spatial_windows(attrs, lengths[first:][: len(taps)], taps)
+    shape[first : first + len(taps)] = [window.size for window in windows]
     shape[channels(attrs)] = depth
     return tuple(shape)
 

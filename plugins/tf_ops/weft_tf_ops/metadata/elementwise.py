@@ -13,11 +13,11 @@ from weft.api import (
     TensorMetadata,
     ValueInfo,
     dtypes,
+    geometry,
     info,
     shape_text,
 )
 
-from ..geometry import broadcast_shapes, shapes_fit
 from .rules import rule
 from .shapes import elements_in, ranked, same_shape
 from .values import Array, fold
@@ -45,7 +45,7 @@ def unary(_: Attrs, x: ValueInfo) -> ValueInfo:
     "Xlog1py", "Xlogy", "Zeta",
 )
 def binary(_: Attrs, x: ValueInfo, y: ValueInfo) -> ValueInfo:
-    return info(x.dtype, broadcast_shapes(x.shape, y.shape))
+    return info(x.dtype, geometry.broadcast_shapes(x.shape, y.shape))
 
 
 def folding(ufunc: np.ufunc) -> MetadataFunction:
@@ -112,7 +112,7 @@ def part(attrs: Attrs, x: ValueInfo) -> ValueInfo:
 
 @rule("Complex")
 def complex_(attrs: Attrs, real: ValueInfo, imag: ValueInfo) -> ValueInfo:
-    return info(attrs["Tout"], broadcast_shapes(real.shape, imag.shape))
+    return info(attrs["Tout"], geometry.broadcast_shapes(real.shape, imag.shape))
 
 
 @rule("AddN")
@@ -171,7 +171,7 @@ def clip_by_value(_: Attrs, x: ValueInfo, low: ValueInfo, high: ValueInfo) -> Va
 
 @rule("Greater", "GreaterEqual", "Less", "LessEqual")
 def comparison(_: Attrs, x: ValueInfo, y: ValueInfo) -> ValueInfo:
-    return info(dtypes.bool_, broadcast_shapes(x.shape, y.shape))
+    return info(dtypes.bool_, geometry.broadcast_shapes(x.shape, y.shape))
 
 
 @rule("Equal", "NotEqual")
@@ -183,12 +183,12 @@ def equality(attrs: Attrs, x: ValueInfo, y: ValueInfo) -> ValueInfo:
 
 def _equality_shape(a: Shape, b: Shape) -> Shape:
     """Shapes that do not fit make tensors unequal as a whole: the output is a scalar."""
-    if not shapes_fit(a, b):
+    if not geometry.shapes_fit(a, b):
         return ()
     lengths = zip(reversed(a or ()), reversed(b or ()), strict=False)
     if any(None in pair and 1 not in pair for pair in lengths):
         return None
-    return broadcast_shapes(a, b)
+    return geometry.broadcast_shapes(a, b)
 
 
 @rule("Cast")

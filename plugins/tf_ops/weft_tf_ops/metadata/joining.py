@@ -7,9 +7,8 @@ from math import ceil, isfinite
 from typing import Any
 
 import numpy as np
-from weft.api import Attrs, InvalidArgument, Shape, TensorMetadata, ValueInfo, info, shape_text
+from weft.api import Attrs, InvalidArgument, Shape, TensorMetadata, ValueInfo, geometry, info, shape_text
 
-from ..geometry import broadcast_shapes
 from .rules import rule
 from .shapes import (
     Dims,
@@ -229,5 +228,5 @@ def select(_: Attrs, condition: ValueInfo, then: ValueInfo, otherwise: ValueInfo
 
 @rule("SelectV2")
 def select_v2(_: Attrs, condition: ValueInfo, then: ValueInfo, otherwise: ValueInfo) -> ValueInfo:
-    shape = broadcast_shapes(broadcast_shapes(then.shape, otherwise.shape), condition.shape)
+    shape = geometry.broadcast_shapes(geometry.broadcast_shapes(then.shape, otherwise.shape), condition.shape)
     return info(then.dtype, shape)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from weft.api import Attrs, InvalidArgument, Shape, ValueInfo, info, shape_text
+from weft.api import Attrs, InvalidArgument, Shape, ValueInfo, geometry, info, shape_text
 
-from ..geometry import broadcast_shapes
 from .rules import rule
 from .shapes import Dims, same_dim, same_shape
 
@@ -42,7 +41,7 @@ def _solution(matrix: ValueInfo, rhs: ValueInfo, *, broadcast: bool) -> Shape:
         return None
     if not broadcast and len(left[0]) != len(right[0]):
         raise InvalidArgument("All input tensors must have the same rank.")
-    batch = (broadcast_shapes(left[0], right[0]) if broadcast
+    batch = (geometry.broadcast_shapes(left[0], right[0]) if broadcast
              else same_shape((left[0], right[0]), "All input tensors must have the same outer dimensions"))
     rows = same_dim(left[1], right[1], "the rows of the matrix and of rhs")
     return None if batch is None else (*batch, rows, right[2])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from weft.api import Attrs, InvalidArgument, Shape, ValueInfo, info, shape_text
+from weft.api import Attrs, InvalidArgument, Shape, ValueInfo, geometry, info, shape_text
 
-from ..geometry import Label, broadcast_shapes, einsum_labels
 from .rules import rule
 from .shapes import ranked, same_dim, same_shape
 
@@ -62,18 +61,18 @@ def _batch_product(attrs: Attrs, x: ValueInfo, y: ValueInfo) -> Shape:
     rows, inner = x.shape[-2:][:: -1 if attrs["adj_x"] else 1]
     other_inner, columns = y.shape[-2:][:: -1 if attrs["adj_y"] else 1]
     same_dim(inner, other_inner, "the inner dimensions of a product")
-    batch = broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    batch = geometry.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     return None if batch is None else (*batch, rows, columns)
 
 
 @rule("Einsum")
 def einsum(attrs: Attrs, *xs: ValueInfo) -> ValueInfo:
-    labels = einsum_labels(attrs["equation"], [x.rank for x in xs])
+    labels = geometry.einsum_labels(attrs["equation"], [x.rank for x in xs])
     if labels is None:
         return info(xs[0].dtype, None)
-    lengths: dict[Label, int | None] = {}
+    lengths: dict[geometry.Label, int | None] = {}
     for x, axes in zip(xs, labels[0], strict=True):
-        mine: dict[Label, int | None] = {}
+        mine: dict[geometry.Label, int | None] = {}
         for label, length in zip(axes, x.shape or (None,) * len(axes), strict=True):
             mine[label] = same_dim(mine.get(label), length, f"dimensions '{label}' of an einsum")
         for label, length in mine.items():
@@ -81,11 +80,11 @@ def einsum(attrs: Attrs, *xs: ValueInfo) -> ValueInfo:
     return info(xs[0].dtype, tuple(lengths[label] for label in labels[1]))
 
 
-def _einsum_length(label: Label, a: int | None, b: int | None) -> int | None:
+def _einsum_length(label: geometry.Label, a: int | None, b: int | None) -> int | None:
     """Return the length of an axis that two inputs share; the axes of an ellipsis broadcast."""
     if isinstance(label, str):
         return same_dim(a, b, f"dimensions '{label}' of an einsum")
-    together = broadcast_shapes((a,), (b,))
+    together = geometry.broadcast_shapes((a,), (b,))
     return None if together is None else together[0]
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from weft.api import Attrs, InvalidArgument, ValueInfo, info, shape_text
+from weft.api import Attrs, InvalidArgument, ValueInfo, geometry, info, shape_text
 
-from ..geometry import broadcast_shapes
 from .rules import rule
 from .shapes import ranked, same_dim
 
@@ -12,7 +11,7 @@ from .shapes import ranked, same_dim
 @rule("SoftmaxCrossEntropyWithLogits")
 def softmax_cross_entropy(_: Attrs, logits: ValueInfo, labels: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
     """Labels are probabilities; labels and logits broadcast against each other."""
-    shape = broadcast_shapes(logits.shape, labels.shape) or (None, None)
+    shape = geometry.broadcast_shapes(logits.shape, labels.shape) or (None, None)
     if len(shape) != 2:
         raise InvalidArgument("logits and labels must be 2-dimensional, or broadcast to that, given "
                               f"{shape_text(logits.shape)} and {shape_text(labels.shape)}")

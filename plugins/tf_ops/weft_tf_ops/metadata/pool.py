@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.api import Attrs, InvalidArgument, TensorMetadata, ValueInfo, info, shape_text
+from weft.api import Attrs, InvalidArgument, TensorMetadata, ValueInfo, geometry, info, shape_text
 
-from ..geometry import first_spatial, window
 from .conv import channels, slid
 from .rules import rule
 from .shapes import Dims, elements_in, lengths_in, ranked, same_shape, vector
@@ -24,7 +23,7 @@ def pool3d(attrs: Attrs, x: ValueInfo) -> ValueInfo:
 
 def _pooled(attrs: Attrs, lengths: Dims) -> Dims:
     """Strides apply along the spatial dimensions, or along the depth alone if its window is longer than 1."""
-    taps, first, c = attrs["ksize"], first_spatial(attrs["data_format"]), channels(attrs)
+    taps, first, c = attrs["ksize"], geometry.first_spatial(attrs["data_format"]), channels(attrs)
     _check_taps(taps, len(lengths))
     spatial = slice(first, first + len(lengths) - 2)
     for pad, taken in zip(attrs.get("explicit_paddings", ())[2 * first :], (0, 0, 1, 1), strict=False):
@@ -32,7 +31,7 @@ def _pooled(attrs: Attrs, lengths: Dims) -> Dims:
             raise InvalidArgument(f"padding {pad} needs to be smaller than the window size {taps[first + taken]}")
     shape, depth = slid(attrs, lengths, taps[spatial], None), lengths[c]
     if taps[c] > 1:
-        shape, depth = lengths, window(depth, taps[c], attrs["strides"][c]).size
+        shape, depth = lengths, geometry.window(depth, taps[c], attrs["strides"][c]).size
     return (*shape[:c], depth, *shape[c + 1 :])
 
 

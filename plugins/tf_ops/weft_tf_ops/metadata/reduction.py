@@ -6,9 +6,18 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-from weft.api import Attrs, InvalidArgument, MetadataFunction, Shape, TensorMetadata, ValueInfo, info, shape_text
+from weft.api import (
+    Attrs,
+    InvalidArgument,
+    MetadataFunction,
+    Shape,
+    TensorMetadata,
+    ValueInfo,
+    geometry,
+    info,
+    shape_text,
+)
 
-from ..geometry import reduction_axes
 from .rules import rule
 from .values import fold
 
@@ -30,7 +39,7 @@ def folding(ufunc: np.ufunc) -> MetadataFunction:
         known = _known(axes)
         if x.rank is None or known is None:
             return output
-        along = {"axis": reduction_axes(x.rank, known), "keepdims": attrs["keep_dims"]}
+        along = {"axis": geometry.reduction_axes(x.rank, known), "keepdims": attrs["keep_dims"]}
         known_total = partial(np.logical_and.reduce, **along)
         return fold(lambda v: ufunc.reduce(v, dtype=v.dtype, **along), known_total, output.meta, x)
 
@@ -51,7 +60,7 @@ def _reduced(shape: Shape, axes: Sequence[int] | None, *, keep_dims: bool) -> Sh
         return None
     if axes is None:
         return (None,) * len(shape) if keep_dims else None
-    gone = reduction_axes(len(shape), axes)
+    gone = geometry.reduction_axes(len(shape), axes)
     if keep_dims:
         return tuple(1 if i in gone else length for i, length in enumerate(shape))
     return tuple(length for i, length in enumerate(shape) if i not in gone)

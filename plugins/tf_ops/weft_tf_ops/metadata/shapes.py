@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from weft.api import MOST_DIMS, InvalidArgument, Shape, TensorMetadata, ValueInfo, merge_shapes, shape_text
-
-from ..geometry import broadcast_shapes
+from weft.api import MOST_DIMS, InvalidArgument, Shape, TensorMetadata, ValueInfo, geometry, merge_shapes, shape_text
 
 Dims = tuple[int | None, ...]
 Pairs = tuple[tuple[int, int], ...]
@@ -128,7 +126,7 @@ def broadcast_into(shape: Shape, target: Dims, what: str) -> Dims:
     if len(shape) > len(target):
         raise InvalidArgument(f"{what}: rank of input ({len(shape)}) must be no greater than rank of output shape "
                               f"({len(target)})")
-    return same_shape((target, broadcast_shapes(shape, target)), what) or ()
+    return same_shape((target, geometry.broadcast_shapes(shape, target)), what) or ()
 
 
 def elements_in(shape: Shape) -> int | None:

@@ -7,10 +7,18 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from weft.api import Attrs, InvalidArgument, Shape, TensorMetadata, ValueInfo, constant_info, info, shape_text
+from weft.api import (
+    Attrs,
+    InvalidArgument,
+    Shape,
+    TensorMetadata,
+    ValueInfo,
+    constant_info,
+    geometry,
+    info,
+    shape_text,
+)
 
-from ..geometry import Slicing
-from ..geometry import strided_slice as slicing
 from .rules import rule
 from .shapes import Dims, axis_in, broadcast_into, elements_in, ranked, same_dim, same_shape, shape_in, single, vector
 from .values import MOST, move
@@ -27,7 +35,9 @@ def strided_slice(attrs: Attrs, x: ValueInfo, begin: ValueInfo, end: ValueInfo, 
     return ValueInfo(meta) if found.index is None else move(lambda a: a[found.index], meta, x)
 
 
-def _sliced(attrs: Attrs, shape: Shape, begin: ValueInfo, end: ValueInfo, strides: ValueInfo) -> Slicing | None:
+def _sliced(
+    attrs: Attrs, shape: Shape, begin: ValueInfo, end: ValueInfo, strides: ValueInfo
+) -> geometry.Slicing | None:
     """Return the slice of a tensor of this shape; None if not even the slice's rank is known."""
     first, last, steps = vector(begin, "begin"), vector(end, "end"), vector(strides, "strides")
     known = [v for v in (first, last, steps) if v is not None]
@@ -39,7 +49,7 @@ def _sliced(attrs: Attrs, shape: Shape, begin: ValueInfo, end: ValueInfo, stride
     stride = [s for s in steps if s is not None]
     if len(stride) < len(steps):
         return None
-    return slicing(shape, first, last, stride, **{m: attrs[m] for m in MASKS})
+    return geometry.strided_slice(shape, first, last, stride, **{m: attrs[m] for m in MASKS})
 
 
 @rule("StridedSliceGrad", values=("shape", "begin", "end", "strides"))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from weft.api import Attrs, InvalidArgument, ValueInfo, dtypes, errors, info, shape_text
+from weft.api import Attrs, InvalidArgument, ValueInfo, dtypes, errors, geometry, info, shape_text
 
-from ..geometry import broadcast_shapes
 from .rules import rule
 from .shapes import amount, elements_in, ranked, same_dim, same_shape
 
@@ -124,7 +123,7 @@ def regex_replace(_: Attrs, x: ValueInfo, pattern: ValueInfo, rewrite: ValueInfo
 @rule("Substr")
 def substr(_: Attrs, x: ValueInfo, pos: ValueInfo, length: ValueInfo) -> ValueInfo:
     parts = same_shape((pos.shape, length.shape), "pos and len must have the same shape")
-    return info(dtypes.string, broadcast_shapes(x.shape, parts))
+    return info(dtypes.string, geometry.broadcast_shapes(x.shape, parts))
 
 
 @rule("StringSplit", "StringSplitV2")

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from weft.api import MOST_DIMS, InvalidArgument, Shape, shape_text
+from ..errors import InvalidArgument
+from .tensor import MOST_DIMS, Shape, shape_text
 
 
 def broadcast_shapes(a: Shape, b: Shape) -> Shape:
