@@ -127,7 +127,7 @@ def distribution(sample: Sample, folder: Path) -> None:
     sys.path[:] = [str(folder), *_STANDARD]
     try:
         plugins = Plugins(load_config({}, environ={}, folder=folder))
-        plugins.load_all()
+        plugins.load()
         for record in plugins.records():
             str(record)
     finally:

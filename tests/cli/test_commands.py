@@ -144,7 +144,7 @@ def test_a_command_of_tools_is_never_replaced(command, plugin):
 
 @pytest.mark.parametrize("name", sorted(DISTRIBUTIONS))
 def test_a_command_of_a_distribution_that_is_not_installed_names_the_remedy(command, monkeypatch, name):
-    monkeypatch.setattr(discovery, "scan", list)
+    monkeypatch.setattr(discovery, "scan", lambda _: [])
     assert command(name, "model.pb") == (2, "", f"weft {name}: not installed: pip install weft-tools\n")
 
 

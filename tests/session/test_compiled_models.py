@@ -196,3 +196,38 @@ print(model([10, 20]).tolist())
 def test_a_compiled_program_runs_without_graphs_and_protobuf_and_with_the_op_set_blocked():
     ran = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=False, timeout=60)
     assert ran.stdout == "[11.0, 22.0]\n", ran.stderr
+
+
+INSTALLED = """
+import sys
+import numpy as np
+from weft.program.bef import file
+from weft.session.compiled_model import LoadedCompiledModel
+
+folder = sys.argv[1]
+x, wanted = np.load(folder + "/x.npy"), np.load(folder + "/y.npz")
+model = LoadedCompiledModel(file.load(folder + "/digits.bef"))
+found = model(x)
+strange = [name for name in sys.modules if name.startswith(("weft.graph", "weft.protobuf", "weft_tf_ops"))]
+assert not strange, strange
+assert found and all(np.array_equal(found[name], wanted[name]) for name in wanted)
+
+other = model(x[:1])  # a shape that needs the op set
+assert "weft_tf_ops" in sys.modules
+assert all(np.allclose(other[name], wanted[name][:1], 1e-5, 1e-6) for name in wanted)
+
+import weft
+loaded = weft.load(sys.argv[2])(x)
+assert all(np.array_equal(loaded[name], wanted[name]) for name in wanted)
+assert {"tf_ops", "simplify"} <= {record.id for record in weft.plugins()}
+"""
+
+
+def test_a_compiled_file_loads_only_the_plugins_that_it_names(tmp_path):
+    x = fed(4)
+    weft.bef.dump(compile_model(DIGITS, inputs=batches(4)), tmp_path / "digits.bef")
+    np.save(tmp_path / "x.npy", x)
+    np.savez(tmp_path / "y.npz", **weft.load(DIGITS)(x))
+    ran = subprocess.run([sys.executable, "-c", INSTALLED, str(tmp_path), str(DIGITS)], capture_output=True, text=True,
+                         check=False, timeout=60)
+    assert not ran.returncode, ran.stderr

@@ -113,7 +113,7 @@ def _plugins(config: Config) -> Plugins:
     from ..discovery.discovery import Plugins
 
     plugins = Plugins(config)
-    plugins.load_all()
+    plugins.load()
     return plugins
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .claims import ClaimRegistry
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
 
 CORE = "weft"  # the owner of the commands that core brings itself
 RESERVED = ("inspect", "explain", "devices", "plugins", "ops", "config", "translate")  # core's commands
 
-AddArguments = Callable[[ArgumentParser], object]
-Run = Callable[[Namespace], int]
+AddArguments = Callable[["ArgumentParser"], object]
+Run = Callable[["Namespace"], int]
 
 
 class Command(NamedTuple):

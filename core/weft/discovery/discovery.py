@@ -7,7 +7,7 @@ nothing of it is registered, its record states the reason, and the other plugins
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -68,14 +68,29 @@ class Plugins:
         """The record of every plugin, as far as it is known without any import."""
         return [self._updated(record) if record.status == "ok" else record for record in self._records]
 
-    def load_all(self) -> None:
-        """Load every installed plugin and every plugin that config names. The records state the results."""
+    def loaded(self, plugin_id: str) -> PluginRecord | None:
+        """The record of a plugin as loading left it, without conflicts; None for one that is not installed."""
+        return next((record for record in self._records if record.id == plugin_id), None)
+
+    def distributions(self) -> set[str]:
+        """The names of the distributions whose plugins have records."""
+        return {record.distribution for record in self._records if record.distribution is not None}
+
+    def load(self, distributions: Collection[str] | None = None) -> None:
+        """Load every installed plugin and every plugin that config names, but those that are loaded already. The
+        records state the results.
+
+        `distributions`: load installed plugins of these alone. The others are loaded by a later call.
+        """
         found = [_Candidate(name, module, distribution)
-                 for distribution in sorted(scan(), key=lambda d: d.name.lower())
+                 for distribution in sorted(scan(distributions), key=lambda d: d.name.lower())
                  for name, module in distribution.plugins.items()]
         found.sort(key=lambda candidate: candidate.id)
         all_brought: list[tuple[int, Contribution]] = []
-        for candidate in [*found, *map(_named, self.config.plugins.load)]:
+        before = {(record.id, record.distribution) for record in self._records}
+        for candidate in [*found, *map(_named, () if before else self.config.plugins.load)]:
+            if (candidate.id, candidate.record().distribution) in before:
+                continue
             record, brought = self._read(candidate)
             if brought is not None:
                 all_brought.append((len(self._records), brought))
@@ -83,6 +98,26 @@ class Plugins:
         # A plugin's single ops are compared with op tables, whatever the order of ids: tables come first.
         for index, brought in sorted(all_brought, key=lambda each: not each[1].op_tables):
             self._records[index] = self._registered(self._records[index], brought)
+
+    def check(self) -> None:
+        """Compare config with the plugins, once all are loaded.
+
+        Warns of settings that do not count, because a found file must not make them or because their plugin is not
+        installed. With `[plugins] strict` the first plugin that cannot be used is raised as PluginError.
+        """
+        self.warn_of_ignored()
+        records = self.records()
+        known = [record.id for record in records]
+        for mention, plugin_id, is_found in _mentions(self.config):
+            if folded(plugin_id) not in map(folded, known):
+                near = closest(plugin_id, known)
+                # The hint has no command with a name that a stranger chose.
+                install = "" if is_found else f"; pip install weft-{plugin_id.replace('_', '-')}"
+                remedy = f"; did you mean {near[0]}?" if near else install
+                warnings.warn(f"{mention} is for a plugin that is not installed{remedy}", WeftWarning, stacklevel=3)
+        for record in records:
+            if self.config.plugins.strict and record.status in ("failed", "incompatible", "conflict"):
+                raise record.failure()
 
     def warn_of_ignored(self) -> None:
         """Warn of each found file with settings that do not count."""
@@ -171,27 +206,10 @@ class Plugins:
 
 
 def load_plugins(config: Config) -> Plugins:
-    """Load every plugin that is installed or that config names.
-
-    A plugin that cannot be used has a record with the reason. With `[plugins] strict` the first such plugin is raised
-    as PluginError. Warns of settings that do not count, because a found file must not make them or because their plugin
-    is not installed.
-    """
+    """Load every plugin that is installed or that config names. Warns and raises as `Plugins.check`."""
     plugins = Plugins(config)
-    plugins.load_all()
-    plugins.warn_of_ignored()
-    records = plugins.records()
-    known = [record.id for record in records]
-    for mention, plugin_id, is_found in _mentions(config):
-        if folded(plugin_id) not in map(folded, known):
-            near = closest(plugin_id, known)
-            # The hint has no command with a name that a stranger chose.
-            install = "" if is_found else f"; pip install weft-{plugin_id.replace('_', '-')}"
-            remedy = f"; did you mean {near[0]}?" if near else install
-            warnings.warn(f"{mention} is for a plugin that is not installed{remedy}", WeftWarning, stacklevel=2)
-    for record in records:
-        if config.plugins.strict and record.status in ("failed", "incompatible", "conflict"):
-            raise record.failure()
+    plugins.load()
+    plugins.check()
     return plugins
 
 

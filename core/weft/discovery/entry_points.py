@@ -12,7 +12,7 @@ import operator
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,12 +29,13 @@ class Distribution(NamedTuple):
     plugins: dict[str, str]  # plugin id -> "package.module"
 
 
-def scan() -> list[Distribution]:
-    """The distributions that announce plugins, in order of sys.path."""
+def scan(only: Collection[str] | None = None) -> list[Distribution]:
+    """The distributions that announce plugins, in order of sys.path. `only`: the names of those to look at."""
+    wanted = None if only is None else set(map(_normalized, only))
     found: dict[str, Distribution | None] = {}
     for folder in _metadata_folders():
         name = _normalized(folder.stem.partition("-")[0])
-        if name not in found:
+        if name not in found and (wanted is None or name in wanted):
             found[name] = _distribution(folder)
     return [distribution for distribution in found.values() if distribution is not None]
 

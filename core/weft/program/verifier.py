@@ -8,6 +8,10 @@ from ..errors import InvalidArgument, closest
 from .host_program import Call, ProgramDef, ProgramFunction
 
 
+class VerifiedFunctions(Mapping[str, ProgramFunction]):
+    """Functions of a program that are verified when they are first asked for."""
+
+
 def verify(program: ProgramDef) -> None:
     """Check that every register has a type, is defined once and before its uses, and that every function exists.
 

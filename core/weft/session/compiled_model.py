@@ -12,7 +12,6 @@ from ..discovery.discovery import PluginRecord
 from ..errors import FailedPrecondition, NotFound, Unimplemented, WeftError, boundary
 from ..executor.executable import Executable
 from ..executor.step import RunOptions, Step, lasting_step
-from ..host.host import Host
 from ..host.resources import Resources
 from ..linker.call_op import NEEDS_OPS
 from ..linker.follow import common
@@ -21,7 +20,7 @@ from ..linker.shared import Shared
 from ..linker.stored_constants import LoadedConstants
 from ..program.compiled_model import CompiledModel, Entry, Port, Requirement
 from ..program.host_program import ProgramDef
-from ..program.verifier import verify
+from ..program.verifier import VerifiedFunctions, verify
 from ..support.fork_safety import inherited
 from ..values.tensor import TensorMetadata, ValueInfo
 from .arguments import in_order
@@ -34,8 +33,8 @@ class CompiledEntries:
 
     left_out = ""
 
-    def __init__(self, program: ProgramDef, functions: Sequence[str], host: Host) -> None:
-        self._program, self._functions, self._host = program, functions, host
+    def __init__(self, program: ProgramDef, functions: Sequence[str], own: Runtime) -> None:
+        self._program, self._functions, self._runtime = program, functions, own
 
     def program(self, step: Step) -> ProgramDef:  # noqa: ARG002 - nothing is left to make
         return self._program
@@ -48,16 +47,19 @@ class CompiledEntries:
         Raises FailedPrecondition for shapes that no function is compiled for.
         """
         name = self._function(tuple(given))
-        linked = link(program, self._host, given, function=name, shared=shared.of(name), waits=waits, check=step.check)
+        host = self._runtime.host
+        linked = link(program, host, given, function=name, shared=shared.of(name), waits=waits, check=step.check)
         return program, shared, linked
 
     def _function(self, given: tuple[TensorMetadata, ...]) -> str:
-        functions = [self._program.functions[name] for name in self._functions]
-        for function in functions:
+        functions = []
+        for function in map(self._program.functions.__getitem__, self._functions):  # each is decoded now
             if function.is_compiled and function.arg_metas == given:
                 return function.name
+            functions.append(function)
         for function in functions:
             if not function.is_compiled:
+                self._runtime.load_others()  # it needs the op set
                 return function.name
         shapes = "; ".join(", ".join(map(str, function.arg_metas)) for function in functions)
         raise FailedPrecondition(f"function '{functions[0].name}' is compiled for ({shapes}), given "
@@ -76,10 +78,10 @@ class _CompiledStep(PreparedStep):
 class _State:
     """Program, host and resources of a model, which all its signatures share."""
 
-    def __init__(self, model: CompiledModel, host: Host) -> None:
-        self.program, self.host = model.program, host
+    def __init__(self, model: CompiledModel, own: Runtime) -> None:
+        self.program, self.host, self._runtime = model.program, own.host, own
         self._stored = LoadedConstants(model.prepared)
-        self.step = lasting_step(host, Resources())
+        self.step = lasting_step(own.host, Resources())
         self._done: set[str] = set()
         self._lock = threading.RLock()
         inherited.add(self)
@@ -88,7 +90,7 @@ class _State:
         self._lock = threading.RLock()
 
     def prepared(self, functions: Sequence[str], ports: Sequence[Port]) -> PreparedStep:
-        source = CompiledEntries(self.program, functions, self.host)
+        source = CompiledEntries(self.program, functions, self._runtime)
         return _CompiledStep([port.name for port in ports], [port.meta for port in ports], source, self.host,
                              self.step, self.step, self._new_step, lambda *_: None, self._stored)
 
@@ -148,10 +150,12 @@ class LoadedCompiledModel(CompiledSignature):
 
         Raises NotFound for a model without entries, InvalidArgument for a program that is not well formed.
         """
-        verify(model.program)
-        own = runtime(config)
+        if not isinstance(model.program.functions, VerifiedFunctions):
+            verify(model.program)
+        needed = {each.distribution for each in model.requirements if each.use != "ops"} - {""}
+        own = runtime(config, needed or None)
         _check_requirements(model, own)
-        state = _State(model, own.host)
+        state = _State(model, own)
         entries: dict[str, list[Entry]] = {}
         for entry in model.entries:
             entries.setdefault(entry.signature, []).append(entry)
@@ -182,10 +186,9 @@ def _common(ports: Sequence[Port]) -> Port:
 
 
 def _check_requirements(model: CompiledModel, own: Runtime) -> None:
-    records = {record.id: record for record in own.plugins.listing()}
     for needed in model.requirements:
         if needed.use != "ops":
-            _check_plugin(needed, records.get(needed.plugin))
+            _check_plugin(needed, own.plugins.loaded(needed.plugin))
     for name in model.program.requires:
         try:
             own.host.open(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -54,14 +54,26 @@ def _check_has(argument: str, given: object, method: str) -> None:
 
 
 class Runtime:
-    """Plugins loaded under one config, and a host over them."""
+    """Plugins loaded under one config, and a host over them.
 
-    def __init__(self, config: Config) -> None:
+    `distributions`: load the plugins of these alone, until `load_others`.
+    """
+
+    def __init__(self, config: Config, distributions: Collection[str] | None = None) -> None:
         self.config = config
-        self.plugins: Plugins = _load(config)
+        self.plugins = _load(config, distributions)
+        self._has_all = distributions is None
         self.host = Host(self.plugins.registries, config.placement.order, config.allocator.name,
                          config.allocator.limit, config.work_queue, config.debug,
                          memory=config.limits.memory, files=config.files, work_queues=config.work_queues)
+
+    def load_others(self) -> None:
+        """Load the plugins that were left out."""
+        with _making.lock:
+            if not self._has_all:
+                self._has_all = True
+                self.plugins.load()
+                self.plugins.check()
 
 
 class _Making:
@@ -80,23 +92,33 @@ _default: list[Runtime] = []
 _registered: list[Any] = []
 
 
-def _load(config: Config) -> Plugins:
+def _load(config: Config, distributions: Collection[str] | None = None) -> Plugins:
     """Load installed plugins, plugins that the config names, and plugins that the process has registered."""
-    plugins = load_plugins(config)
+    if distributions is None:
+        plugins = load_plugins(config)
+    else:
+        plugins = Plugins(config)
+        plugins.load(distributions)
     for module in _registered:
         plugins.register(module)
     return plugins
 
 
-def runtime(config: Any = None) -> Runtime:
+def runtime(config: Any = None, distributions: Collection[str] | None = None) -> Runtime:
     """Return the runtime of the process, made on first use; with `config` a new runtime under that config. A Runtime
-    given as config is returned."""
+    given as config is returned.
+
+    `distributions`: those whose plugins are needed. A runtime that is made for them loads no others; a later call
+    without them does.
+    """
     if isinstance(config, Runtime):
         return config
     with _making.lock:
         if config is None and _default:
+            if distributions is None or not _default[0].plugins.distributions().issuperset(distributions):
+                _default[0].load_others()
             return _default[0]
-        created = Runtime(load_config(config))
+        created = Runtime(load_config(config), distributions)
         if config is None:
             _default.append(created)
         return created

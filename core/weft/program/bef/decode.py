@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple, cast
@@ -13,7 +13,7 @@ from ...values.dtypes import DType
 from ...values.tensor import MOST_DIMS, MOST_ELEMENTS, TensorMetadata
 from ..compiled_model import CompiledModel, Entry, Port, PreparedConstant, Requirement
 from ..host_program import CONSTANT, HOST, Call, CallSignature, ProgramDef, ProgramFunction, RegisterType
-from ..verifier import verify_function
+from ..verifier import VerifiedFunctions, verify_function
 from . import attributes
 from .arrays import Arrays, Lazy, read_dtype
 from .encode import CHAIN, NONSTRICT, SIGNATURE, STATEFUL
@@ -50,7 +50,7 @@ class _CallFacts(NamedTuple):
 _NO_FACTS = _CallFacts()
 
 
-class Functions(Mapping[str, ProgramFunction]):
+class Functions(VerifiedFunctions):
     """The functions of a file by name. A function is decoded and verified when it is first asked for.
 
     Getting one raises DataLoss or Unimplemented for malformed bytes, InvalidArgument as `program.verifier.verify`.
