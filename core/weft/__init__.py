@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from .host.cancellation import CancelToken as CancelToken
     from .program.bef import file as bef
     from .session.host_program import HostProgram as HostProgram
+    from .session.load import load as load
     from .session.model import Model as Model
-    from .session.model import load as load
     from .session.request import RequestContext as RequestContext
     from .session.run_metadata import RunMetadata as RunMetadata
     from .session.runtime import HostContext as HostContext
@@ -36,7 +36,7 @@ _WHERE = {
     "CancelToken": "host.cancellation", "Graph": "graph.graph", "HostContext": "session.runtime",
     "HostProgram": "session.host_program", "Model": "session.model", "RequestContext": "session.request",
     "RunMetadata": "session.run_metadata", "RunOptions": "executor.step", "Session": "session.session",
-    "default_host": "session.runtime", "devices": "session.runtime", "load": "session.model",
+    "default_host": "session.runtime", "devices": "session.runtime", "load": "session.load",
     "plugins": "session.runtime", "register": "session.runtime",
 }
 _MODULES = {"api": "api", "bef": "program.bef.file", "errors": "errors", "graphdef": "graph.graphdef"}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 import weft
 from weft.contract.op import OpRegistry
-from weft.errors import FailedPrecondition, InvalidArgument, NotFound, Unimplemented
+from weft.errors import DataLoss, FailedPrecondition, InvalidArgument, NotFound, Unimplemented
 from weft.program.compiled_model import CompiledModel, Requirement
 from weft.session.ahead_of_time import compile_model
 from weft.session.compiled_model import LoadedCompiledModel
@@ -163,6 +164,81 @@ def test_saved_models_compile_with_the_results_of_loaded_ones(folder):
         assert same(LoadedCompiledModel(weft.bef.loads(weft.bef.dumps(compiled)))(*arrays), wanted)
 
 
+@pytest.fixture
+def file(tmp_path):
+    weft.bef.dump(compile_model(DIGITS, inputs=batches(4)), tmp_path / "digits.bef")
+    return tmp_path / "digits.bef"
+
+
+@pytest.mark.parametrize("mmap", [True, False])
+@pytest.mark.parametrize("form", [None, "bef"])
+def test_a_file_loads_as_the_compiled_model(file, mmap, form):
+    assert same(weft.load(file, device="CPU:0", mmap=mmap, format=form)(fed(4)), weft.load(DIGITS)(fed(4)))
+
+
+@pytest.mark.parametrize("given", [{"inputs": ["x"]}, {"outputs": ["y"]}, {"tags": ["serve"]}])
+def test_arguments_that_need_a_graph_are_refused_for_a_file(file, given):
+    with pytest.raises(InvalidArgument, match=f"{next(iter(given))}= needs a graph"):
+        weft.load(file, **given)
+
+
+def test_a_file_keeps_its_devices_and_signatures(file):
+    with pytest.raises(FailedPrecondition, match="compiled for CPU:0, not for TPU:1"):
+        weft.load(file, device="TPU:1")
+    with pytest.raises(NotFound, match="no signature 'nothing'"):
+        weft.load(file, signature="nothing")
+
+
+def test_a_compiled_file_is_not_compiled_again(file):
+    with pytest.raises(InvalidArgument, match="compiled already"):
+        compile_model(file)
+
+
+def test_a_file_of_a_program_alone_names_its_loader(tmp_path):
+    weft.bef.dump(compile_model(DIGITS, inputs=batches(4)).program, tmp_path / "program.bef")
+    with pytest.raises(InvalidArgument, match="HostProgram.load"):
+        weft.load(tmp_path / "program.bef")
+    assert "main" in weft.HostProgram.load(tmp_path / "program.bef").functions
+
+
+def test_a_file_of_another_format_by_name_is_damaged(tmp_path):
+    (tmp_path / "digits.pb").write_bytes(DIGITS.read_bytes())
+    with pytest.raises(DataLoss, match="digits.pb"):
+        weft.load(tmp_path / "digits.pb", format="bef")
+
+
+def test_a_truncated_file_is_data_loss(file):
+    whole = file.read_bytes()
+    for size in (3, 100, len(whole) // 2, len(whole) - 1):
+        file.write_bytes(whole[:size])
+        with pytest.raises(DataLoss):
+            weft.load(file)(fed(4))
+
+
+def test_a_file_that_was_replaced_by_rename_does_not_change_a_loaded_model(file, tmp_path):
+    model, wanted = weft.load(file), weft.load(DIGITS)(fed(4))
+    weft.bef.dump(compile_model(DIGITS, inputs=batches(2)), tmp_path / "other.bef")
+    (tmp_path / "other.bef").replace(file)
+    assert same(model(fed(4)), wanted)
+
+
+def test_threads_share_a_loaded_model(file):
+    model, feeds = weft.load(file), [fed(4) + number for number in range(4)]
+    wanted = [weft.load(DIGITS)(x) for x in feeds]
+
+    def run(number):
+        return all(same(model(feeds[number]), wanted[number]) for _ in range(50))
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(run, range(4)))
+
+
+def test_the_placement_names_device_and_kernel_of_each_node(file):
+    rows = {row["op"]: row for row in weft.load(file).placement().table()}
+    assert rows["MatMul"]["assigned"] == "CPU:0"
+    assert rows["MatMul"]["kernel"].endswith("MatMul")
+
+
 ALONE = """
 import sys
 
@@ -201,12 +277,11 @@ def test_a_compiled_program_runs_without_graphs_and_protobuf_and_with_the_op_set
 INSTALLED = """
 import sys
 import numpy as np
-from weft.program.bef import file
-from weft.session.compiled_model import LoadedCompiledModel
+import weft
 
 folder = sys.argv[1]
 x, wanted = np.load(folder + "/x.npy"), np.load(folder + "/y.npz")
-model = LoadedCompiledModel(file.load(folder + "/digits.bef"))
+model = weft.load(folder + "/digits.bef")
 found = model(x)
 strange = [name for name in sys.modules if name.startswith(("weft.graph", "weft.protobuf", "weft_tf_ops"))]
 assert not strange, strange
@@ -216,7 +291,6 @@ other = model(x[:1])  # a shape that needs the op set
 assert "weft_tf_ops" in sys.modules
 assert all(np.allclose(other[name], wanted[name][:1], 1e-5, 1e-6) for name in wanted)
 
-import weft
 loaded = weft.load(sys.argv[2])(x)
 assert all(np.array_equal(loaded[name], wanted[name]) for name in wanted)
 assert {"tf_ops", "simplify"} <= {record.id for record in weft.plugins()}

@@ -23,7 +23,7 @@ PINNED = {
     },
     "plugins/tools/weft_tools": {
         "weft.compiler": {"HELD"}, "weft.executor": {"Event", "Executable"}, "weft.program": {"OWN"},
-        "weft.session": {"convert", "find_inputs", "find_outputs"}, "weft.values": {"fits"},
+        "weft.session": {"LoadedCompiledModel", "convert", "find_inputs", "find_outputs"}, "weft.values": {"fits"},
     },
 }
 

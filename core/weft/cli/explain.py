@@ -35,9 +35,22 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def explain(args: Namespace) -> int:
+    from .compiled import explained, open_compiled
+    from .table import show_json
+
+    compiled = open_compiled(args)
+    rows, note = _of_graph(args) if compiled is None else (explained(args, compiled), "")
+    if args.json:
+        show_json(rows)
+    else:
+        _tell(rows, note, args.all)
+    return 0
+
+
+def _of_graph(args: Namespace) -> tuple[list[dict[str, str]], str]:
+    """Return the rows of a graph's nodes, and a note."""
     from ..session.session import Session
     from .coverage import needed, sinks
-    from .table import show_json
 
     opened = open_graph(args)
     with ticking("placing"):
@@ -47,12 +60,7 @@ def explain(args: Namespace) -> int:
         order = [node.name for node in needed(graph, outputs)] if args.fetch else list(graph.nodes)
         note, ways = _link(session, outputs, args.input, opened)
     rows = {row["node"]: row | {"how": ways.get(row["node"], "")} for row in session.placement().table()}
-    chosen = [rows[name] for name in order]
-    if args.json:
-        show_json(chosen)
-    else:
-        _tell(chosen, note, args.all)
-    return 0
+    return [rows[name] for name in order], note
 
 
 def _link(

@@ -42,10 +42,15 @@ def inspect(args: Namespace) -> int:
     from pathlib import Path
 
     from ..session.runtime import runtime
+    from .compiled import inspect as inspect_compiled
+    from .compiled import open_compiled
     from .coverage import rewritten
     from .table import show_json
 
     _check(args)
+    compiled = open_compiled(args)
+    if compiled is not None:
+        return inspect_compiled(args, compiled)
     opened = open_graph(args)
     graph = opened.needed
     host = runtime().host

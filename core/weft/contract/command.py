@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
 CORE = "weft"  # the owner of the commands that core brings itself
-RESERVED = ("inspect", "explain", "devices", "plugins", "ops", "config", "translate")  # core's commands
+RESERVED = ("inspect", "explain", "devices", "plugins", "ops", "config", "translate", "compile")  # core's commands
 
 AddArguments = Callable[["ArgumentParser"], object]
 Run = Callable[["Namespace"], int]

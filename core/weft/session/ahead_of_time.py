@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from ..contract.loader import Initializer
 from ..contract.op import OP_SET
-from ..errors import InvalidArgument, PermissionDenied, Unimplemented, boundary
+from ..errors import InvalidArgument, Location, PermissionDenied, Unimplemented, boundary
 from ..linker.preparation import Preparation
 from ..linker.specialise import Specialiser
 from ..program.compiled_model import CompiledModel, Entry, Port, Requirement
@@ -17,7 +17,8 @@ from ..program.host_program import CONSTANT, OWN, Call, ProgramDef, ProgramFunct
 from ..support.gc_pause import gc_paused
 from ..values.tensor import TensorMetadata, fits, shape_text
 from .feeds import convert
-from .model import Signature, load
+from .load import load
+from .model import Model, Signature
 from .prepared_step import PreparedStep
 from .runtime import Runtime, runtime
 from .session import Session
@@ -30,7 +31,8 @@ _NONE: Shapes = {}
 @gc_paused()
 def compile_model(
     path: str | os.PathLike[str], *, inputs: Shapes | None = None, device: str | None = None,
-    signature: str | None = None, config: Any = None, strip: bool = False,
+    signature: str | None = None, tags: Collection[str] | None = None, config: Any = None,
+    format: str | None = None, mmap: bool = True, strip: bool = False,  # noqa: A002 - as of `weft.load`
 ) -> CompiledModel:
     """Compile a file that `weft.load` reads.
 
@@ -46,7 +48,10 @@ def compile_model(
     """
     own = runtime(config)
     given = _NONE if inputs is None else inputs
-    model = load(path, device=device, signature=signature, config=own)
+    model = load(path, device=device, signature=signature, tags=tags, config=own, format=format, mmap=mmap)
+    if not isinstance(model, Model):
+        raise InvalidArgument("the model is compiled already", location=Location(os.fspath(path)),
+                              hint="compile its source file")
     chosen = _name_of(model, model.signatures, signature)
     compiling = _Compiling(model.session, own, strip)
     others = {} if signature is not None else {name: each for name, each in model.signatures.items() if name != chosen}

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from ..compiler.placement import Assignment, Placement
 from ..contract.loader import signature_text
 from ..discovery.discovery import PluginRecord
 from ..errors import FailedPrecondition, NotFound, Unimplemented, WeftError, boundary
@@ -19,7 +20,7 @@ from ..linker.link import link
 from ..linker.shared import Shared
 from ..linker.stored_constants import LoadedConstants
 from ..program.compiled_model import CompiledModel, Entry, Port, Requirement
-from ..program.host_program import ProgramDef
+from ..program.host_program import HOST, ProgramDef
 from ..program.verifier import VerifiedFunctions, verify
 from ..support.fork_safety import inherited
 from ..values.tensor import TensorMetadata, ValueInfo
@@ -171,11 +172,27 @@ class LoadedCompiledModel(CompiledSignature):
         """Raises Unimplemented: a compiled model has no graph."""
         raise Unimplemented("a compiled model has no graph, so it has no session", hint="load the source file")
 
-    def placement(self) -> dict[str, tuple[str, str]]:
-        """Return device and kernel of each node that has a call of its own."""
-        program = self._state.program
-        calls = (call for entry in self._entries for call in program.functions[entry.function].kernels)
-        return {call.node: (program.requires[call.stream], call.code) for call in calls if call.signature is not None}
+    def placement(self) -> Placement:
+        """Where the nodes of the chosen signature's first function run. Raises as a call, without running it."""
+        function = self._state.program.functions[self._entries[0].function]
+        ops = {call.node: call.op for call in function.kernels}
+        rows = {}
+        for bound in self._linked().layout.calls:
+            call = bound.call
+            device = "" if call.stream == HOST else self._state.program.requires[call.stream]
+            for node in call.fused or (call.node,):
+                rows[node] = Assignment(node, ops.get(node, call.op), "", device, bound.kernel, "when it was compiled",
+                                        fused=(call.code, call.node) if call.fused else None)
+        return Placement(rows)
+
+    def algorithms(self) -> dict[str, str]:
+        """How the kernels of these nodes do their work, by node. Raises as `placement`."""
+        return self._linked().algorithms()
+
+    def _linked(self) -> Executable:
+        metas = self._state.program.functions[self._entries[0].function].arg_metas
+        shapes = tuple(meta.dims for meta in metas) if all(meta.is_static for meta in metas) else None
+        return self._step.executable(shapes)
 
 
 def _common(ports: Sequence[Port]) -> Port:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -14,10 +14,8 @@ from ..compiler.prune import needed_placeholders
 from ..compiler.resolve import Resolved
 from ..contract.loader import LoadOptions, SignatureDef, Source, TensorInfo, signature_text
 from ..contract.structural import VALUELESS
-from ..errors import NotFound, WeftError, boundary
+from ..errors import NotFound, WeftError
 from ..graph.graph import Graph
-from ..support.file_path import file_path
-from ..support.gc_pause import gc_paused
 from ..values.tensor import TensorMetadata
 from .arguments import in_order
 from .loading import open_file
@@ -87,36 +85,17 @@ class Model(Signature):
         return self.session.placement()
 
 
-@boundary
-@gc_paused()
-def load(
-    path: str | os.PathLike[str], *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None,
-    device: str | None = None, config: Any = None, signature: str | None = None, tags: Collection[str] | None = None,
-    format: str | None = None, mmap: bool = True,  # noqa: A002 - the contract's word
+def load_graph(
+    file: Path, *, inputs: Sequence[str] | None, outputs: Sequence[str] | None, device: str | None, config: Any,
+    signature: str | None, tags: Collection[str] | None, form: str | None, mmap: bool,
 ) -> Model:
-    """Load a file or folder for inference: a frozen GraphDef (.pb, .pbtxt), or a format that a plugin reads.
-
-    `format` names the loader ("graphdef", "saved_model"); without it the only loader that recognises the file reads it.
-
-    A GraphDef's outputs are, without `outputs`, the nodes whose results no node takes; its inputs are, without
-    `inputs`, the placeholders that the outputs need. A SavedModel declares both in `signature` ("serving_default") of
-    the graph with exactly the tags `tags` ({"serve"}); `inputs` and `outputs` choose among them, or name other tensors
-    of the graph. `model.signatures["name"](...)` runs another signature. All signatures share one session and its
-    state, which begins with the saved values. `device`, such as "CPU:0", is the place of nodes that ask for none.
-
-    Large files are memory-mapped. A mapped file that is written in place ends the model: replace files by rename, or
-    load with `mmap=False`, which reads them whole (docs/files.md).
-
-    Raises NotFound, InvalidArgument, DataLoss for a file that cannot be read, that no loader recognises, or that
-    several do; PluginError for a loader that fails. A node that the outputs need and that cannot be run is an error
-    here or, for a format that declares inputs and outputs, at the first call.
-    """
+    """Load a file of a graph. The arguments and errors are those of `weft.load`."""
     inputs, outputs, tags = (None if names is None else listed(names, use)
                              for names, use in ((inputs, "feed"), (outputs, "fetch"), (tags, "tag")))
     own = runtime(config)
     registries = own.host.registries
     options = LoadOptions(registries.ops, signature, tags, inputs, outputs, mmap)
-    opened = open_file(file_path(path), options, registries, format)
+    opened = open_file(file, options, registries, form)
     chosen = opened.chosen()
     session = Session(opened.graph(), own, device=device, initial_state=opened.initial_state())
     signatures = {name: _signature(session, found, opened.description.signatures.get(name))

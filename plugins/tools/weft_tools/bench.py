@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from weft.api.cli import add_device, add_json, add_model, positive, say, ticking
 
 if TYPE_CHECKING:
-    from weft import Model
-
     from .peers import Peer
+    from .run import AnyModel
     from .turns import Turn
 
 FEW = 20  # rows of the table of nodes without --all
@@ -51,6 +50,7 @@ def _names(text: str) -> tuple[str, ...]:
 def bench(args: Namespace) -> int:
     _set_threads(args.threads)
     from .peers import check, peers
+    from .run import outputs_of, with_graph
     from .turns import in_turn
 
     check(args.against)
@@ -58,13 +58,12 @@ def bench(args: Namespace) -> int:
     model = _load(args)
     loaded = perf_counter()
     feeds = _feeds(args, model)
-    step = model.session.make_callable(list(model.fetched.values()), list(model.fed.values()))
-    values = [feeds[name] for name in model.fed]
+    step, values = outputs_of(model), list(feeds.values())
     begun = perf_counter()
     with ticking("the first run"):
         step(*values)
     first, after = perf_counter(), _peak()
-    others = peers(args.against, args, model, feeds)
+    others = peers(args.against, args, with_graph(args, model), feeds) if args.against else []
     turns = in_turn([lambda: step(*values), *(peer.run for peer in others)], args.seconds,
                     f"timing {', '.join(['weft', *(peer.name for peer in others)])}")
     found: dict[str, Any] = {
@@ -75,7 +74,7 @@ def bench(args: Namespace) -> int:
     if args.nodes:
         from .node_times import node_times
 
-        found |= node_times(model, feeds)
+        found |= node_times(with_graph(args, model), feeds)
     if args.json:
         from weft.api.cli import show_json
 
@@ -94,7 +93,7 @@ def _set_threads(count: int | None) -> None:
             os.environ[name] = str(count)
 
 
-def _load(args: Namespace) -> Model:
+def _load(args: Namespace) -> AnyModel:
     import weft
 
     config = None if args.threads is None else {"work_queue": {"threads": args.threads}}
@@ -103,18 +102,15 @@ def _load(args: Namespace) -> Model:
                          format=args.format, mmap=args.mmap)
 
 
-def _feeds(args: Namespace, model: Model) -> dict[str, Any]:
+def _feeds(args: Namespace, model: AnyModel) -> dict[str, Any]:
     """Return an array for each input of the model."""
     from weft.session import convert
 
     from .inputs import made_up, named, parse, read
+    from .run import check_known
 
     texts = named([parse(text) for text in args.input], tuple(model.inputs))
-    unknown = sorted(texts.keys() - model.inputs.keys())
-    if unknown:
-        from weft.errors import InvalidArgument
-
-        raise InvalidArgument(f"the model has no input '{unknown[0]}'", hint=f"its inputs: {', '.join(model.inputs)}")
+    check_known(texts, model)
     return {name: convert(read(texts[name], meta, name), meta, name) if name in texts
             else made_up(meta, name, args.batch) for name, meta in model.inputs.items()}
 

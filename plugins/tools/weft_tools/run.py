@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,9 @@ from weft.api.cli import add_device, add_json, add_model, counted, positive, say
 if TYPE_CHECKING:
     from weft import Model
     from weft.api import TensorMetadata
+    from weft.session import LoadedCompiledModel
+
+    AnyModel = Model | LoadedCompiledModel
 
 EPILOG = """\
 inputs:
@@ -55,8 +58,7 @@ def run(args: Namespace) -> int:
     if args.output is not None:
         check_place(args.output)
     model = loaded(args)
-    fetches, feeds = names_and_feeds(args, model)
-    step, values = model.session.make_callable(fetches, [*feeds], args.target), [*feeds.values()]
+    step, values = step_of(args, model)
     name = Path(args.model).name
     start = perf_counter()
     with ticking(f"running {name}"):
@@ -70,7 +72,58 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def loaded(args: Namespace) -> Model:
+def step_of(args: Namespace, model: AnyModel) -> tuple[Callable[..., Sequence[Any]], list[Any]]:
+    """Return a function from feeds to outputs, and the feeds that the arguments give."""
+    import weft
+
+    if isinstance(model, weft.Model):
+        fetches, feeds = names_and_feeds(args, model)
+        return model.session.make_callable(fetches, [*feeds], args.target), [*feeds.values()]
+    from .inputs import named, parse, read
+
+    texts = named([parse(text) for text in args.input], tuple(model.inputs))
+    check_known(texts, model)
+    _check_missing(model.inputs, texts)
+    return outputs_of(model), [read(texts[name], meta, name) for name, meta in model.inputs.items()]
+
+
+def outputs_of(model: AnyModel) -> Callable[..., Sequence[Any]]:
+    """Return a function from the arrays of all inputs to those of all outputs, in order."""
+    import weft
+
+    if isinstance(model, weft.Model):
+        step: Callable[..., Sequence[Any]] = model.session.make_callable(
+            list(model.fetched.values()), list(model.fed.values()))
+        return step
+
+    def call(*arrays: Any) -> Sequence[Any]:
+        found = model(*arrays)
+        return list(found.values()) if len(model.outputs) != 1 else [found]
+
+    return call
+
+
+def with_graph(args: Namespace, model: AnyModel) -> Model:
+    """Return the model. Raises Unimplemented for a compiled model, which has no graph."""
+    import weft
+    from weft.errors import Unimplemented
+
+    if not isinstance(model, weft.Model):
+        raise Unimplemented(f"'{args.model}' is a compiled model, and this needs a graph",
+                            hint="name the file that it was compiled from")
+    return model
+
+
+def check_known(texts: Iterable[str], model: AnyModel) -> None:
+    """Raises InvalidArgument for a name that is no input of the model."""
+    unknown = sorted(set(texts) - model.inputs.keys())
+    if unknown:
+        from weft.errors import InvalidArgument
+
+        raise InvalidArgument(f"the model has no input '{unknown[0]}'", hint=f"its inputs: {', '.join(model.inputs)}")
+
+
+def loaded(args: Namespace) -> AnyModel:
     """Return the model that the arguments of `add_step` name."""
     import weft
 

@@ -29,9 +29,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 def trace(args: Namespace) -> int:
     from weft import RunMetadata, RunOptions
 
-    from .run import loaded, names_and_feeds
+    from .run import loaded, names_and_feeds, with_graph
 
-    model = loaded(args)
+    model = with_graph(args, loaded(args))
     fetches, feeds = names_and_feeds(args, model)
     metadata = RunMetadata()
     with ticking(f"running {args.model}"):

@@ -1,0 +1,101 @@
+"""weft compile, and the commands that take what it writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import weft
+
+DIGITS = Path(__file__).parents[2] / "examples/digits/frozen.pb"
+
+
+def shape_of(batch):
+    ((name, meta),) = weft.load(DIGITS).inputs.items()
+    return f"{name}:{','.join(map(str, (batch, *meta.shape[1:])))}"
+
+
+@pytest.fixture
+def compiled(command, tmp_path):
+    file = tmp_path / "digits.bef"
+    assert command("compile", str(DIGITS), "-o", str(file), "--input", shape_of(2)).status == 0
+    return file
+
+
+def arrays(tmp_path, batch=2):
+    ((name, meta),) = weft.load(DIGITS).inputs.items()
+    x = np.random.default_rng(1).random((batch, *meta.shape[1:]), np.float32)
+    np.save(tmp_path / "x.npy", x)
+    return x, f"{name}={tmp_path / 'x.npy'}"
+
+
+def test_it_tells_the_functions_and_what_they_need(command, tmp_path):
+    file = tmp_path / "many.bef"
+    done = command("compile", str(DIGITS), "-o", str(file), "--input", shape_of(2),
+                   "--input", shape_of(5).replace(",", "x"), "--json")
+    found = json.loads(done.out)
+    assert [row["shapes"] for row in found["functions"]].count("these") == 2
+    assert found["devices"] == ["CPU:0"]
+    assert "weft-cpu" in [row["distribution"] for row in found["needs"]]
+    assert found["bytes"] == file.stat().st_size
+    x, _ = arrays(tmp_path, 5)
+    assert weft.load(file)(x).keys() == weft.load(DIGITS).outputs.keys()
+
+
+def test_without_a_name_it_writes_beside_nothing_but_here(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "wrote frozen.bef" in command("compile", str(DIGITS), "--input", shape_of(2), "--strip").out
+    assert [file.name for file in tmp_path.iterdir()] == ["frozen.bef"]
+
+
+@pytest.mark.parametrize("text", ["x", "x:a", ":1,2", "x:1,-2", "x:1.5"])
+def test_a_shape_that_is_none_is_wrong_usage(command, text):
+    done = command("compile", str(DIGITS), "--input", text)
+    assert done.status == 2
+    assert "is no NAME:SHAPE, such as image:1,224,224,3" in done.err
+
+
+def test_open_dimensions_and_folders_that_are_not_there_are_errors(command, tmp_path):
+    done = command("compile", str(DIGITS), "-o", str(tmp_path / "a.bef"))
+    assert (done.status, "--input NAME:SHAPE" in done.err) == (1, True)
+    done = command("compile", str(DIGITS), "-o", str(tmp_path / "no" / "a.bef"), "--input", shape_of(2))
+    assert (done.status, done.err[:6]) == (1, "error:")
+    assert not list(tmp_path.iterdir())
+
+
+def test_run_gives_the_outputs_of_the_source(command, tmp_path, compiled):
+    x, given = arrays(tmp_path)
+    output = tmp_path / "y.npz"
+    assert command("run", str(compiled), "--input", given, "--output", str(output), "--repeat", "2").status == 0
+    wanted, found = weft.load(DIGITS)(x), np.load(output)
+    assert all(np.array_equal(found[name], wanted[name]) for name in wanted)
+
+
+def test_run_names_missing_and_unknown_inputs(command, tmp_path, compiled):
+    assert "the model needs an input" in command("run", str(compiled)).err
+    _, given = arrays(tmp_path)
+    assert "the model has no input 'y'" in command("run", str(compiled), "--input", given, "--input", "y=1").err
+    assert "needs a graph" in command("run", str(compiled), "--input", given, "--fetch", "z").err
+
+
+def test_bench_times_it_and_sends_views_of_a_graph_away(command, compiled):
+    found = json.loads(command("bench", str(compiled), "--batch", "2", "--seconds", "0.01", "--json").out)
+    assert found["runtimes"][0]["runs"] > 0
+    assert "needs a graph" in command("bench", str(compiled), "--batch", "2", "--seconds", "0.01", "--nodes").err
+
+
+def test_inspect_tells_functions_kernels_and_needs(command, compiled):
+    found = json.loads(command("inspect", str(compiled), "--json").out)
+    assert found["format"] == "BEF of a GraphDef"
+    assert {row["kernel"].partition(".")[2] for row in found["kernels"]} >= {"MatMul", "constant"}
+    assert "plugins that it needs" in command("inspect", str(compiled)).out
+    assert "is compiled" in command("inspect", str(compiled), "--partitions").err
+
+
+def test_explain_tells_device_and_kernel_of_each_node(command, compiled):
+    rows = json.loads(command("explain", str(compiled), "--json").out)
+    assert {row["assigned"] for row in rows} == {"CPU:0"}
+    assert "when it was compiled" in command("explain", str(compiled)).out
+    assert "is compiled" in command("explain", str(compiled), "--fetch", "x").err
