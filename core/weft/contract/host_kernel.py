@@ -15,6 +15,11 @@ Futures. A kernel may return an AsyncValue in place of any result: a later resul
 kernel that always does is declared `asynchronous`; its consumers are then scheduled around it. An exception is the
 error of all results. A `nonstrict` kernel is called when one argument is available, and receives an AsyncValue for each
 argument.
+
+Functions. `calls` checks the functions that a call names, when the program is linked: it takes the types of the call's
+arguments and results, and returns the types that each function may have. Without it nothing is checked.
+
+Places. A keyword-only parameter of the type `Location` is filled in with the place of the call in its source, or None.
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from typing import Annotated, Any, NamedTuple, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
-from ..errors import NotFound, PluginError, closest
+from ..errors import Location, NotFound, PluginError, closest
 from ..support.fork_safety import inherited
 from ..support.plugin_guard import plugin_guard
 from .device import Conflict, load_callable
@@ -34,6 +39,9 @@ OWN = "weft"  # the plugin of the kernels and loaders that core itself has
 KernelFunction = Callable[..., Any]
 _REQUIRED: Any = inspect.Parameter.empty
 F = TypeVar("F", bound=KernelFunction)
+Types = tuple[Any, ...]  # of registers
+FunctionTypes = tuple[Types, Types]  # of a function's arguments, and of its results
+CallRule = Callable[[Types, Types], Sequence[FunctionTypes]]
 
 
 class Callee(Protocol):
@@ -81,6 +89,8 @@ class HostKernel(NamedTuple):
     asynchronous: bool
     nonstrict: bool
     plugin: str
+    calls: CallRule | None = None
+    located: str | None = None  # the parameter that receives the place of the call
 
     def __str__(self) -> str:
         """The declaration in one line: `my.clamp.i32(x: i32) {low: i32 = 0, high: i32} -> i32`."""
@@ -111,10 +121,12 @@ class HostKernels:
         self.added: dict[str, HostKernel] = {}
 
     def kernel(
-        self, code: str, *, step: bool = False, asynchronous: bool = False, nonstrict: bool = False, **types: Any
+        self, code: str, *, step: bool = False, asynchronous: bool = False, nonstrict: bool = False,
+        calls: CallRule | None = None, **types: Any
     ) -> Callable[[F], F]:
         """Decorate a function: it becomes the host kernel `code`, written `dialect.name`. `types` replaces TypeVars of
-        the signature, by name, so that one generic function can be registered for several types.
+        the signature, by name, so that one generic function can be registered for several types. `calls`: the rule of
+        the functions that it is given.
 
         Raises PluginError when the code is declared twice, and for a signature that `declared` refuses.
         """
@@ -122,7 +134,8 @@ class HostKernels:
         def add(function: F) -> F:
             if code in self.added:
                 raise PluginError(f"the host kernel {code} is declared twice")
-            self.added[code] = declared(code, function, types, step, asynchronous, nonstrict, self._plugin)
+            kernel = declared(code, function, types, step, asynchronous, nonstrict, self._plugin)
+            self.added[code] = kernel._replace(calls=calls)
             return function
 
         return add
@@ -150,7 +163,7 @@ def declared(
     parameters = list(inspect.signature(function).parameters.values())
     if step and not parameters:
         raise PluginError(f"host kernel {code} takes no step", hint="make it the first parameter")
-    arguments, attributes, callees, more, variadic = [], {}, [], False, None
+    arguments, attributes, callees, more, variadic, located = [], {}, [], False, None, None
     for p in parameters[1:] if step else parameters:
         if p.kind is p.VAR_KEYWORD:
             raise PluginError(f"host kernel {code} takes **{p.name}", hint="name its attributes, keyword-only")
@@ -160,6 +173,8 @@ def declared(
             arguments.append(Parameter(p.name, host_type(p.name)))
         elif hints.get(p.name) is Callee:
             callees.append(p.name)
+        elif Location in (hints.get(p.name), *get_args(hints.get(p.name))):
+            located = p.name
         elif Callee in get_args(hints.get(p.name)):
             callees.append(p.name)
             more = True
@@ -169,7 +184,7 @@ def declared(
         raise PluginError(f"host kernel {code} takes functions and a tuple of functions", hint="take the tuple alone")
     results = _results(hints, types or {}, code)
     return HostKernel(code, function, tuple(arguments), variadic, results, attributes, tuple(callees), more, step,
-                      asynchronous, nonstrict, plugin)
+                      asynchronous, nonstrict, plugin, located=located)
 
 
 def _results(hints: Mapping[str, Any], types: Mapping[str, Any], code: str) -> tuple[HostType | None, ...] | None:

@@ -36,6 +36,10 @@ def _integer(bits: int) -> Callable[[Any], bool]:
     return lambda payload: isinstance(payload, int) and not isinstance(payload, bool) and -limit <= payload < limit
 
 
+def _natural(bits: int) -> Callable[[Any], bool]:
+    return lambda payload: isinstance(payload, int) and not isinstance(payload, bool) and 0 <= payload < 1 << bits
+
+
 def _is(kind: type) -> Callable[[Any], bool]:
     return lambda payload: isinstance(payload, kind)
 
@@ -45,11 +49,17 @@ I32 = Annotated[int, HostType("i32", _integer(32))]
 I64 = Annotated[int, HostType("i64", _integer(64))]
 F32 = Annotated[float, HostType("f32", _is(float))]
 F64 = Annotated[float, HostType("f64", _is(float))]
+UI32 = Annotated[int, HostType("ui32", _natural(32))]
+UI64 = Annotated[int, HostType("ui64", _natural(64))]
+F16 = Annotated[float, HostType("f16", _is(float))]
+BF16 = Annotated[float, HostType("bf16", _is(float))]
+C64 = Annotated[complex, HostType("complex<f32>", _is(complex))]
+C128 = Annotated[complex, HostType("complex<f64>", _is(complex))]
 String = Annotated[str, HostType("!tfrt.string", _is(str))]
 CHAIN = "!tfrt.chain"
 Chain = Annotated[None, HostType(CHAIN, lambda payload: payload is None)]
 TENSOR = HostType("tensor")  # the type of every register that has a TensorMetadata
 Tensor = Annotated[Any, TENSOR]
 
-GIVEN: tuple[Any, ...] = (I1, I32, I64, F32, F64, String, Chain)
+GIVEN: tuple[Any, ...] = (I1, I32, I64, UI32, UI64, F16, BF16, F32, F64, C64, C128, String, Chain)
 NAMED: dict[str, HostType] = {hint.__metadata__[0].name: hint.__metadata__[0] for hint in GIVEN}

@@ -259,9 +259,10 @@ class Executable:
         left: Sequence[int] = self._late
         for argument in arguments:
             if argument.__class__ is AsyncValue:
-                registers[: self._count] = [unwrapped(a) for a in arguments]
-                left = range(len(self.layout.calls))
-                break
+                registers[: self._count] = given = [unwrapped(a) for a in arguments]
+                if any(a.__class__ is AsyncValue for a in given):
+                    left = range(len(self.layout.calls))
+                    break
         else:
             for i, copy in frame.copies:
                 copy[...] = registers[i]

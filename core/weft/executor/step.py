@@ -21,7 +21,7 @@ from ..host.parallel import Job, Workers
 from ..host.rendezvous import LocalRendezvous
 from ..host.resources import Resources
 from ..support.kernel_errors import as_weft_error, is_interrupt
-from ..values.async_value import AsyncValue, available, failed
+from ..values.async_value import READY, AsyncValue, available, failed
 from .step_loop import StepLoop
 
 if TYPE_CHECKING:
@@ -171,6 +171,50 @@ class Step:
             return partial(self.invoke, function)
         return lambda arguments: executable.invoke(arguments, self)
 
+    def begin(self, function: Callee, arguments: Sequence[Any]) -> list[AsyncValue]:
+        """Like `call`; a function without results gives a chain, which is filled when the function has returned."""
+        executable = function.executable
+        if executable.function.results:
+            return self.call(function, arguments)
+        if self._is_over:
+            return [failed(Cancelled("the run has ended"))]
+        thread = self._thread if not self._loops else self.loop.thread
+        if executable.is_asynchronous and (self.depth >= DEEPEST or get_ident() != thread):
+            return self.loop.call(lambda: executable.invoke(arguments, self) or [None], 1)
+        self.invoke(function, arguments)
+        return [READY]
+
+    def enqueue_call(self, function: Callee, arguments: Sequence[Any]) -> list[AsyncValue]:
+        """Like `begin`, as a task of the work queue.
+
+        Several tasks run functions that only compute at the same time. Other functions run on the thread that drives
+        the step.
+        """
+        promises = [AsyncValue() for _ in function.executable.function.results or (None,)]
+
+        def task() -> None:
+            for promise, result in zip(promises, self._begun(function, arguments, len(promises)), strict=True):
+                promise.forward_to(result)
+            self._go_on()
+
+        self.workers.work_queue.add_task(task)
+        return promises
+
+    def _begun(self, function: Callee, arguments: Sequence[Any], count: int) -> list[AsyncValue]:
+        """Return the results of `begin`. Errors become results, since no caller could catch them."""
+        try:
+            return self.begin(function, arguments)
+        except Exception as error:  # noqa: BLE001 - memory for a frame may be short
+            typed = as_weft_error(error, "calling a function")
+            if self.ends_at_error:
+                self.cancel(typed)
+            return [failed(typed)] * count
+
+    def _go_on(self) -> None:
+        """Drive the step at the end of a task that completed a value, unless another thread does."""
+        for loop in list(self._loops.values()):
+            loop.come()
+
     def own(self, free: Callable[[Any], None], buffer: Any) -> None:
         """Free a device buffer when the step is over. Work enqueued by then may still use it."""
         self._owned.append((free, buffer))
@@ -206,11 +250,12 @@ class Step:
             value.set_error(as_weft_error(error, "a task of the work queue"))
             if is_interrupt(error):
                 raise
-            return
-        if isinstance(result, AsyncValue):
-            value.forward_to(result)
         else:
-            value.emplace(result)
+            if isinstance(result, AsyncValue):
+                value.forward_to(result)
+            else:
+                value.emplace(result)
+        self._go_on()
 
     def leave(self) -> None:
         """Detach: the caller does not wait. The work queue finishes the step."""

@@ -87,7 +87,7 @@ class ReadyCalls(Protocol):
 class StepLoop:
     """The loop of one step. The thread that made the step owns the loop until it waits or leaves.
 
-    Any thread may call `post` and `call`. All other methods are for the driving thread.
+    Any thread may call `post` and `call`, any task `come`. All other methods are for the driving thread.
     """
 
     def __init__(self, step: Driven, thread: int) -> None:
@@ -210,12 +210,15 @@ class StepLoop:
             self._work()
         elif sends:
             try:
-                self._step.workers.work_queue.add_task(self._come)
+                self._step.workers.work_queue.add_task(self.come)
             except WeftError as error:  # the queue is closed; cancelling the step needs no task
                 self._step.cancel(error)
 
-    def _come(self) -> None:
-        """Drive the step as a task of the work queue."""
+    def come(self) -> None:
+        """Drive the step as a task of the work queue, at the mail's call, unless another thread does.
+
+        A task that completed a value ends with this: the consumers run before the tasks behind it in the queue.
+        """
         with self._lock:
             if self._state is not LoopState.CALLED:  # the canceller's thread drives, or the step is over
                 return

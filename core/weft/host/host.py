@@ -9,7 +9,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from ..config.debug import DebugConfig
 from ..config.files import FilesConfig
@@ -61,6 +61,8 @@ class Host(DeviceSet):
     `diagnostics`: Called with each error that a kernel reports, on the thread of that kernel. Errors that are merely
         passed on are not reported again.
 
+    `output`: the text stream that kernels print to; None for the standard output of the moment.
+
     Devices and queues are closed when the Host is closed, when it is collected, or when the process ends.
 
     Raises NotFound for the name of an allocator that is not registered, InvalidArgument for a limit that cannot be
@@ -72,7 +74,7 @@ class Host(DeviceSet):
         limit: int | str | None = None, work_queue: WorkQueueConfig | ConcurrentWorkQueue | None = None,
         debug: DebugConfig | None = None, diagnostics: Callable[[WeftError], Any] | None = None,
         memory: int | str = "80%", files: FilesConfig | None = None,
-        work_queues: Mapping[str, WorkQueueConfig] = MappingProxyType({}),
+        work_queues: Mapping[str, WorkQueueConfig] = MappingProxyType({}), output: TextIO | None = None,
     ) -> None:
         super().__init__(registries, order)
         self.allocator: HostAllocator = (make_allocator(registries.allocators, allocator, limit)
@@ -80,6 +82,7 @@ class Host(DeviceSet):
         self.memory = HostMemory(self.allocator, share_or_bytes(memory, available_memory, "[limits] memory"))
         self.files = FilePolicy(files or FilesConfig())
         self.debug = debug or DebugConfig()
+        self.output = output
         self.resources = Resources()
         self.cancellation = CancelToken()  # parent of every step on this host
         self._diagnostics = diagnostics
@@ -156,6 +159,12 @@ class Host(DeviceSet):
         """The lasting steps that are alive. The list of references is made in one go, because other threads may add
         steps meanwhile."""
         return [step for ref in self.lasting.valuerefs() if (step := ref()) is not None]
+
+    def print_line(self, line: str) -> None:
+        """Write a line to the host's output, and flush it. Lines of several threads do not mix."""
+        output = self.output or sys.stdout
+        output.write(f"{line}\n")
+        output.flush()
 
     def report(self, error: WeftError) -> None:
         """Pass an error to the diagnostics handler, once. An exception of the handler is reported as unraisable."""

@@ -8,19 +8,20 @@ annotations are its declaration, and the linker checks each call against them.
 - The executor knows none of them. Control flow calls functions through `Step.call`, and never waits.
 
 Modules: `arithmetic` has constants and arithmetic of single numbers, `chains` chains and printing, `control` calls,
-branches and loops, `graph_control` the same for the control flow of op graphs, under names of weft's own. `transfer`
-has Send and Recv.
+branches and loops, `parallel` has parallel loops. `waiting` runs kernels that wait for values.
+`graph_control` has the control flow of op graphs, under names of weft's own, `transfer` Send and Recv.
 """
 
 from __future__ import annotations
 
 from ..contract.host_kernel import HostKernels
-from . import arithmetic, chains, control, graph_control, transfer
+from . import arithmetic, chains, control, graph_control, parallel, transfer
 
 
 def register(kernels: HostKernels) -> None:
     arithmetic.register(kernels)
     chains.register(kernels)
     control.register(kernels)
+    parallel.register(kernels)
     graph_control.register(kernels)
     transfer.register(kernels)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from math import isfinite
 from struct import Struct, error
 from typing import Any, TypeVar
 
 from ..contract.host_kernel import HostKernels
-from ..contract.host_type import F32, F64, I1, I32, I64
+from ..contract.host_type import BF16, C64, C128, F16, F32, F64, I1, I32, I64, UI32, UI64, Chain
 from ..errors import InvalidArgument
 
 N = TypeVar("N")
 _FLOAT = Struct("f")
 INTEGERS = {"i32": I32, "i64": I64}
 FLOATS = {"f32": F32, "f64": F64}
+CONSTANTS = {"i1": I1, **INTEGERS, "ui32": UI32, "ui64": UI64, "f16": F16, "bf16": BF16, **FLOATS,
+             "complex64": C64, "complex128": C128}
+_SHIFT = 10  # a 64-bit integer without its lowest bits fits a 64-bit float
 
 
 def wrapped(bits: int) -> Callable[[int], int]:
@@ -35,8 +39,8 @@ INTO: dict[str, Callable[[Any], Any]] = {"i32": wrapped(32), "i64": wrapped(64),
 
 
 def register(kernels: HostKernels) -> None:
-    for name, kind in {"i1": I1, **INTEGERS, **FLOATS}.items():
-        kernels.kernel(f"tfrt.constant.{name}", N=kind)(constant)
+    for name, kind in CONSTANTS.items():
+        kernels.kernel(f"tfrt.constant.{name}", N=kind)(rounded_constant if name == "f32" else constant)
     for name, kind in {**INTEGERS, **FLOATS}.items():
         kernels.kernel(f"tfrt.add.{name}", N=kind)(binary(operator.add, INTO[name]))
     for name, kind in FLOATS.items():
@@ -46,11 +50,20 @@ def register(kernels: HostKernels) -> None:
     kernels.kernel("tfrt.div.i32")(division)
     kernels.kernel("tfrt.equal.i32")(equal)
     kernels.kernel("tfrt.lessequal.i32")(less_or_equal)
+    kernels.kernel("tfrt.cast.i64_to_f32")(i64_to_f32)
+    kernels.kernel("tfrt.cast.i64_to_f64")(i64_to_f64)
+    kernels.kernel("tfrt.cast.f32_to_i64", N=F32)(to_i64)
+    kernels.kernel("tfrt.cast.f64_to_i64", N=F64)(to_i64)
 
 
 def constant(*, value: N) -> N:
     """Return the attribute."""
     return value
+
+
+def rounded_constant(*, value: F32) -> F32:
+    """Return the attribute as a 32-bit float: programs may hold more digits."""
+    return rounded(value)
 
 
 def binary(function: Callable[[Any, Any], Any], into: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -81,5 +94,23 @@ def equal(a: I32, b: I32) -> I1:
     return a == b
 
 
-def less_or_equal(a: I32, b: I32) -> I1:
+def less_or_equal(a: I32, b: I32, *chain: Chain) -> I1:  # noqa: ARG001 - the chain orders the call
     return a <= b
+
+
+def i64_to_f32(value: I64) -> F32:
+    """Return the nearest 32-bit float. (Rounding to a 64-bit float on the way would round twice.)"""
+    kept = (value >> _SHIFT) | (value & ((1 << _SHIFT) - 1) != 0)  # the last bit tells of all that are left out
+    return rounded(float(value) if abs(value) < 1 << 53 else float(kept) * (1 << _SHIFT))
+
+
+def i64_to_f64(value: I64) -> F64:
+    return float(value)
+
+
+def to_i64(value: N) -> I64:
+    """Truncate towards zero, as C does. Values beyond the type become -2**63, as on x86-64; C leaves them open."""
+    number: Any = value
+    if isfinite(number) and -(2**63) <= number < 2**63:
+        return int(number)
+    return -(2**63)

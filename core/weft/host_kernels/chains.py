@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from ..contract.host_kernel import HostKernels
 from ..contract.host_type import F32, F64, I1, I32, I64, Chain
+from ..executor.step import Step
 
 N = TypeVar("N")
 PRINTED = {"i1": (I1, "int1 = %d"), "i32": (I32, "int32 = %d"), "i64": (I64, "int64 = %d"), "f32": (F32, "f32 = %f"),
@@ -16,7 +17,7 @@ def register(kernels: HostKernels) -> None:
     kernels.kernel("tfrt.new.chain")(new_chain)
     kernels.kernel("tfrt.merge.chains")(merge_chains)
     for name, (kind, form) in PRINTED.items():
-        kernels.kernel(f"tfrt.print.{name}", N=kind)(printing(form))
+        kernels.kernel(f"tfrt.print.{name}", step=True, N=kind)(printing(form))
 
 
 def new_chain() -> Chain:
@@ -28,7 +29,7 @@ def merge_chains(*values: Any) -> Chain:
 
 
 def printing(form: str) -> Any:
-    def kernel(value: N, chain: Chain) -> Chain:  # noqa: ARG001 - the chain orders prints
-        print(form % value, flush=True)
+    def kernel(step: Step, value: N, chain: Chain) -> Chain:  # noqa: ARG001 - the chain orders prints
+        step.host.print_line(form % value)
 
     return kernel

@@ -1,88 +1,183 @@
-"""Control flow: kernels that call functions of the program. The executor knows none of them."""
+"""Control flow: kernels that call functions of the program. The executor knows none of them.
+
+A call that carries `bef.nonstrict` starts with pending arguments. These kernels then wait for the argument that they
+decide by, and pass the others on: the function waits for an argument when it needs it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ..contract.host_kernel import Callee, HostKernels
-from ..contract.host_type import I1, I32
-from ..errors import Cancelled
+from ..contract.host_kernel import Callee, FunctionTypes, HostKernels, Types
+from ..contract.host_type import I1, I32, I64
+from ..errors import InvalidArgument
 from ..executor.step import Step
-from ..values.async_value import AsyncValue, failed
+from ..values.async_value import AsyncValue, failed, unwrapped
+from .waiting import Turns, as_async, finished, pending
+
+BLOCK = 32  # iterations of tfrt.repeat that start before the first loop value is waited for
+Choice = Callable[[Any], Callee | None]  # the function for a value; None for a function that does nothing
 
 
 def register(kernels: HostKernels) -> None:
-    kernels.kernel("tfrt.call", step=True)(call)
-    kernels.kernel("tfrt.cond", step=True)(cond)
-    kernels.kernel("tfrt.case", step=True)(case)
-    kernels.kernel("tfrt.while", step=True)(while_loop)
+    kernels.kernel("tfrt.call", step=True, calls=_whole)(call)
+    kernels.kernel("tfrt.if", step=True, calls=_behind_first)(if_else)
+    kernels.kernel("tfrt.cond", step=True, calls=_behind_first)(cond)
+    kernels.kernel("tfrt.case", step=True, calls=_behind_first)(case)
+    kernels.kernel("tfrt.while", step=True, calls=_while_body)(while_loop)
+    kernels.kernel("tfrt.repeat.i32", step=True, calls=_repeat_body)(repeat)
+    kernels.kernel("tfrt.once", step=True, calls=_whole)(once)
 
 
 def call(step: Step, *arguments: Any, callee: Callee) -> list[Any]:
-    """Return the function's results. A non-strict call starts as soon as one argument is available."""
-    return step.call(callee, arguments)
+    """Return the function's results."""
+    return step.invoke(callee, arguments)
+
+
+def if_else(step: Step, condition: I1, *arguments: Any, regions: tuple[Callee, ...]) -> list[Any]:
+    """Return the results of the first region for a true condition, else of the second.
+
+    The second region may be missing when there are no results. Raises InvalidArgument when it is missing otherwise, and
+    for more than two regions.
+    """
+    if not 1 <= len(regions) <= 2 or (len(regions) == 1 and _count(regions[0])):
+        raise InvalidArgument(f"tfrt.if has {len(regions)} regions",
+                              hint="give it two regions, or one without results")
+    then, otherwise = regions[0], regions[1] if len(regions) == 2 else None
+    return _chosen(step, condition, arguments, lambda value: then if value else otherwise, _count(then))
 
 
 def cond(step: Step, condition: I1, *arguments: Any, a_true_fn: Callee, b_false_fn: Callee) -> list[Any]:
     """Return the results of one of two functions."""
-    return step.call(a_true_fn if condition else b_false_fn, arguments)
+    return _chosen(step, condition, arguments, lambda value: a_true_fn if value else b_false_fn, _count(a_true_fn))
 
 
 def case(step: Step, index: I32, *arguments: Any, branches: tuple[Callee, ...]) -> list[Any]:
-    """Return the results of the function with this index; of the last function for any other index."""
-    return step.call(branches[index if 0 <= index < len(branches) else -1], arguments)
+    """Return the results of the function with this index; of the last function for any other index.
+
+    Raises InvalidArgument when there are no functions.
+    """
+    if not branches:
+        raise InvalidArgument("tfrt.case has no branches", hint="give it one function or more")
+    last = len(branches) - 1
+    return _chosen(step, index, arguments, lambda value: branches[value if 0 <= value < last else last],
+                   _count(branches[0]))
 
 
-def while_loop(step: Step, condition: I1, *arguments: Any, body_fn: Callee) -> list[Any]:
+def while_loop(
+    step: Step, condition: I1, *arguments: Any, body_fn: Callee, parallel_iterations: I64 = 1
+) -> list[Any]:
     """Return the loop variables after the loop.
 
-    The body takes the variables and returns new ones, and a condition: False ends the loop.
+    The body takes the variables and returns new ones, and a condition: False ends the loop. An error of the condition
+    becomes all results, once the variables are available. With `parallel_iterations` above 1, each body is a task of
+    the work queue. Raises InvalidArgument for `parallel_iterations` below 1.
     """
-    if not condition:
-        return list(arguments)
-    results = [AsyncValue() for _ in arguments]
-    _Loop(step, body_fn, results).turn(list(arguments))
-    return results
+    if parallel_iterations < 1:
+        raise InvalidArgument(f"parallel_iterations is {parallel_iterations}, not 1 or more")
+    turn = partial(step.enqueue_call, body_fn) if parallel_iterations > 1 else step.caller(body_fn)
+    return finished(step, _while(step, condition, list(arguments), turn), len(arguments))
 
 
-class _Loop:
-    """A loop that runs in place while the body's condition is available, and continues in callbacks when it is
-    pending."""
+def repeat(step: Step, count: I32, *arguments: Any, body: Callee) -> list[Any]:
+    """Return the loop variables after `count` calls of the body, which takes them and returns new ones.
 
-    def __init__(self, step: Step, body: Callee, results: list[AsyncValue]) -> None:
-        self._step = step
-        self._body = body
-        self._results = results
+    A call starts before the results of the call before it are available, but every 32 calls the first variable is
+    waited for. A cancelled run ends the loop with its error. A count of 0 or less returns the arguments.
+    """
+    return finished(step, _repeat(step, count, list(arguments), step.caller(body)), len(arguments))
 
-    def turn(self, variables: list[Any]) -> None:
-        """Iterate from these variables until the loop ends or a condition is pending."""
-        while True:
-            if self._step.cancelled():
-                error = self._step.error or Cancelled("the run ended before this work was done")
-                self._end([failed(error)] * len(variables))
-                return
-            *following, condition = self._step.call(self._body, variables)
+
+def once(step: Step, *arguments: Any, function: Callee) -> list[Any]:
+    """Return the results of the function's first call among the runs that share resources.
+
+    Later calls return the same results, even while the first call's are pending.
+    """
+    calls: dict[Callee, list[AsyncValue]] = step.resources.get("tfrt.once", dict)
+    promises = [AsyncValue() for _ in range(_count(function))]
+    results = calls.setdefault(function, promises)  # atomic: of two threads, one calls
+    if results is promises:
+        for promise, value in zip(promises, step.call(function, arguments), strict=True):
+            promise.forward_to(value)
+    return [unwrapped(result) for result in results]
+
+
+def _count(function: Callee) -> int:
+    return len(function.executable.function.results)
+
+
+def _chosen(step: Step, value: Any, arguments: Sequence[Any], choose: Choice, count: int) -> list[Any]:
+    """Return the `count` results of the function that `choose` returns for the value, which may come later."""
+    payload = unwrapped(value)
+    if payload.__class__ is AsyncValue:
+        return finished(step, _chosen_late(step, payload, arguments, choose, count), count)
+    function = choose(payload)
+    return [] if function is None else step.invoke(function, arguments)
+
+
+def _chosen_late(step: Step, value: AsyncValue, arguments: Sequence[Any], choose: Choice, count: int) -> Turns:
+    if not value.is_available():
+        yield [value]
+    payload = unwrapped(value)
+    if payload.__class__ is AsyncValue:  # an error, or dead
+        return [payload] * count
+    function = choose(payload)
+    return [] if function is None else step.invoke(function, arguments)
+
+
+def _while(step: Step, condition: Any, variables: list[Any], turn: Callable[[list[Any]], list[Any]]) -> Turns:
+    while True:
+        if condition.__class__ is AsyncValue:
             if not condition.is_available():
-                condition.and_then(partial(self._go_on, following, condition))
-                return
-            if not self._goes_on(following, condition):
-                return
-            variables = following
+                yield [condition]
+            condition = unwrapped(condition)
+            if condition.__class__ is AsyncValue:  # an error, or dead
+                late = pending(variables)
+                if late:
+                    yield late
+                return [condition] * len(variables)
+        if not condition:
+            return variables
+        if step.cancelled():
+            return [failed(step.end())] * len(variables)
+        *variables, condition = turn(variables)
 
-    def _go_on(self, variables: list[Any], condition: AsyncValue) -> None:
-        if self._goes_on(variables, condition) and not self._step.post(lambda: self.turn(variables)):
-            self._end([failed(Cancelled("the run ended before this work was done"))] * len(variables))
 
-    def _goes_on(self, variables: list[Any], condition: AsyncValue) -> bool:
-        if condition.is_error() or condition.is_dead():
-            self._end([condition] * len(variables))
-            return False
-        if not condition.get():
-            self._end(variables)
-            return False
-        return True
+def _repeat(step: Step, count: Any, variables: list[Any], turn: Callable[[list[Any]], list[Any]]) -> Turns:
+    if count.__class__ is AsyncValue:
+        if not count.is_available():
+            yield [count]
+        count = unwrapped(count)
+        if count.__class__ is AsyncValue:  # an error, or dead
+            return [count] * len(variables)
+    for number in range(count):
+        if step.cancelled():
+            return [failed(step.end())] * len(variables)
+        if not number % BLOCK and pending(variables[:1]):
+            yield [as_async(variables[0])]
+        variables = turn(variables)
+    return variables
 
-    def _end(self, variables: list[Any]) -> None:
-        for result, value in zip(self._results, variables, strict=True):
-            result.forward_to(value)
+
+def _whole(arguments: Types, results: Types) -> Sequence[FunctionTypes]:
+    return [(arguments, results)]
+
+
+def _behind_first(arguments: Types, results: Types) -> Sequence[FunctionTypes]:
+    return [(arguments[1:], results)]
+
+
+def _while_body(arguments: Types, results: Types) -> Sequence[FunctionTypes]:
+    return [(_loop_variables(arguments, results), (*results, "i1"))]
+
+
+def _repeat_body(arguments: Types, results: Types) -> Sequence[FunctionTypes]:
+    return [(_loop_variables(arguments, results), results)]
+
+
+def _loop_variables(arguments: Types, results: Types) -> Types:
+    if len(arguments) != len(results) + 1:
+        raise InvalidArgument(f"has {len(arguments) - 1} loop variables and {len(results)} results")
+    return arguments[1:]

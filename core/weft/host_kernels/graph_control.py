@@ -6,16 +6,16 @@ The functions may return a chain behind their results: it is filled when what th
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..contract.host_kernel import Callee, HostKernels
 from ..contract.host_type import I1, I64, Chain
 from ..contract.structural import branch, is_true
-from ..errors import Cancelled, InvalidArgument, WeftError
+from ..errors import InvalidArgument
 from ..executor.step import Step
-from ..support.kernel_errors import as_weft_error
-from ..values.async_value import DEAD, AsyncValue, available, unwrapped
+from ..values.async_value import DEAD, AsyncValue
+from .waiting import Turns, as_async, finished, settled
 
 
 def register(kernels: HostKernels) -> None:
@@ -53,7 +53,7 @@ def while_loop(
     step: Step, *variables: Any, cond: Callee, body: Callee, chain: I1 = False, scalar: I1 = False
 ) -> list[Any]:
     """Return the loop variables after the loop: the body's results replace them while the condition is true."""
-    return _finished(step, _while(step, variables, cond, body, chain, scalar), len(variables) + chain)
+    return finished(step, _while(step, variables, cond, body, chain, scalar), len(variables) + chain)
 
 
 def for_loop(
@@ -66,7 +66,7 @@ def for_loop(
     if not int(delta):
         raise InvalidArgument("the delta of a For loop is 0")
     numbers = range(int(start), int(limit), int(delta))
-    return _finished(step, _for(step, numbers, variables, body, chain), len(variables) + chain)
+    return finished(step, _for(step, numbers, variables, body, chain), len(variables) + chain)
 
 
 def frame(step: Step, *values: Any, body: Callee, variables: I64, exits: I64, chain: I1 = False) -> list[Any]:
@@ -75,7 +75,7 @@ def frame(step: Step, *values: Any, body: Callee, variables: I64, exits: I64, ch
     The first `variables` arguments are the values of the first iteration, the others constants. The body returns the
     values of the next iteration, then those of the exits. The loop ends when all values of the next iteration are dead.
     """
-    return _finished(step, _frame(step, values, body, variables, exits, chain), exits + chain)
+    return finished(step, _frame(step, values, body, variables, exits, chain), exits + chain)
 
 
 def switch(data: Any, pred: Any) -> tuple[Any, Any, Chain]:
@@ -114,8 +114,8 @@ def merge(*inputs: Any) -> tuple[Any, Any]:
     def arrived() -> None:
         late = _first_alive(inputs)
         if late is not None and not value.is_available():
-            value.forward_to(_async(late[0]))
-            index.forward_to(_async(late[1]))
+            value.forward_to(as_async(late[0]))
+            index.forward_to(as_async(late[1]))
 
     for each in inputs:
         each.and_then(arrived)
@@ -132,9 +132,6 @@ def _first_alive(inputs: Sequence[AsyncValue]) -> tuple[Any, Any] | None:
     return (DEAD, DEAD) if all(each.is_dead() for each in inputs) else None
 
 
-Turns = Generator[list[AsyncValue], None, list[Any]]  # a loop: yields the values that it waits for, returns its results
-
-
 def _while(
     step: Step, variables: Sequence[Any], cond: Callee, body: Callee, chain: bool, scalar: bool
 ) -> Turns:
@@ -146,7 +143,7 @@ def _while(
         found = test(values)
         condition = found[0]
         if chain or condition.__class__ is AsyncValue:
-            condition, *_ = yield from _settled(found)
+            condition, *_ = yield from settled(found)
         if condition is DEAD:
             return [DEAD] * (count + chain)
         is_plain = condition.shape == () and condition.dtype.kind == "b"
@@ -154,7 +151,7 @@ def _while(
             return values + done
         values = turn(values)
         if chain:
-            yield from _settled(values[count:])
+            yield from settled(values[count:])
             del values[count:]
 
 
@@ -166,7 +163,7 @@ def _for(step: Step, numbers: range, variables: Sequence[Any], body: Callee, cha
         step.check()
         values = step.invoke(body, [np.array(number, np.int32), *values])
         if chain:
-            yield from _settled(values[count:])
+            yield from settled(values[count:])
             del values[count:]
     return values + [None] * chain
 
@@ -178,81 +175,9 @@ def _frame(
     last = [DEAD] * exits
     while True:
         step.check()
-        results = yield from _settled(step.invoke(body, [*current, *constants]))
+        results = yield from settled(step.invoke(body, [*current, *constants]))
         current = results[:variables]
         last = [before if after is DEAD else after
                 for before, after in zip(last, results[variables : variables + exits], strict=True)]
         if all(each is DEAD for each in current):
             return last + [None] * chain
-
-
-def _settled(values: list[Any]) -> Generator[list[AsyncValue], None, list[Any]]:
-    """Wait for values; return payloads, and DEAD for the dead. Raises the first error."""
-    pending = [value for value in values if isinstance(value, AsyncValue) and not value.is_available()]
-    if pending:
-        yield pending
-    settled = []
-    for value in values:
-        payload = unwrapped(value)
-        if isinstance(payload, AsyncValue):
-            if payload.error is not None:
-                raise payload.error
-            payload = DEAD
-        settled.append(payload)
-    return settled
-
-
-def _finished(step: Step, turns: Turns, count: int) -> list[Any]:
-    """Run a loop on this thread, and return its `count` results.
-
-    When an iteration waits for a value, pending results are returned at once, and the loop goes on when the value came.
-    """
-    try:
-        pending = next(turns)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
-    promises = [AsyncValue() for _ in range(count)]
-    _Waiting(step, turns, promises).wait(pending)
-    return promises
-
-
-class _Waiting:
-    """A loop that waits for values, and goes on when they have come, on the thread that drives its step."""
-
-    def __init__(self, step: Step, turns: Turns, promises: list[AsyncValue]) -> None:
-        self._step = step
-        self._turns = turns
-        self._promises = promises
-        self._missing = 0
-
-    def wait(self, values: Sequence[AsyncValue]) -> None:
-        self._missing = len(values)
-        for value in values:
-            value.and_then(self._post)
-
-    def _post(self) -> None:
-        if not self._step.post(self._arrived):
-            self._fail(self._step.error or Cancelled("the run ended before this work was done"))
-
-    def _arrived(self) -> None:
-        self._missing -= 1
-        if self._missing:
-            return
-        try:
-            pending = next(self._turns)
-        except StopIteration as end:
-            for promise, value in zip(self._promises, end.value, strict=True):
-                promise.forward_to(_async(value))
-        except Exception as error:  # noqa: BLE001 - the error is the loop's result
-            self._fail(as_weft_error(error, "a loop"))
-        else:
-            self.wait(pending)
-
-    def _fail(self, error: WeftError) -> None:
-        for promise in self._promises:
-            if not promise.is_available():
-                promise.set_error(error)
-
-
-def _async(value: Any) -> AsyncValue:
-    return value if isinstance(value, AsyncValue) else available(value)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ..contract.host_kernel import OWN, Callee, HostKernel
+from ..contract.host_kernel import OWN, Callee, CallRule, HostKernel
 from ..contract.host_type import NAMED, TENSOR, HostType
 from ..errors import Internal, InvalidArgument
 from ..executor.host_array import given
@@ -15,8 +15,13 @@ from ..values.async_value import AsyncValue, unwrapped
 from ..values.tensor import TensorMetadata
 
 
-def check_call(kernel: HostKernel, call: Call, function: ProgramFunction) -> None:
-    """Check a call against its kernel's declaration. Raises InvalidArgument with the declaration and the location."""
+def check_call(
+    kernel: HostKernel, call: Call, function: ProgramFunction, functions: Mapping[str, ProgramFunction]
+) -> None:
+    """Check a call against its kernel's declaration. Raises InvalidArgument with the declaration and the location.
+
+    `functions`: the functions of the program.
+    """
     types = function.register_types
     wanted = [argument.type for argument in kernel.arguments]
     if len(call.args) < len(wanted) or (kernel.variadic is None and len(call.args) > len(wanted)):
@@ -33,6 +38,32 @@ def check_call(kernel: HostKernel, call: Call, function: ProgramFunction) -> Non
             if not _fits(types[register], kind):
                 raise _unfit(kernel, call, f"has {types[register]} as result {i}, which is {kind}")
     _check_attributes(kernel, call)
+    if kernel.calls is not None:
+        _check_functions(kernel, kernel.calls, call, function, functions)
+
+
+def _check_functions(
+    kernel: HostKernel, rule: CallRule, call: Call, function: ProgramFunction, functions: Mapping[str, ProgramFunction]
+) -> None:
+    types = function.register_types
+    try:
+        wanted = rule(tuple(types[r] for r in call.args), tuple(types[r] for r in call.results))
+    except InvalidArgument as error:
+        raise _unfit(kernel, call, error.message) from None
+    texts = [_signature_text(*each) for each in wanted]
+    for name in call.functions:
+        called = functions[name]
+        given = _signature_text(called.arg_types, [called.register_types[r] for r in called.results])
+        if given not in texts:
+            raise _unfit(kernel, call, f"names the function '{name}' of type {given}, expected {' or '.join(texts)}")
+
+
+def _signature_text(arguments: Sequence[RegisterType], results: Sequence[RegisterType]) -> str:
+    return f"({', '.join(map(_kind, arguments))}) -> ({', '.join(map(_kind, results))})"
+
+
+def _kind(register_type: RegisterType) -> str:
+    return register_type if isinstance(register_type, str) else TENSOR.name
 
 
 def _check_attributes(kernel: HostKernel, call: Call) -> None:
@@ -62,6 +93,8 @@ def bind_host_kernel(
         keywords[kernel.callees[0]] = tuple(functions)
     else:
         keywords |= dict(zip(kernel.callees, functions, strict=True))
+    if kernel.located is not None:
+        keywords[kernel.located] = call.location
     run = partial(kernel.function, **keywords) if keywords else kernel.function
     if kernel.plugin == OWN and call.functions and kernel.results is None and not check_types:
         return run  # the results are those of linked functions, which have been checked

@@ -98,7 +98,7 @@ class HostProgram:
                             kernel = host.registries.host_kernels.get(call.code)
                         except NotFound as error:
                             raise error.at(location=call.location)  # noqa: B904 - the same error, with its location
-                        check_call(kernel, call, function)
+                        check_call(kernel, call, function, self.functions)
             linked: dict[str, Callee] = {}
             resources = Resources()
             definition = ProgramDef(self.functions, self.constants, self.requires)  # the links would keep `self` alive

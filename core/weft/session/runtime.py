@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TextIO
 
 from ..config.config import Config, load_config
 from ..contract.allocator import HostAllocator
@@ -25,6 +25,7 @@ class HostContext(Host):
     `work_queue`, `allocator`: a name or an object, in place of the config's choice.
     `diagnostics`: called with each error of a kernel.
     `config`: a dict, a path or a Config.
+    `output`: a text stream that kernels print to, in place of the standard output.
 
     Raises InvalidArgument for an object that lacks the methods of its protocol.
     """
@@ -33,17 +34,19 @@ class HostContext(Host):
     def __init__(
         self, *, work_queue: str | WorkQueueConfig | ConcurrentWorkQueue | None = None,
         allocator: str | HostAllocator | None = None, diagnostics: Callable[[WeftError], Any] | None = None,
-        config: Any = None,
+        config: Any = None, output: TextIO | None = None,
     ) -> None:
         settings = load_config(config)
         _check_has("work_queue", work_queue, "add_task")
         _check_has("allocator", allocator, "allocate")
+        _check_has("output", output, "write")
         if work_queue is None or isinstance(work_queue, str):
             work_queue = replace(settings.work_queue, name=work_queue or settings.work_queue.name)
         super().__init__(_load(settings).registries, settings.placement.order,
                          settings.allocator.name if allocator is None else allocator,
                          settings.allocator.limit, work_queue, settings.debug, diagnostics,
-                         memory=settings.limits.memory, files=settings.files, work_queues=settings.work_queues)
+                         memory=settings.limits.memory, files=settings.files, work_queues=settings.work_queues,
+                         output=output)
 
 
 def _check_has(argument: str, given: object, method: str) -> None:
