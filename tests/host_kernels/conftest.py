@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 import weft
+from builders.programs import program
 from plugins_for_tests import plugin
 
-CONFIG = {"plugins": {"load": [plugin("host_kernels")]}}
+CONFIG = {"plugins": {"load": [plugin("host_kernels"), "plugins_for_tests.tfrt_test"]}}
 
 
 @pytest.fixture(params=["multi_threaded", "single_threaded", "seeded"])
@@ -33,3 +34,20 @@ def run(host):
         return results
 
     return waited
+
+
+def payloads(results):
+    return [r.error if r.is_error() else r.get() for r in results]
+
+
+@pytest.fixture(params=["as built", "through BEF"])
+def give(request, run):
+    """`give(functions, *arguments)`: what the program's function main gives, as it was built or read from a file."""
+    def given(functions, *arguments, context=None):
+        made = program(*functions)
+        if request.param == "through BEF":
+            read = weft.bef.loads(weft.bef.dumps(made)).program
+            made = weft.HostProgram(read.functions, read.constants, read.requires)
+        return payloads(run(made, "main", *arguments, request=context))
+
+    return given

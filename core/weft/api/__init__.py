@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         SessionRegistrar,
         hookimpl,
     )
-    from ..contract.host_kernel import Callee, HostKernels
+    from ..contract.host_kernel import NATIVE, Callee, HostKernels
     from ..contract.host_type import F32, F64, I1, I32, I64, Chain, HostType, String, Tensor
     from ..contract.kernel import Attachable, Bind, Declined, FusedOp, Kernels
     from ..contract.loader import Description, Initializer, Loader, LoadOptions, SignatureDef, Source, TensorInfo
@@ -63,7 +63,7 @@ _NAMES = {  # module -> its public names
     "contract.graph_pass": ("PassContext",),
     "contract.hookspecs": ("CommandRegistrar", "DeviceRegistrar", "KernelPackRegistrar", "LoaderRegistrar",
                            "OpRegistrar", "PassRegistrar", "SessionRegistrar", "hookimpl"),
-    "contract.host_kernel": ("Callee", "HostKernels"),
+    "contract.host_kernel": ("NATIVE", "Callee", "HostKernels"),
     "contract.host_type": ("F32", "F64", "I1", "I32", "I64", "Chain", "HostType", "String", "Tensor"),
     "contract.kernel": ("Attachable", "Bind", "Declined", "FusedOp", "Kernels"),
     "contract.loader": ("Description", "Initializer", "Loader", "LoadOptions", "SignatureDef", "Source", "TensorInfo"),
@@ -97,6 +97,7 @@ __all__ = [
     "I32",
     "I64",
     "MOST_DIMS",
+    "NATIVE",
     "STREAM",
     "AllocatorStats",
     "AsyncValue",

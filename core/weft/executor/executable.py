@@ -293,6 +293,7 @@ class Executable:
             self._keep(frame)
         registers.clear()  # an error that is a result lives on, and its traceback may hold this frame
         if has_ended:
+            rest.values[:] = [None] * len(rest.values)
             return [failed(step.end()) for _ in self._results]
         return [rest.value(register) for register in self._results]
 

@@ -36,6 +36,10 @@ DEEPEST = 32  # nested function calls on one stack; a deeper call goes through t
 SLICE = 0.005  # seconds between two checks for cancellation while a step waits for a lock
 
 
+def nothing() -> None:
+    """The callback for a value that has no consumers."""
+
+
 class RunOptions(NamedTuple):
     """Limits and records of one run.
 
@@ -185,25 +189,29 @@ class Step:
         return [READY]
 
     def enqueue_call(self, function: Callee, arguments: Sequence[Any]) -> list[AsyncValue]:
-        """Like `begin`, as a task of the work queue.
+        """Like `call`, as a task of the work queue.
 
         Several tasks run functions that only compute at the same time. Other functions run on the thread that drives
         the step.
         """
-        promises = [AsyncValue() for _ in function.executable.function.results or (None,)]
+        promises = [AsyncValue() for _ in function.executable.function.results]
+        begun = AsyncValue()
 
         def task() -> None:
-            for promise, result in zip(promises, self._begun(function, arguments, len(promises)), strict=True):
+            for promise, result in zip(promises, self._called(function, arguments, len(promises)), strict=True):
                 promise.forward_to(result)
+            begun.emplace(None)
             self._go_on()
 
         self.workers.work_queue.add_task(task)
+        if not promises:
+            self.post(lambda: self.loop.expect(begun, nothing))  # nothing else would keep the step open
         return promises
 
-    def _begun(self, function: Callee, arguments: Sequence[Any], count: int) -> list[AsyncValue]:
-        """Return the results of `begin`. Errors become results, since no caller could catch them."""
+    def _called(self, function: Callee, arguments: Sequence[Any], count: int) -> list[AsyncValue]:
+        """Return the results of `call`. Errors become results, since no caller could catch them."""
         try:
-            return self.begin(function, arguments)
+            return self.call(function, arguments)
         except Exception as error:  # noqa: BLE001 - memory for a frame may be short
             typed = as_weft_error(error, "calling a function")
             if self.ends_at_error:
