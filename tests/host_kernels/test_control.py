@@ -269,7 +269,7 @@ def test_a_cancelled_request_ends_a_loop(host, code):
     """The body cancels in its first iteration; the loop would never end."""
     body, b = Body("i32", CHAIN), Body()
     noted = body("test.note", 0, 1, results=CHAIN)
-    cancelled, _ = body("tfrt_test.cancel", noted, results=("i32", CHAIN))
+    body("tfrt_test.cancel", noted, results=("i32", CHAIN))
     begin = b("tfrt.constant.i1", results="i1", value=True) if code == "tfrt.while" else b.constant(2**31 - 1)
     goes_on = (body("tfrt.constant.i1", results="i1", value=True),) if code == "tfrt.while" else ()
     results = b(code, begin, b.constant(1), b.chain(), results=("i32", CHAIN), functions=("body",))
@@ -326,7 +326,8 @@ def test_an_error_of_a_function_that_runs_once_is_the_result_of_all_calls(give):
 @pytest.mark.parametrize(("write", "message"), [
     (lambda b: b("tfrt.call", 0, functions=("two",)),
      "names the function 'two' of type (i32, i32) -> (i32), expected (i32) -> (i32)"),
-    (lambda b: b("tfrt.call", 0, 0, results=("i32", "i32"), functions=("two",))[0], "expected (i32, i32) -> (i32, i32)"),
+    (lambda b: b("tfrt.call", 0, 0, results=("i32", "i32"), functions=("two",))[0],
+     "expected (i32, i32) -> (i32, i32)"),
     (lambda b: b("tfrt.case", 0, 0, functions=("two", "two")), "expected (i32) -> (i32)"),
     (lambda b: b("tfrt.while", 1, 0, functions=("two",)), "expected (i32) -> (i32, i1)"),
     (lambda b: b("tfrt.while", 1, 0, 0, functions=("two",)), "has 2 loop variables and 1 results"),

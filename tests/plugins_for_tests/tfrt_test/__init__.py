@@ -1,7 +1,7 @@
 """A plugin of the tests alone: the kernels with which TFRT's own tests look at a host runtime.
 
-Dialects: `tfrt_test` (simple, failing and asynchronous kernels), `vt` (values that tell of their life), `tfrt_tutorial`,
-and native functions. Their texts are TFRT's.
+Dialects: `tfrt_test` (simple, failing and asynchronous kernels), `vt` (values that tell of their life) and
+`tfrt_tutorial`; and native functions. Their texts are TFRT's.
 """
 
 from __future__ import annotations

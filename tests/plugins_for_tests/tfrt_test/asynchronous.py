@@ -55,7 +55,7 @@ def async_copy(step: Step, value: I32) -> I32:
 
 def async_copy_with_delay(step: Step, value: I32) -> I32:
     def slow():
-        time.sleep(uniform(0.001, 0.01))
+        time.sleep(uniform(0.001, 0.01))  # noqa: S311
         return value
 
     return step.enqueue(slow)

@@ -56,7 +56,7 @@ def count3(x: I32) -> tuple[I32, I32, I32]:
 
 
 def copy_with_delay(value: N) -> N:
-    time.sleep(uniform(0.001, 0.01))
+    time.sleep(uniform(0.001, 0.01))  # noqa: S311
     return value
 
 
