@@ -197,11 +197,12 @@ def value(b, number):
 
 def test_a_value_without_users_is_dropped_at_once(give, capsys):
     def write(b):
-        value(b, 1)
-        return b("tfrt_test.print_hello", b.chain(), results=CHAIN)
+        one = value(b, 1)
+        b("vt.add", one, one, results=VALUE)
+        return b("vt.print", one, b.chain(), results=CHAIN)
 
     give(main(write))
-    assert capsys.readouterr().out == made(1) + gone(1) + "hello host executor!\n"
+    assert capsys.readouterr().out == made(1) + made(2) + gone(2) + "print vt_value(1)\n" + gone(1)
 
 
 def test_operands_are_dropped_after_their_last_user(give, capsys):
@@ -211,7 +212,7 @@ def test_operands_are_dropped_after_their_last_user(give, capsys):
 
     give(main(write))
     assert capsys.readouterr().out == (
-        made(1) + made(2) + made(3) + gone(1) + gone(2) + "print vt_value(3)\n" + gone(3))
+        made(2) + made(1) + made(3) + gone(1) + gone(2) + "print vt_value(3)\n" + gone(3))
 
 
 def test_operands_are_dropped_after_a_user_that_waited(host, capsys):

@@ -60,8 +60,10 @@ def functions(draw, name, known, streams):
             tuple(draw(st.lists(st.sampled_from(known), max_size=2))) if known else (), draw(st.booleans()),
             draw(locations), draw(registers) if defined else (), chain, signature))
     some = st.lists(st.integers(0, count - 1), max_size=3).map(tuple) if count else st.just(())
+    stated = all(call.is_host_kernel for call in calls) and draw(st.booleans())
+    numbers = tuple(draw(st.integers(0, 200)) for _ in calls) if stated else ()
     return ProgramFunction(name, tuple(f"a{i}" for i in range(defined)), tuple(draw(types) for _ in range(count)),
-                           tuple(calls), draw(some), draw(some), draw(locations), draw(st.booleans()))
+                           tuple(calls), draw(some), draw(some), draw(locations), draw(st.booleans()), numbers)
 
 
 @st.composite
@@ -325,7 +327,7 @@ def test_sections_stand_in_the_order_of_their_ids():
 def test_a_file_of_tfrt_has_no_nodes_and_numbered_arguments():
     model = bef.loads(TINY)
     assert model == CompiledModel(ProgramDef({"f": ProgramFunction("f", ("arg0",), ("i32", "i32"), (
-        Call("k", (0,), (1,), {"a": 7}),), (1,))}))
+        Call("k", (0,), (1,), {"a": 7}),), (1,), streams=(0,))}))
 
 
 def test_attributes_of_tfrt_are_read_by_their_types():

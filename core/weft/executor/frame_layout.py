@@ -148,15 +148,18 @@ class FrameLayout:
         return frozenset(fixed)
 
     def _find_dying(self, kept: set[int]) -> dict[int, list[int]]:
-        """For each attached call return the open registers without later consumers, whose values die there."""
+        """For each attached call return the open registers without later consumers, whose values die there, arguments
+        first."""
         last = {r: n for n, bound in enumerate(self.calls) for r in (*bound.call.needs, *bound.call.results)}
         unordered = self.late.difference(self.tail)
         kept |= self.fixed | {r for n in unordered for r in self.calls[n].call.needs}
         kept |= {r for bound in self.calls if bound.pends for r in bound.given}  # the end of the run waits for them
         dying: dict[int, list[int]] = {}
-        for register, number in last.items():
-            if register not in kept and number not in unordered:
-                dying.setdefault(number, []).append(register)
+        for number in set(last.values()) - unordered:
+            call = self.calls[number].call
+            dead = [r for r in dict.fromkeys((*call.needs, *call.results)) if last[r] == number and r not in kept]
+            if dead:
+                dying[number] = dead
         return dying
 
     def _find_copied(self, results: Sequence[int], not_fresh: set[int]) -> tuple[int, ...]:

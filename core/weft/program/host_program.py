@@ -105,6 +105,8 @@ class ProgramFunction(NamedTuple):
     `register_types`: the type of every register; of tensors as much as is known without feeds.
     `results`: the registers that it returns.
     `targets`: registers that it fills for their calls' effects alone.
+    `streams`: for each call the number of its stream, as TFRT's stream analysis has it; empty for the default analysis.
+        Streams affect the order of independent host kernels only.
     `is_compiled`: True when the types of all registers are final for arguments of the declared types: linking for
         these infers and folds nothing.
     """
@@ -117,6 +119,7 @@ class ProgramFunction(NamedTuple):
     targets: tuple[int, ...] = ()
     location: Location | None = None
     is_compiled: bool = False
+    streams: tuple[int, ...] = ()
 
     @property
     def arg_types(self) -> tuple[RegisterType, ...]:

@@ -36,6 +36,14 @@ def verify_function(function: ProgramFunction, program: ProgramDef) -> None:
     if len(function.arg_names) > count:
         raise InvalidArgument(f"{where} has {len(function.arg_names)} arguments and types for {count} registers",
                               location=function.location)
+    if len(function.streams) not in (0, len(function.kernels)):
+        raise InvalidArgument(f"{where} has {len(function.kernels)} calls and streams for {len(function.streams)}",
+                              location=function.location)
+    if function.streams and not all(call.is_host_kernel for call in function.kernels):
+        raise InvalidArgument(f"{where} has streams, and calls that are no host kernels", location=function.location)
+    if any(stream < 0 for stream in function.streams):
+        raise InvalidArgument(f"{where} has the stream {min(function.streams)}", location=function.location,
+                              hint="streams are numbered from 0")
     defined = set(range(len(function.arg_names)))
     for call in function.kernels:
         for register in call.needs:

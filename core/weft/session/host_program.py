@@ -16,6 +16,7 @@ from ..host.host_memory import HostMemory
 from ..host.resources import Resources
 from ..linker.host_binding import check_argument, check_call
 from ..linker.link import LinkedFunction
+from ..program.execution_order import in_execution_order
 from ..program.host_program import ProgramDef, ProgramFunction, RegisterType
 from ..program.verifier import verify
 from ..support.file_path import file_path
@@ -101,7 +102,8 @@ class HostProgram:
                         check_call(kernel, call, function, self.functions)
             linked: dict[str, Callee] = {}
             resources = Resources()
-            definition = ProgramDef(self.functions, self.constants, self.requires)  # the links would keep `self` alive
+            ordered = {name: in_execution_order(function) for name, function in self.functions.items()}
+            definition = ProgramDef(ordered, self.constants, self.requires)  # the links would keep `self` alive
             for name in self.functions:
                 linked[name] = LinkedFunction(definition, name, host, linked, resources)
             host.linked[key] = linked

@@ -229,10 +229,19 @@ class File:
             if begin + at < cursor.at:  # kernels never overlap, so that each is read once
                 raise cursor.wrong(f"a kernel is at {cursor.base + begin + at}, and the one before ends here")
             cursor.at = begin + at
-            calls.append(self._call(cursor, stream, attribute_names, one))
-        made = ProgramFunction(row.name, names, types, tuple(calls), results, targets, location, is_compiled)
+            device = stream - 1 if self._is_own and stream <= len(self.requires) else HOST
+            calls.append(self._call(cursor, device, attribute_names, one))
+        streams = self._streams([stream for _, _, stream in listed[1:]])
+        made = ProgramFunction(row.name, names, types, tuple(calls), results, targets, location, is_compiled, streams)
         verify_function(made, ProgramDef(self.functions, (), self.requires))
         return made
+
+    def _streams(self, numbers: Sequence[int]) -> tuple[int, ...]:
+        """The streams of a function's host kernels from the numbers in the file; empty when it has none."""
+        if not self._is_own:
+            return tuple(numbers)
+        first = 1 + len(self.requires)
+        return tuple(number - first for number in numbers) if numbers and min(numbers) >= first else ()
 
     def _registers(self, row: Indexed, count: int) -> tuple[RegisterType, ...]:
         cursor = self._cursor(Section.REGISTER_TYPES, self._register_starts[row.number])
@@ -297,7 +306,7 @@ class File:
             raise cursor.wrong("a kernel has two attributes of one name")
         call = Call(
             self._codes[code], words[:nargs], words[len(words) - nresults :], attrs,
-            stream - 1 if self._is_own else HOST, facts.node, tuple(map(self._function_names.__getitem__, functions)),
+            stream, facts.node, tuple(map(self._function_names.__getitem__, functions)),
             facts.nonstrict, self._location(location), facts.after, facts.chain, facts.signature)
         if call.code == CONSTANT:
             index = call.attrs.get("index")

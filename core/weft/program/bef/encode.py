@@ -149,12 +149,20 @@ class _Encoder:
         listed += [self._kernel(call, users) for call in function.kernels]
         out += put_vbr(location) + _numbers(uses) + put_vbr(len(listed))
         at = 0
-        for raw, (operands, stream) in zip(listed, chain(((0, 0),), map(_operands, function.kernels)), strict=True):
-            out += put_vbr(at) + put_vbr(operands) + put_vbr(stream)
+        operands = (0, *(len(call.args) for call in function.kernels))
+        for raw, count_of, stream in zip(listed, operands, (0, *self._stream_numbers(function)), strict=True):
+            out += put_vbr(at) + put_vbr(count_of) + put_vbr(stream)
             at += len(raw)
         out += b"".join(map(put_vbr, function.results))
         out += PADDING * (-len(out) % ALIGNMENT[Section.FUNCTIONS])
         out += b"".join(listed)
+
+    def _stream_numbers(self, function: ProgramFunction) -> list[int]:
+        """For each call 0 for the host, the number of its device plus 1, or a number behind those of the devices: its
+        stream of host kernels."""
+        if function.streams:
+            return [1 + len(self._model.program.requires) + stream for stream in function.streams]
+        return [call.stream + 1 for call in function.kernels]
 
     def _kernel(self, call: Call, users: Sequence[Sequence[int]]) -> bytes:
         offsets = [self._put_attribute(call.attrs[name], f"{call.code}: attribute '{name}'")
@@ -234,11 +242,6 @@ def _meta(dtype: DType, shape: Shape) -> bytes:
         return put_vbr(dtype.number) + put_vbr(0)
     dims = (put_vbr(0 if dim is None else dim + 1) for dim in shape)
     return put_vbr(dtype.number) + put_vbr(len(shape) + 1) + b"".join(dims)
-
-
-def _operands(call: Call) -> tuple[int, int]:
-    """Of a call: how many operands it has, and the number of its stream, 0 for the host's."""
-    return len(call.args), call.stream + 1
 
 
 def _words(*numbers: Iterable[int]) -> bytes:
