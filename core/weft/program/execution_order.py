@@ -1,7 +1,7 @@
 """Execution order: the order in which TFRT's executor runs the calls of a function whose values never come later.
 
-- A call that has become ready runs before those that were ready, and the first user of a value before the others. So
-  calls without arguments run in the reverse order of the program.
+- A call that has become ready runs before calls that were ready, and the first user of a value before its other users.
+  So calls without arguments run in the reverse order of the program.
 - A ready call of another stream waits until no call of the running stream is ready. The first of these streams then
   runs. Each other one becomes a task of the work queue, in the order of their numbers. Tasks run one after the other.
 """
