@@ -132,6 +132,33 @@ def test_a_cancelled_request_skips_what_has_not_begun(give, capsys):
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_results_that_exist_stay_when_the_request_is_cancelled(give, late):
+    def write(b):
+        before = b("tfrt_test.async_constant.i32" if late else "tfrt.constant.i32", value=5)
+        chain = b("tfrt_test.as_chain", before, results=CHAIN)
+        zero, chain = b("tfrt_test.cancel", chain, results=("i32", CHAIN))
+        return before, zero, b("tfrt.print.i32", before, chain, results=CHAIN)
+
+    before, zero, printed = give(main(write))
+    assert (before, zero) == (5, 0)
+    assert isinstance(printed, Cancelled)
+
+
+def test_consumers_of_a_task_run_before_the_tasks_behind_it(capsys):
+    def write(b):
+        return [b("tfrt.print.i32", b.constant(number), b("tfrt_test.blocking.usleep", b.constant(number),
+                                                          results=CHAIN), results=CHAIN) for number in (1, 2)]
+
+    host = weft.HostContext(config={"plugins": {"load": ["plugins_for_tests.tfrt_test"]}},
+                            work_queue="single_threaded")
+    results = program(*main(write)).run("main", request=weft.RequestContext(host))
+    assert host.await_values(results, timeout=20)
+    assert capsys.readouterr().out == ("Slept for 2 microseconds\nint32 = 2\n"
+                                       "Slept for 1 microseconds\nint32 = 1\n")
+    host.close()
+
+
 def test_a_region_that_runs_as_a_task_gives_its_results_later(capsys):
     body = Body("i32")
     printed = body("tfrt.print.i32", 0, body.chain(), results=CHAIN)

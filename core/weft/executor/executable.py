@@ -293,9 +293,19 @@ class Executable:
             self._keep(frame)
         registers.clear()  # an error that is a result lives on, and its traceback may hold this frame
         if has_ended:
-            rest.values[:] = [None] * len(rest.values)
-            return [failed(step.end()) for _ in self._results]
+            return self._left_by_end(rest.values, step)
         return [rest.value(register) for register in self._results]
+
+    def _left_by_end(self, values: list[Any], step: Step) -> list[Any]:
+        """Return the results that exist at the end of a cancelled step, and its error for the others.
+
+        Chains are among the others, and so are tensors: their arrays may be unwritten. The values are dropped.
+        """
+        opaque = self.layout.opaque
+        results = [values[r] if r in opaque else None for r in self._results]
+        values[:] = [None] * len(values)
+        is_left = [not (each.is_available() if isinstance(each, AsyncValue) else each is not None) for each in results]
+        return [failed(step.end()) if left else each for left, each in zip(is_left, results, strict=True)]
 
     def _raised(self, error: BaseException, frame: Frame, step: Step) -> WeftError:
         """Return the typed error of the call that raised. The frame is free unless devices may still use it."""

@@ -85,6 +85,33 @@ def run_host(
         raise HandOver
 
 
+class OneResult:
+    """A host kernel with one result, a payload or an AsyncValue, as a function that returns a list of it."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __call__(self, *arguments: Any) -> list[Any]:
+        return [unwrapped(self.function(*arguments))]
+
+    def over(self, registers: list[Any], args: tuple[int, ...], result: int) -> FrameCall:
+        """Return a call over registers, which takes half the time of `run_host`. The step, if the kernel takes one, is
+        the first of `args`. The call raises HandOver as `run_host` does."""
+        function = self.function
+
+        def call() -> None:
+            value = function(*[registers[a] for a in args])
+            if value.__class__ is AsyncValue:
+                value = unwrapped(value)
+            registers[result] = value
+            if value.__class__ is AsyncValue:
+                raise HandOver
+
+        return call
+
+
 def run_lazy(
     registers: list[Any], args: Sequence[int], given: Sequence[int], lazy: Callable[[Step, list[Any]], list[Any]]
 ) -> None:

@@ -24,6 +24,7 @@ from .frame import Frame
 from .frame_calls import (
     FrameCall,
     Maker,
+    OneResult,
     on_stream,
     open_call,
     run_alias,
@@ -186,6 +187,9 @@ class FrameFactory:
             return self._attach_view(bound, registers)
         if bound.lazy is not None:
             return partial(run_lazy, registers, args, bound.given, bound.lazy)
+        if isinstance(bound.bound, OneResult) and not bound.pends:
+            assert bound.kernel is not None
+            return bound.bound.over(registers, (-1, *args) if bound.kernel.step else args, results[0])
         if bound.device is None:
             run_it = run_returning if bound.pends else run_host
             return partial(run_it, registers, args, results, self._runs.runner(bound, registers))

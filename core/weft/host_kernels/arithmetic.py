@@ -35,15 +35,17 @@ def rounded(value: float) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
-INTO: dict[str, Callable[[Any], Any]] = {"i32": wrapped(32), "i64": wrapped(64), "f32": rounded, "f64": float}
+INTO: dict[str, Callable[[Any], Any]] = {"f32": rounded, "f64": float}
+_into_i32 = wrapped(32)
 
 
 def register(kernels: HostKernels) -> None:
     for name, kind in CONSTANTS.items():
         kernels.kernel(f"tfrt.constant.{name}", N=kind)(rounded_constant if name == "f32" else constant)
-    for name, kind in {**INTEGERS, **FLOATS}.items():
-        kernels.kernel(f"tfrt.add.{name}", N=kind)(binary(operator.add, INTO[name]))
+    for name, kind in INTEGERS.items():
+        kernels.kernel(f"tfrt.add.{name}", N=kind)(integer_sum(int(name[1:])))
     for name, kind in FLOATS.items():
+        kernels.kernel(f"tfrt.add.{name}", N=kind)(binary(operator.add, INTO[name]))
         kernels.kernel(f"tfrt.multiply.{name}", N=kind)(binary(operator.mul, INTO[name]))
         kernels.kernel(f"tfrt.minimum.{name}", N=kind)(binary(min, INTO[name]))
         kernels.kernel(f"tfrt.div.{name}", N=kind)(quotient(INTO[name]))
@@ -73,6 +75,16 @@ def binary(function: Callable[[Any, Any], Any], into: Callable[[Any], Any]) -> C
     return kernel
 
 
+def integer_sum(bits: int) -> Callable[..., Any]:
+    wrap, least, most = wrapped(bits), -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+
+    def kernel(a: N, b: N) -> N:
+        total: Any = a + b  # type: ignore[operator]
+        return total if least <= total <= most else wrap(total)  # type: ignore[return-value]
+
+    return kernel
+
+
 def quotient(into: Callable[[Any], Any]) -> Callable[..., Any]:
     def kernel(a: N, b: N) -> N:
         if b == 0:
@@ -87,7 +99,7 @@ def division(a: I32, b: I32) -> tuple[I32, I32]:
     if b == 0:
         raise InvalidArgument("Divide by zero")
     truncated = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-    return INTO["i32"](truncated), a - truncated * b
+    return _into_i32(truncated), a - truncated * b
 
 
 def equal(a: I32, b: I32) -> I1:

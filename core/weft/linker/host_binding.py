@@ -9,6 +9,7 @@ from typing import Any
 from ..contract.host_kernel import OWN, Callee, CallRule, HostKernel
 from ..contract.host_type import NAMED, TENSOR, HostType
 from ..errors import Internal, InvalidArgument
+from ..executor.frame_calls import OneResult
 from ..executor.host_array import given
 from ..program.host_program import Call, ProgramFunction, RegisterType
 from ..values.async_value import AsyncValue, unwrapped
@@ -100,7 +101,7 @@ def bind_host_kernel(
         return run  # the results are those of linked functions, which have been checked
     tensors = [(i, kind) for i, kind in enumerate(types) if isinstance(kind, TensorMetadata)]
     if len(types) == 1 and kernel.results is not None and not tensors and not check_types:
-        return lambda *arguments: [unwrapped(run(*arguments))]
+        return OneResult(run)
 
     def call_it(*arguments: Any) -> list[Any]:
         results = [unwrapped(result) for result in _listed(run(*arguments), kernel, len(types))]
