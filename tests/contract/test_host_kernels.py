@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 import pytest
 from weft.api import I32, Callee, Chain, HostKernels, HostType, Step, Tensor
 from weft.contract.host_kernel import HostKernelRegistry, HostPack, declared
-from weft.errors import NotFound, PluginError
+from weft.errors import Location, NotFound, PluginError
 
 N = TypeVar("N")
 
@@ -26,11 +26,15 @@ def cases(x: Any, *, branches: tuple[Callee, ...]) -> list[Any]: ...
 def nothing(x: Tensor) -> None: ...
 
 
+def placed(x: I32, *, where: Location | None = None) -> I32: ...
+
+
 @pytest.mark.parametrize(("function", "options", "text"), [
     (clamp, {}, "my.kernel(x: i32) {low: i32 = 0, high: i32} -> i32"),
     (several, {"step": True, "types": {"N": I32}}, "my.kernel(x: i32, *others: i32) {@body} -> (i32, !tfrt.chain)"),
     (cases, {}, "my.kernel(x: any) {@branches...} -> ..."),
     (nothing, {}, "my.kernel(x: tensor) -> ()"),
+    (placed, {}, "my.kernel(x: i32) -> i32"),
 ])
 def test_a_declaration_is_read_off_the_signature(function, options, text):
     assert str(declared("my.kernel", function, **options)) == text
@@ -38,6 +42,11 @@ def test_a_declaration_is_read_off_the_signature(function, options, text):
 
 def test_the_documentation_is_the_functions_own():
     assert declared("my.clamp.i32", clamp).doc == "Between low and high."
+
+
+def test_a_parameter_for_the_place_of_a_call_is_no_attribute():
+    kernel = declared("my.kernel", placed)
+    assert (kernel.located, dict(kernel.attributes)) == ("where", {})
 
 
 def untyped(x) -> I32: ...

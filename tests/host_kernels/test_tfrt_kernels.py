@@ -110,6 +110,16 @@ def test_a_kernel_may_fail_in_part(give):
     assert bad.message == "something bad happened"
 
 
+def test_a_kernel_receives_the_place_of_its_call(run):
+    (function,) = main(lambda b: [b("tfrt_test.unique_loc", results=CHAIN, name=name) for name in ("a", "b")])
+    assert payloads(run(program(function))) == [None, None]
+    one = function.kernels[0].location
+    shared = function._replace(kernels=tuple(call._replace(location=one) for call in function.kernels))
+    good, bad = sorted(payloads(run(program(shared), request=None)), key=lambda each: each is not None)
+    assert good is None
+    assert "have one location" in bad.message
+
+
 def test_an_error_reaches_its_dependents_only(give, capsys):
     def write(b):
         bad = b("tfrt_test.error_chain", b.chain(), results=CHAIN)

@@ -197,26 +197,29 @@ class Step:
         promises = [AsyncValue() for _ in function.executable.function.results]
         begun = AsyncValue()
 
-        def task() -> None:
-            for promise, result in zip(promises, self._called(function, arguments, len(promises)), strict=True):
+        def settle(results: Sequence[AsyncValue]) -> None:
+            for promise, result in zip(promises, results, strict=True):
                 promise.forward_to(result)
             begun.emplace(None)
             self._go_on()
+
+        def task() -> None:
+            try:
+                results = self.call(function, arguments)
+            except BaseException as error:
+                typed = as_weft_error(error, "calling a function")
+                if self.ends_at_error:
+                    self.cancel(typed)
+                settle([failed(typed)] * len(promises))
+                if is_interrupt(error):
+                    raise
+            else:
+                settle(results)
 
         self.workers.work_queue.add_task(task)
         if not promises:
             self.post(lambda: self.loop.expect(begun, nothing))  # nothing else would keep the step open
         return promises
-
-    def _called(self, function: Callee, arguments: Sequence[Any], count: int) -> list[AsyncValue]:
-        """Return the results of `call`. Errors become results, since no caller could catch them."""
-        try:
-            return self.call(function, arguments)
-        except Exception as error:  # noqa: BLE001 - memory for a frame may be short
-            typed = as_weft_error(error, "calling a function")
-            if self.ends_at_error:
-                self.cancel(typed)
-            return [failed(typed)] * count
 
     def _go_on(self) -> None:
         """Drive the step at the end of a task that completed a value, unless another thread does."""

@@ -46,12 +46,12 @@ def if_else(step: Step, condition: I1, *arguments: Any, regions: tuple[Callee, .
         raise InvalidArgument(f"tfrt.if has {len(regions)} regions",
                               hint="give it two regions, or one without results")
     then, otherwise = regions[0], regions[1] if len(regions) == 2 else None
-    return _chosen(step, condition, arguments, lambda value: then if value else otherwise, _count(then))
+    return _chosen(step, condition, arguments, lambda value: then if value else otherwise, then)
 
 
 def cond(step: Step, condition: I1, *arguments: Any, a_true_fn: Callee, b_false_fn: Callee) -> list[Any]:
     """Return the results of one of two functions."""
-    return _chosen(step, condition, arguments, lambda value: a_true_fn if value else b_false_fn, _count(a_true_fn))
+    return _chosen(step, condition, arguments, lambda value: a_true_fn if value else b_false_fn, a_true_fn)
 
 
 def case(step: Step, index: I32, *arguments: Any, branches: tuple[Callee, ...]) -> list[Any]:
@@ -62,8 +62,7 @@ def case(step: Step, index: I32, *arguments: Any, branches: tuple[Callee, ...]) 
     if not branches:
         raise InvalidArgument("tfrt.case has no branches", hint="give it one function or more")
     last = len(branches) - 1
-    return _chosen(step, index, arguments, lambda value: branches[value if 0 <= value < last else last],
-                   _count(branches[0]))
+    return _chosen(step, index, arguments, lambda value: branches[value if 0 <= value < last else last], branches[0])
 
 
 def while_loop(
@@ -108,12 +107,17 @@ def _count(function: Callee) -> int:
     return len(function.executable.function.results)
 
 
-def _chosen(step: Step, value: Any, arguments: Sequence[Any], choose: Choice, count: int) -> list[Any]:
-    """Return the `count` results of the function that `choose` returns for the value, which may come later."""
-    payload = unwrapped(value)
-    if payload.__class__ is AsyncValue:
-        return finished(step, _chosen_late(step, payload, arguments, choose, count), count)
-    function = choose(payload)
+def _chosen(step: Step, value: Any, arguments: Sequence[Any], choose: Choice, one: Callee) -> list[Any]:
+    """Return the results of the function that `choose` returns for the value, which may come later.
+
+    `one`: a function with as many results as the others.
+    """
+    if value.__class__ is AsyncValue:
+        value = unwrapped(value)
+    if value.__class__ is AsyncValue:
+        count = _count(one)
+        return finished(step, _chosen_late(step, value, arguments, choose, count), count)
+    function = choose(value)
     return [] if function is None else step.invoke(function, arguments)
 
 

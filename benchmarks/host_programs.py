@@ -1,0 +1,138 @@
+"""Kernels per second of host programs, against the same work in plain Python.
+
+    python benchmarks/host_programs.py
+
+`adds`: a chain of additions, and of constants and additions in turn. `loop`: additions in tfrt.while. `fizzbuzz`: 1,000
+lines by tfrt.repeat and nested tfrt.cond, written to a stream that keeps nothing. Each time is the least of many runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TextIO, cast
+
+import weft
+from tabulate import tabulate
+from timing import least
+from weft.program.host_program import Call, ProgramFunction
+
+CHAIN = "!tfrt.chain"
+COUNT = 1000
+
+
+class Void:
+    """A stream that keeps nothing."""
+
+    def write(self, text: str) -> None: ...
+
+    def flush(self) -> None: ...
+
+
+class Writer:
+    """A function in the making: calling it adds a call and returns the registers of its results."""
+
+    def __init__(self, *types: str) -> None:
+        self.names = tuple(f"arg{i}" for i in range(len(types)))
+        self.types = [*types]
+        self.calls: list[Call] = []
+
+    def __call__(self, code: str, *args: int, types: tuple[str, ...] = ("i32",), functions: tuple[str, ...] = (),
+                 **attrs: Any) -> list[int]:
+        registers = [*range(len(self.types), len(self.types) + len(types))]
+        self.types += types
+        self.calls.append(Call(code, args, tuple(registers), attrs, functions=functions))
+        return registers
+
+    def constant(self, value: int) -> int:
+        return self("tfrt.constant.i32", value=value)[0]
+
+    def function(self, name: str, *results: int) -> ProgramFunction:
+        return ProgramFunction(name, self.names, tuple(self.types), tuple(self.calls), results)
+
+
+def program(*functions: ProgramFunction) -> weft.HostProgram:
+    return weft.HostProgram({function.name: function for function in functions})
+
+
+def adds(constants: bool) -> weft.HostProgram:
+    w = Writer()
+    total = amount = w.constant(1)
+    for number in range(COUNT):
+        amount = w.constant(number) if constants else amount
+        (total,) = w("tfrt.add.i32", total, amount)
+    return program(w.function("main", total))
+
+
+def loop() -> weft.HostProgram:
+    body, main = Writer("i32", "i32"), Writer()
+    (total,) = body("tfrt.add.i32", 1, 0)
+    (following,) = body("tfrt.add.i32", 0, body.constant(-1))
+    (goes_on,) = body("tfrt.lessequal.i32", body.constant(1), following, types=("i1",))
+    (yes,) = main("tfrt.constant.i1", types=("i1",), value=True)
+    results = main("tfrt.while", yes, main.constant(COUNT), main.constant(0), types=("i32", "i32"), functions=("body",))
+    return program(body.function("body", following, total, goes_on), main.function("main", *results))
+
+
+def fizzbuzz() -> weft.HostProgram:
+    body, main, functions = Writer("i32", CHAIN), Writer(), []
+    (number,) = body("tfrt.add.i32", 0, body.constant(1))
+    divides = []
+    for divisor in (3, 5):
+        _, rest = body("tfrt.div.i32", number, body.constant(divisor), types=("i32", "i32"))
+        divides += body("tfrt.equal.i32", rest, body.constant(0), types=("i1",))
+    printed = body("tfrt.cond", *divides, number, 1, types=(CHAIN,), functions=("3", "not 3"))
+    functions.append(body.function("body", number, *printed))
+    for name, branches in {"3": ("15", "only 3"), "not 3": ("5", "number")}.items():
+        w = Writer("i1", "i32", CHAIN)
+        functions.append(w.function(name, *w("tfrt.cond", 0, 1, 2, types=(CHAIN,), functions=branches)))
+    for name, value in {"15": 15, "only 3": 3, "5": 5, "number": None}.items():
+        w = Writer("i32", CHAIN)
+        told = 0 if value is None else w.constant(value)
+        functions.append(w.function(name, *w("tfrt.print.i32", told, 1, types=(CHAIN,))))
+    (chain,) = main("tfrt.new.chain", types=(CHAIN,))
+    results = main("tfrt.repeat.i32", main.constant(COUNT), main.constant(0), chain, types=("i32", CHAIN),
+                   functions=("body",))
+    return program(*functions, main.function("main", *results))
+
+
+def python_adds() -> int:
+    total = 1
+    for number in range(COUNT):
+        total = (total + number + 2**31) % 2**32 - 2**31
+    return total
+
+
+def python_fizzbuzz() -> None:
+    out = Void()
+    for number in range(1, COUNT + 1):
+        told = 15 if number % 15 == 0 else 3 if number % 3 == 0 else 5 if number % 5 == 0 else number
+        out.write(f"int32 = {told}\n")
+        out.flush()
+
+
+def main() -> None:
+    host = weft.HostContext(work_queue="single_threaded", output=cast(TextIO, Void()))
+
+    def runner(made: weft.HostProgram) -> Callable[[], object]:
+        def run() -> None:
+            results = made.run("main", request=weft.RequestContext(host))
+            if not host.await_values(results, 60) or any(result.is_error() for result in results):
+                raise SystemExit(f"a program failed: {results}")
+
+        return run
+
+    rows = []
+    for name, kernels, made, peer in (
+        ("adds", COUNT, adds(constants=False), python_adds),
+        ("constants and adds", 2 * COUNT, adds(constants=True), python_adds),
+        ("loop", 5 * COUNT, loop(), python_adds),
+        ("fizzbuzz", 12 * COUNT, fizzbuzz(), python_fizzbuzz),
+    ):
+        ours, theirs = least(runner(made), peer)
+        speed = f"{kernels / ours / 1e6:.2f}"
+        rows.append([name, f"{ours * 1e3:.2f} ms", speed, f"{theirs * 1e3:.2f} ms", f"{ours / theirs:.1f}"])
+    print(tabulate(rows, ["program", "run", "million kernels/s", "plain Python", "ratio"]))
+
+
+if __name__ == "__main__":
+    main()
