@@ -66,7 +66,7 @@ def build(calls):
 
 
 def oracle(calls, x, y):
-    """Values, or for an error the name of the node that it comes from: the first argument's, if both have one."""
+    """Values, or for an error the name of the node that it comes from: the last argument's, if both have one."""
     values = [x, y]
     for i, (op, a, b) in enumerate(calls):
         if op == "Second":
@@ -74,7 +74,7 @@ def oracle(calls, x, y):
             continue
         stopped = [v for v in (values[a], values[b]) if isinstance(v, str)]
         if stopped:
-            values.append(stopped[0])
+            values.append(stopped[-1])
         elif op in FAILS or (op == "Now" and not values[a].flat[0] > 0):
             values.append(f"v{i + 2}")
         else:

@@ -59,6 +59,14 @@ def test_a_kernel_that_fails_in_part_spoils_what_needs_that_part_alone(run, caps
     assert y.error.op == "test.partial_fail"
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_the_last_error_among_the_arguments_is_that_of_the_results(run, late):
+    b = Body()
+    first, last = b("test.fail", b.constant(1)), b("test.later_fail" if late else "test.fail", b.constant(2))
+    (error,) = payloads(run(program(b.function("main", b("tfrt.add.i32", first, last)))))
+    assert "boom 2" in error.message
+
+
 def test_a_failure_that_nobody_needs_does_not_matter(run):
     b = Body()
     b("test.fail", b.constant(1))

@@ -9,6 +9,7 @@ from host_kernels.conftest import CONFIG, payloads
 from hypothesis import given
 from hypothesis import strategies as st
 from weft.errors import Cancelled, FailedPrecondition
+from weft.values.async_value import AsyncValue
 
 ATOMIC = "!test.atomic.i32"
 
@@ -99,6 +100,23 @@ def test_an_error_of_a_block_is_the_chains_once_all_blocks_have_ended(give, host
 def test_blocks_have_one_index_or_more(give, block):
     (error,) = give(loop(body=noting()), 0, 20, block)
     assert error.message == f"the block size is {block}, not 1 or more"
+
+
+def test_a_nonstrict_loop_waits_for_its_bounds_alone(host):
+    b = Body("i32", "i32")
+    body = Body("i32", "i32", CHAIN, "i32")
+    noted = body("test.note", 0, 2, results=CHAIN)
+    done = b("tfrt.parallel_for.i32", b.constant(0), 0, b.constant(2), b.chain(), 1, results=CHAIN,
+             functions=("body",), nonstrict=True)
+    request, end = weft.RequestContext(host), AsyncValue()
+    (chain,) = program(body.function("body", noted), b.function("main", done)).run(
+        "main", end, AsyncValue(), request=request)
+    assert not chain.is_available()
+    end.emplace(5)
+    assert host.await_values([chain], timeout=20)
+    assert chain.get() is None
+    assert sorted(notes(request)) == [0, 2, 4]
+    request.cancel()
 
 
 def test_blocks_add_to_one_counter(give):

@@ -90,7 +90,7 @@ def oracle(functions, number, x, y):
         if kernel == "second":
             values.append(b)
         elif stopped and kernel != "nonstrict_call":
-            values += stopped[:1] * (1 + two)
+            values += stopped[-1:] * (1 + two)
         elif kernel.endswith("call"):
             values += oracle(functions, callee, a, b)
         elif kernel == "partial_fail":

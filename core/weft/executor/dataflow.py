@@ -269,11 +269,9 @@ class Dataflow:
 
 
 def _stopped(arguments: list[Any]) -> AsyncValue | None:
-    """Return the first error among the arguments, else a dead value, else None."""
-    dead = None
+    """Return the last error among the arguments, as TFRT does, else a dead value, else None."""
+    stopped = None
     for value in arguments:
-        if isinstance(value, AsyncValue):
-            if value.is_error():
-                return value
-            dead = value
-    return dead
+        if isinstance(value, AsyncValue) and (stopped is None or value.is_error()):
+            stopped = value
+    return stopped

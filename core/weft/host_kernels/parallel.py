@@ -16,6 +16,7 @@ from ..contract.host_type import CHAIN, I32, Chain
 from ..errors import InvalidArgument, WeftError
 from ..executor.step import Step
 from ..values.async_value import AsyncValue, failed
+from .waiting import Turns, finished, settled
 
 
 def register(kernels: HostKernels) -> None:
@@ -31,18 +32,24 @@ def parallel_for(step: Step, start: I32, end: I32, block: I32, *arguments: Any, 
 
     Raises InvalidArgument for a block size below 1.
     """
-    if block < 1:
-        raise InvalidArgument(f"the block size is {block}, not 1 or more")
-    if start >= end:
-        return None
-    blocks = _Blocks(step, range(start, end, block), end, body, arguments)
-    blocks.run(0, len(blocks.starts))
-    return blocks.chain  # type: ignore[return-value]
+    (chain,) = finished(step, _parallel_for(step, [start, end, block], arguments, body), 1)
+    return chain  # type: ignore[no-any-return]
 
 
 def parallel_call(step: Step, start: I32, end: I32, block: I32, *arguments: Any, callee: Callee) -> Chain:
     """Like `tfrt.parallel_for.i32`, with a function of the program."""
     return parallel_for(step, start, end, block, *arguments, body=callee)
+
+
+def _parallel_for(step: Step, bounds: list[Any], arguments: Sequence[Any], body: Callee) -> Turns:
+    start, end, block = yield from settled(bounds)  # a call with `nonstrict` may begin before it has them
+    if block < 1:
+        raise InvalidArgument(f"the block size is {block}, not 1 or more")
+    if start >= end:
+        return [None]
+    blocks = _Blocks(step, range(start, end, block), end, body, arguments)
+    blocks.run(0, len(blocks.starts))
+    return [blocks.chain]
 
 
 class _Blocks:
