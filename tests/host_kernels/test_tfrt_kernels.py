@@ -9,6 +9,7 @@ import weft
 from builders.programs import CHAIN, Body, program
 from host_kernels.conftest import payloads
 from weft.errors import Cancelled, Internal
+from weft.program.host_program import native_function
 from weft.values.async_value import AsyncValue
 
 ATOMIC, COORDINATE, RESOURCE, STRING, VALUE = (
@@ -118,6 +119,19 @@ def test_a_kernel_receives_the_place_of_its_call(run):
     good, bad = sorted(payloads(run(program(shared), request=None)), key=lambda each: each is not None)
     assert good is None
     assert "have one location" in bad.message
+
+
+def test_a_native_function_is_called_like_others(give):
+    def write(b):
+        return [b("tfrt.call", b.constant(2), b.constant(3), functions=(name,))
+                for name in ("native_add", "native_async_add")] + [b("tfrt.call", functions=("native_error",))]
+
+    pair = ("i32", "i32")
+    natives = [native_function("native_add", pair, ("i32",)), native_function("native_async_add", pair, ("i32",)),
+               native_function("native_error", (), ("i32",))]
+    one, other, error = give([*natives, *main(write)])
+    assert (one, other) == (5, 5)
+    assert error.message == "something bad happened"
 
 
 def test_an_error_reaches_its_dependents_only(give, capsys):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from weft.errors import InvalidArgument
 from weft.program.execution_order import in_execution_order
-from weft.program.stream_analysis import ROOT, analyse_streams
+from weft.program.stream_analysis import ROOT, analyse_streams, stream_numbers
 
 
 def names(function):
@@ -122,6 +122,14 @@ def test_a_side_chain_is_a_stream_when_it_costs_the_threshold():
     assert [(s.number, s.cost, s.parent) for s in dear] == [(0, 21, None), (1, 18, 0)]
     cheap = analyse_streams(two_chains([(10, 9), (10, 8)]), 19)
     assert [(s.number, s.cost, s.parent) for s in cheap] == [(0, 39, None)]
+
+
+def test_the_numbers_of_an_analysis_state_the_streams_of_a_function():
+    function = two_chains([(10, 9), (10, 8)])
+    assert stream_numbers(function) == (0, 0, 0, 0)
+    stated = function._replace(streams=stream_numbers(function, 18))
+    assert stated.streams == (0, 0, 1, 1)
+    assert names(stated) == ["0.0", "0.1", "1.0", "1.1"]
 
 
 def test_without_a_threshold_that_of_the_longest_path_counts():

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         SessionRegistrar,
         hookimpl,
     )
-    from ..contract.host_kernel import NATIVE, Callee, HostKernels
+    from ..contract.host_kernel import Callee, HostKernels
     from ..contract.host_type import F32, F64, I1, I32, I64, Chain, HostType, String, Tensor
     from ..contract.kernel import Attachable, Bind, Declined, FusedOp, Kernels
     from ..contract.loader import Description, Initializer, Loader, LoadOptions, SignatureDef, Source, TensorInfo
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ..executor.step import Step
     from ..graph.graph import Graph, Input, Node, ShapeAttr, topological_order
     from ..graph.rewriting import constant, new_name, placed_like, pruned, without_idle_controls
+    from ..program.host_program import NATIVE
     from ..protobuf import wire
     from ..support.disk_cache import DiskCache
     from ..support.fork_safety import inherited
@@ -63,7 +64,7 @@ _NAMES = {  # module -> its public names
     "contract.graph_pass": ("PassContext",),
     "contract.hookspecs": ("CommandRegistrar", "DeviceRegistrar", "KernelPackRegistrar", "LoaderRegistrar",
                            "OpRegistrar", "PassRegistrar", "SessionRegistrar", "hookimpl"),
-    "contract.host_kernel": ("NATIVE", "Callee", "HostKernels"),
+    "contract.host_kernel": ("Callee", "HostKernels"),
     "contract.host_type": ("F32", "F64", "I1", "I32", "I64", "Chain", "HostType", "String", "Tensor"),
     "contract.kernel": ("Attachable", "Bind", "Declined", "FusedOp", "Kernels"),
     "contract.loader": ("Description", "Initializer", "Loader", "LoadOptions", "SignatureDef", "Source", "TensorInfo"),
@@ -77,6 +78,7 @@ _NAMES = {  # module -> its public names
     "executor.step": ("Step",),
     "graph.graph": ("Graph", "Input", "Node", "ShapeAttr", "topological_order"),
     "graph.rewriting": ("constant", "new_name", "placed_like", "pruned", "without_idle_controls"),
+    "program.host_program": ("NATIVE",),
     "support.disk_cache": ("DiskCache",),
     "support.fork_safety": ("inherited",),
     "values.async_value": ("DEAD", "AsyncValue", "available", "failed"),

@@ -36,7 +36,6 @@ from .device import Conflict, load_callable
 from .host_type import HostType
 
 OWN = "weft"  # the plugin of the kernels and loaders that core itself has
-NATIVE = "tfrt.native."  # begins the codes of native functions, which stand for functions without a body
 KernelFunction = Callable[..., Any]
 _REQUIRED: Any = inspect.Parameter.empty
 F = TypeVar("F", bound=KernelFunction)

@@ -23,7 +23,7 @@ def in_execution_order(function: ProgramFunction) -> ProgramFunction:
     calls = function.kernels
     if len(calls) < 2 or not all(call.is_host_kernel for call in calls):
         return function
-    streams = stream_numbers(function)
+    streams = function.streams or stream_numbers(function)
     order = _order(calls, streams, range(len(function.arg_names)))
     return function._replace(kernels=tuple(calls[index] for index in order),
                              streams=tuple(streams[index] for index in order))

@@ -13,7 +13,7 @@ The runtime itself serves three codes:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ CONSTANT = "weft.constant"
 COPY = "weft.copy"
 EVENT = "weft.event"
 OWN = frozenset({CONSTANT, COPY, EVENT})  # the runtime's own codes
+NATIVE = "tfrt.native."  # begins the codes of the host kernels that stand for native functions
 HOST = -1  # the stream of values in host memory, of host kernels, and of the runtime's own calls there
 
 RegisterType = TensorMetadata | str  # a tensor's metadata, or the name of a host type: "i32", "!tfrt.chain"
@@ -140,6 +141,18 @@ class ProgramDef(NamedTuple):
     functions: Mapping[str, ProgramFunction]
     constants: tuple[Any, ...] = ()
     requires: tuple[str, ...] = ()
+
+
+def native_function(
+    name: str, arguments: Sequence[RegisterType], results: Sequence[RegisterType], location: Location | None = None
+) -> ProgramFunction:
+    """Return a function that stands for a native one: it calls the host kernel NATIVE + name, which a plugin
+    registers."""
+    count = len(arguments)
+    given = tuple(range(count, count + len(results)))
+    call = Call(NATIVE + name, tuple(range(count)), given, location=location)
+    names = tuple(f"arg{index}" for index in range(count))
+    return ProgramFunction(name, names, (*arguments, *results), (call,), given, location=location)
 
 
 def meta_of(register_type: RegisterType) -> TensorMetadata:

@@ -40,12 +40,13 @@ def analyse_streams(function: ProgramFunction, threshold: int = 0, *, merge_depe
     return _Analysis(function, threshold, merge_dependent).streams()
 
 
-def stream_numbers(function: ProgramFunction) -> tuple[int, ...]:
-    """Return the number of each call's stream: those that the function states, else those of the default analysis."""
-    if function.streams:
-        return function.streams
+def stream_numbers(
+    function: ProgramFunction, threshold: int = 0, *, merge_dependent: bool = False
+) -> tuple[int, ...]:
+    """Return the number of each call's stream, for `ProgramFunction.streams`. Takes the options of
+    `analyse_streams`."""
     found = [0] * len(function.kernels)
-    for stream in analyse_streams(function):
+    for stream in analyse_streams(function, threshold, merge_dependent=merge_dependent):
         for call in stream.calls:
             if 0 <= call < len(found):
                 found[call] = stream.number
