@@ -61,3 +61,17 @@ def test_a_host_kernel_gives_the_tensor_that_the_program_says(run, later, shape,
     else:
         assert isinstance(result.error, error)
         assert "expected float32[2]" in result.error.message
+
+
+@pytest.mark.parametrize("effect", [False, True])
+def test_blocks_of_functions_that_only_compute_run_on_the_queues_threads(run, effect):
+    body = (Call("cpu.Neg", (2,), (3,), FLOAT, 0), Call("cpu.AddV2", (3, 3), (4,), FLOAT, 0))
+    program = weft.HostProgram({
+        "body": ProgramFunction("body", ("a", "b", "x"), ("i32", "i32", PAIR, PAIR, PAIR, "!tfrt.chain"),
+                                (*body, Call("tfrt.merge.chains", (4,), (5,))) if effect else body,
+                                (5,) if effect else ()),
+        "main": ProgramFunction("main", ("x",), (PAIR, "i32", "i32", "i32", "!tfrt.chain"), (
+            *(Call("tfrt.constant.i32", (), (r,), {"value": value}) for r, value in ((1, 0), (2, 500), (3, 3))),
+            Call("tfrt.parallel_for.i32", (1, 2, 3, 0), (4,), functions=("body",))), (4,))}, requires=("CPU:0",))
+    for _ in range(5):
+        assert [r.get() for r in run(program, "main", np.float32([1, 2]))] == [None]
