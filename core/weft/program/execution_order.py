@@ -48,10 +48,12 @@ def _order(calls: Sequence[Call], streams: Sequence[int], arguments: range) -> l
             if not ready:
                 if not outlined:
                     break
+                groups: dict[int, list[int]] = {}
+                for index in outlined:
+                    groups.setdefault(streams[index], []).append(index)
                 stream = streams[outlined[0]]
-                numbers = sorted({streams[index] for index in outlined} - {stream})
-                tasks += [(number, [i for i in outlined if streams[i] == number]) for number in numbers]
-                ready = [index for index in outlined if streams[index] == stream]
+                ready = groups.pop(stream)
+                tasks += sorted(groups.items())
                 outlined = []
             index = ready.pop()
             order.append(index)

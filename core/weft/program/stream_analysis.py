@@ -108,8 +108,10 @@ class _Analysis:
                 self._inside[index].append(head)
 
     def _join(self, into: int, head: int) -> None:
-        self._members[into] += self._members.pop(head)
-        self._inside[into] += self._inside.pop(head)
+        for lists in (self._members, self._inside):
+            small, large = sorted((lists[into], lists.pop(head)), key=len)
+            large += small  # a long chain of calls takes no square of time
+            lists[into] = large
         self._total[into] += self._total.pop(head)
 
     def _merged(self, heads: list[int]) -> list[int]:
