@@ -357,3 +357,34 @@ def test_calls_nest_to_any_depth(give, depth):
     b = Body("i32")
     functions.append(b.function("main", b("tfrt.call", 0, functions=(f"f{depth - 1}",))))
     assert give(functions, 1) == [2]
+
+
+def fizzbuzz(loop):
+    """main(n): prints each number below n + 1, or 15, 3 or 5 where it is a multiple of these."""
+    body, b, functions = Body("i32", CHAIN), Body("i32"), []
+    number = body("tfrt.add.i32", 0, body.constant(1))
+    divides = []
+    for divisor in (3, 5):
+        _, rest = body("tfrt.div.i32", number, body.constant(divisor), results=("i32", "i32"))
+        divides.append(body("tfrt.equal.i32", rest, body.constant(0), results="i1"))
+    printed = body("tfrt.cond", *divides, number, 1, results=CHAIN, functions=("by 3", "not by 3"))
+    for name, branches in {"by 3": ("15", "3"), "not by 3": ("5", "n")}.items():
+        inner = Body("i1", "i32", CHAIN)
+        functions.append(inner.function(name, inner("tfrt.cond", 0, 1, 2, results=CHAIN, functions=branches)))
+    for name in ("15", "3", "5", "n"):
+        inner = Body("i32", CHAIN)
+        told = 0 if name == "n" else inner.constant(int(name))
+        functions.append(inner.function(name, inner("tfrt.print.i32", told, 1, results=CHAIN)))
+    begin, goes_on = 0, ()
+    if loop == "tfrt.while":
+        goes_on = (body("tfrt.lessequal.i32", number, body.constant(99), results="i1"),)
+        begin = b("tfrt.constant.i1", results="i1", value=True)
+    results = b(loop, begin, b.constant(0), b.chain(), results=("i32", CHAIN), functions=("body",))
+    return [*functions, body.function("body", number, printed, *goes_on), b.function("main", *results)]
+
+
+@pytest.mark.parametrize("loop", ["tfrt.while", "tfrt.repeat.i32"])
+def test_fizzbuzz(give, capsys, loop):
+    assert give(fizzbuzz(loop), 100) == [100, None]
+    told = [next((d for d in (15, 3, 5) if not number % d), number) for number in range(1, 101)]
+    assert capsys.readouterr().out == "".join(f"int32 = {number}\n" for number in told)
