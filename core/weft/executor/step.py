@@ -181,7 +181,7 @@ class Step:
         if executable.function.results:
             return self.call(function, arguments)
         if self._is_over:
-            return [failed(Cancelled("the run has ended"))]
+            return [failed(Cancelled("the run ended before this work was done"))]
         thread = self._thread if not self._loops else self.loop.thread
         if executable.is_asynchronous and (self.depth >= DEEPEST or get_ident() != thread):
             return self.loop.call(lambda: executable.invoke(arguments, self) or [None], 1)

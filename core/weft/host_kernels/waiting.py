@@ -65,7 +65,7 @@ class _Waiting:
 
     def _post(self) -> None:
         if not self._step.post(self._arrived):
-            self._fail(self._step.error or Cancelled("the run has ended"))
+            self._fail(self._step.error or Cancelled("the run ended before this work was done"))
 
     def _arrived(self) -> None:
         self._missing -= 1
