@@ -6,15 +6,21 @@ application_models.py makes FOLDER, with a Python that has TensorFlow, and descr
 has one of three verdicts: `right`, `WRONG` with the output of the largest difference, or the error. Differences are in
 standard deviations of TensorFlow's output. The losses of a training loop are compared step by step, relative to
 TensorFlow's. Integers, booleans and strings must be equal. The command exits with 1 unless all rows are right.
+
+--compiled: each form is compiled for the shapes of its inputs first, and a process of its own runs the .bef file. A
+verdict names the rooms of graphs and the op set where that process imported them. Forms that run nodes for their effect
+before their first step cannot be compiled.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -25,6 +31,50 @@ from weft.errors import WeftError
 Arrays = Mapping[str, np.ndarray]
 Run = Callable[[Arrays], dict[str, np.ndarray]]
 ERROR_WIDTH = 100
+COMPILED = """
+import sys
+import numpy as np
+import weft
+file, given, found, steps = sys.argv[1:]
+with np.load(given) as arrays:
+    feeds = {name: arrays[name].astype(object) if arrays[name].dtype.kind == "S" else arrays[name] for name in arrays}
+model = weft.load(file)
+runs = []
+for _ in range(int(steps) or 1):
+    run = model({name: feeds[name] for name in model.inputs})
+    runs.append(run if isinstance(run, dict) else dict.fromkeys(model.outputs, run))
+for name in model.outputs:
+    array = np.stack([run[name] for run in runs]) if int(steps) else np.asarray(runs[0][name])
+    feeds[name] = array.astype("S") if array.dtype == object else array
+np.savez(found, **{name: feeds[name] for name in model.outputs})
+print(*sorted({".".join(name.split(".")[:2]) for name in sys.modules
+               if name.startswith(("weft.graph", "weft.protobuf", "weft_tf_ops"))}))
+"""
+
+
+def compiled(path: Path, form: Mapping[str, Any], feeds: Arrays, given: Path, folder: Path) -> tuple[Run, list[str]]:
+    """The application of this form, compiled and run once in a process of its own, and what that process imported."""
+    from weft.session import compile_model
+
+    if "before" in form or "targets" in form:
+        raise weft.errors.Unimplemented("it runs nodes for their effect")
+    names = {tensor.removesuffix(":0"): name for name, tensor in form.get("feeds", {}).items()}
+    fetches = {name: tensor.removesuffix(":0") for name, tensor in form.get("fetches", {}).items()}
+    outputs = [*fetches.values()] or None
+    model = weft.load(path, outputs=outputs)
+    shapes = {name: feeds[names.get(name, name)].shape for name in model.inputs}
+    weft.bef.dump(compile_model(path, inputs=shapes, outputs=outputs), folder / "model.bef")
+    inputs = {name: feeds[names.get(name, name)] for name in model.inputs}
+    np.savez(given, **{name: array.astype("S") if array.dtype == object else array for name, array in inputs.items()})
+    command = [sys.executable, "-c", COMPILED, str(folder / "model.bef"), str(given), str(folder / "found.npz"),
+               str(form.get("steps", 0))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1])
+    with np.load(folder / "found.npz") as file:
+        found = {name: file[name] for name in file}
+    results = {**found, **{name: found[node] for name, node in fetches.items() if node in found}}
+    return (lambda _: results), done.stdout.split()
 
 
 def opened(path: Path, form: Mapping[str, Any]) -> Run:
@@ -90,15 +140,21 @@ def arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
                  for side in ("in/", "out/"))
 
 
-def rows(folder: Path, *, whole: bool) -> list[list[str]]:
+def rows(folder: Path, *, whole: bool, is_compiled: bool) -> list[list[str]]:
     """The verdict on each form of the application in this folder; errors are cut unless `whole`."""
     case = json.loads((folder / "case.json").read_text())
     feeds, expected = arrays(folder / "arrays.npz")
     found = []
     for name, form in case["forms"].items():
         try:
-            said = verdict(opened(folder / form["path"], form), feeds, expected, case["tolerance"],
-                           relative=bool(form.get("steps")))
+            path, imported = folder / form["path"], list[str]()
+            if is_compiled:
+                with TemporaryDirectory() as aside:
+                    run, imported = compiled(path, form, feeds, Path(aside, "given.npz"), Path(aside))
+            else:
+                run = opened(path, form)
+            said = verdict(run, feeds, expected, case["tolerance"], relative=bool(form.get("steps")))
+            said += f", with {', '.join(imported)}" if imported else ""
         except WeftError as error:
             said = f"{type(error).__name__}: {error}"
         except Exception as error:  # noqa: BLE001 - a fault of weft, which must raise only errors of its own
@@ -112,13 +168,14 @@ def main() -> int:
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("--only", default="", metavar="WORD", help="applications with this word in their folder's name")
     parser.add_argument("--errors", action="store_true", help="show errors whole")
+    parser.add_argument("--compiled", action="store_true", help="compile each, and run the file in its own process")
     options = parser.parse_args()
     cases = sorted(options.folder.glob("*/case.json"))
     if not cases:
         parser.error(f"{options.folder} has no applications: with TensorFlow, python benchmarks/application_models.py "
                      f"{options.folder} makes them")
     table = [row for case in cases if options.only in case.parent.name
-             for row in rows(case.parent, whole=options.errors)]
+             for row in rows(case.parent, whole=options.errors, is_compiled=options.compiled)]
     print(tabulate(table, headers=["application", "form", "against TensorFlow"], disable_numparse=True))
     return int(not all(row[-1].startswith("right") for row in table))
 

@@ -44,6 +44,14 @@ def test_it_tells_the_functions_and_what_they_need(command, tmp_path):
     assert weft.load(file)(x).keys() == weft.load(DIGITS).outputs.keys()
 
 
+def test_it_compiles_the_outputs_that_are_named(command, tmp_path):
+    file = tmp_path / "digit.bef"
+    done = command("compile", str(DIGITS), "-o", str(file), "--input", shape_of(2), "--fetch", "digit")
+    assert done.status == 0
+    x, _ = arrays(tmp_path)
+    assert np.array_equal(weft.load(file)(x), weft.load(DIGITS, outputs=["digit"])(x))
+
+
 def test_without_a_name_it_writes_beside_nothing_but_here(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "wrote frozen.bef" in command("compile", str(DIGITS), "--input", shape_of(2), "--strip").out

@@ -23,6 +23,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE.bef", help="the file to write (the model's name, here)")
     parser.add_argument("--input", action="append", default=[], type=_shape, metavar="NAME:SHAPE",
                         help="the shape of an input (repeatable)")
+    parser.add_argument("--fetch", action="append", metavar="NAME",
+                        help="a tensor to compute instead of the model's outputs (repeatable)")
     add_device(parser)
     parser.add_argument("--strip", action="store_true",
                         help="leave out functions for other shapes, and weights that are packed")
@@ -50,8 +52,9 @@ def run(args: Namespace) -> int:
     for name, shape in args.input:
         inputs.setdefault(name, []).append(shape)
     with ticking(f"compiling {args.model}"):
-        model = compile_model(args.model, inputs=inputs, device=args.device, signature=args.signature, tags=args.tags,
-                              format=args.format, mmap=args.mmap, strip=args.strip)
+        model = compile_model(args.model, inputs=inputs, outputs=args.fetch, device=args.device,
+                              signature=args.signature, tags=args.tags, format=args.format, mmap=args.mmap,
+                              strip=args.strip)
         bef.dump(model, output)
     found = {"file": output, "bytes": Path(output).stat().st_size, **described(model)}
     if args.json:

@@ -12,6 +12,7 @@ from ..values.dtypes import DType
 from ..values.tensor import TensorMetadata
 from .host_program import ProgramDef
 
+OTHER_SHAPES = "other shapes"
 COMPILE_AGAIN = "compile the model again on this host ('weft compile'), or without strip"
 
 
@@ -42,7 +43,7 @@ class Entry(NamedTuple):
 class Requirement(NamedTuple):
     """A plugin that the program needs: its id, its distribution, and the version that it was compiled with.
 
-    `use`: "device", "kernels" or "ops"; ops are needed for other shapes only.
+    `use`: "device", "kernels", "ops", or "other shapes": ops that only functions for other shapes need.
     """
 
     plugin: str

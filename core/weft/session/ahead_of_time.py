@@ -12,7 +12,7 @@ from ..contract.op import OP_SET
 from ..errors import InvalidArgument, Location, PermissionDenied, Unimplemented, boundary
 from ..linker.preparation import Preparation
 from ..linker.specialise import Specialiser
-from ..program.compiled_model import CompiledModel, Entry, Port, Requirement
+from ..program.compiled_model import OTHER_SHAPES, CompiledModel, Entry, Port, Requirement
 from ..program.host_program import CONSTANT, OWN, Call, ProgramDef, ProgramFunction
 from ..support.gc_pause import gc_paused
 from ..values.tensor import TensorMetadata, fits, shape_text
@@ -30,14 +30,15 @@ _NONE: Shapes = {}
 @boundary
 @gc_paused()
 def compile_model(
-    path: str | os.PathLike[str], *, inputs: Shapes | None = None, device: str | None = None,
-    signature: str | None = None, tags: Collection[str] | None = None, config: Any = None,
+    path: str | os.PathLike[str], *, inputs: Shapes | None = None, outputs: Sequence[str] | None = None,
+    device: str | None = None, signature: str | None = None, tags: Collection[str] | None = None, config: Any = None,
     format: str | None = None, mmap: bool = True, strip: bool = False,  # noqa: A002 - as of `weft.load`
 ) -> CompiledModel:
     """Compile a file that `weft.load` reads.
 
     `inputs`: the shape of each input with unknown dimensions, or a list of shapes. Lists have one length: shape `i` of
     each input belongs to the `i`-th compiled function.
+    `outputs`, `tags`, `format` and `mmap` are as of `weft.load`.
     `signature`: the one to compile. The default is the chosen one, and all others whose shapes are static or given and
     whose nodes this host has kernels and permissions for.
     `strip`: True to leave out the functions for other shapes, which need the op set when they are linked, and the
@@ -48,7 +49,8 @@ def compile_model(
     """
     own = runtime(config)
     given = _NONE if inputs is None else inputs
-    model = load(path, device=device, signature=signature, tags=tags, config=own, format=format, mmap=mmap)
+    model = load(path, outputs=outputs, device=device, signature=signature, tags=tags, config=own, format=format,
+                 mmap=mmap)
     if not isinstance(model, Model):
         raise InvalidArgument("the model is compiled already", location=Location(os.fspath(path)),
                               hint="compile its source file")
@@ -66,7 +68,7 @@ def compile_model(
     program = compiling.specialiser.program
     compiled = [entry.function for entry in compiling.entries if program.functions[entry.function].is_compiled]
     preparation = Preparation(program, compiled, own.host)
-    requirements = tuple(_requirements(program, own))
+    requirements = tuple(_requirements(program, compiled, own))
     if strip:
         program = preparation.stripped()
     return CompiledModel(program, tuple(compiling.entries), requirements, preparation.prepared,
@@ -182,17 +184,28 @@ def _ports(tensors: Mapping[str, str], metas: Sequence[TensorMetadata]) -> tuple
     return tuple(Port(name, tensor, meta) for (name, tensor), meta in zip(tensors.items(), metas, strict=True))
 
 
-def _requirements(program: ProgramDef, own: Runtime) -> Iterator[Requirement]:
-    """Yield the plugins of the program's devices, kernels and ops."""
+def _requirements(program: ProgramDef, compiled: Sequence[str], own: Runtime) -> Iterator[Requirement]:
+    """Yield the plugins of the program's devices, kernels and ops. `compiled`: the functions for given shapes."""
     types = {name.partition(":")[0] for name in program.requires}
     packs = {call.pack for function in program.functions.values() for call in function.kernels if _is_op(call)}
+    ops = "ops" if _needs_ops(_reached(program, compiled)) else OTHER_SHAPES
     for record in own.plugins.listing():
         brought = types.intersection(record.registered.get("device types", ()))
         uses = [("device", bool(brought)), ("kernels", record.id in packs),
-                ("ops", record.id == OP_SET[0] and _needs_ops(program.functions.values()))]
+                (ops, record.id == OP_SET[0] and _needs_ops(program.functions.values()))]
         for use, is_used in uses:
             if is_used:
                 yield Requirement(record.id, record.distribution or "", record.version or "", use)
+
+
+def _reached(program: ProgramDef, functions: Sequence[str]) -> list[ProgramFunction]:
+    """Return these functions, and those that they call."""
+    found = dict.fromkeys(functions)
+    for name in (waiting := list(found)):
+        new = {each for call in program.functions[name].kernels for each in call.functions} - found.keys()
+        found |= dict.fromkeys(sorted(new))
+        waiting += sorted(new)
+    return [program.functions[name] for name in found]
 
 
 def _is_op(call: Call) -> bool:

@@ -19,7 +19,7 @@ from ..linker.follow import common
 from ..linker.link import link
 from ..linker.shared import Shared
 from ..linker.stored_constants import LoadedConstants
-from ..program.compiled_model import CompiledModel, Entry, Port, Requirement
+from ..program.compiled_model import OTHER_SHAPES, CompiledModel, Entry, Port, Requirement
 from ..program.host_program import HOST, ProgramDef
 from ..program.verifier import VerifiedFunctions, verify
 from ..support.fork_safety import inherited
@@ -153,7 +153,7 @@ class LoadedCompiledModel(CompiledSignature):
         """
         if not isinstance(model.program.functions, VerifiedFunctions):
             verify(model.program)
-        needed = {each.distribution for each in model.requirements if each.use != "ops"} - {""}
+        needed = {each.distribution for each in model.requirements if each.use != OTHER_SHAPES} - {""}
         own = runtime(config, needed or None)
         _check_requirements(model, own)
         state = _State(model, own)
@@ -204,7 +204,7 @@ def _common(ports: Sequence[Port]) -> Port:
 
 def _check_requirements(model: CompiledModel, own: Runtime) -> None:
     for needed in model.requirements:
-        if needed.use != "ops":
+        if needed.use != OTHER_SHAPES:
             _check_plugin(needed, own.plugins.loaded(needed.plugin))
     for name in model.program.requires:
         try:
