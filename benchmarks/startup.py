@@ -1,20 +1,23 @@
 """The time from a process's start to the first result of a network, and its memory, in weft and in other runtimes.
 
-    python benchmarks/startup.py mobilenetv2.pb resnet50.pb [--peers PYTHON] [--parts] [--cold]
+    python benchmarks/startup.py mobilenetv2.pb resnet50.pb [--rounds N] [--peer-python PYTHON] [--parts] [--cold]
 
-Beside each frozen GraphDef lie its input, NAME.npz with an array x0, and NAME.onnx: `benchmarks/networks.py` and
-`python -m tf2onnx.convert` make them. What a runtime compiles ahead of time is made before anything is timed: weft's
-.bef (for the input's shape, with prepared weights), ONNX Runtime's optimised .ort, OpenVINO's exported blob. PYTHON is
-that of an environment with the other runtimes, each of which may be missing; weft never needs them.
+Beside each frozen GraphDef lie its input, NAME.npz with an array x0, and NAME.onnx, ONNX Runtime's form of it:
+`benchmarks/networks.py` and `python -m tf2onnx.convert` make them. The other forms are made here, for the shape of x0:
+weft's compiled model, ONNX Runtime's optimised .ort, OpenVINO's IR and its compiled blob. A form is a row.
 
 Each form has a process of its own, all take turns, and the numbers are medians over the rounds. `whole` is from the
-process's start to the first result. `loaded` is a part of it, from the runtime's import to the first result, with the
-input already read. `peak` is the most memory of the process (ru_maxrss, which includes the pages read of a mapped
-file). Bytecode is written to a folder of the benchmark's, in a round that does not count. pip does so for packages that
-it installs; other modules might be compiled in every process. Results are compared with weft's from the .pb.
+process's start to the first result. `loaded` is a part of it, from the end of the runtime's import to the first result.
+`peak` is VmHWM, the most memory that the process had, with the pages it read of mapped files. The first results of all
+forms must be equal but for rounding. Bytecode is written to a folder of the benchmark's, in a round that does not
+count; pip does so for packages that it installs. Peers run in `--peer-python`, by default the Python that runs weft. A
+peer that is not installed is left out; weft never needs them.
 
---parts: where weft's own time goes. --cold: one core, 512 MB of data (RLIMIT_DATA), and pages of the model, of Python
-and of all packages dropped from the system's cache before each process, as a function has it that starts in a cloud.
+`--parts` shows what weft's own time for a compiled model consists of.
+`--cold` measures a start as serverless functions have it: on one core (taskset), with 512 MB of address space (prlimit
+--as), and without the page cache of the files that the process reads: its modules, its libraries, the model and the
+bytecode (posix_fadvise). Pages that another process maps at the time stay. A form that fails there has its error as its
+row.
 """
 
 from __future__ import annotations
@@ -24,111 +27,153 @@ import os
 import subprocess
 import sys
 from argparse import ArgumentParser
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from tabulate import tabulate
 
+SPACE = 512 << 20  # bytes of address space of a cold start
+TOLERANCE = 1e-3  # of the largest logit
+COLD = ("prlimit", f"--as={SPACE}", "taskset", "-c", "0")
+
 BEGIN = """
-import json, os, resource, sys, time
-begun = time.monotonic()
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-folder, model, started = sys.argv[1], sys.argv[2], float(sys.argv[3])
+import time
+began = time.monotonic()
+import sys
+model, started, result, *shape = sys.argv[1:]
 import numpy as np
-numpy_there = time.monotonic()
-x = np.load(model + ".npz")["x0"]
-made = folder + "/" + os.path.basename(model)
+x = np.fromfile(model + ".input", np.float32).reshape([int(size) for size in shape])
+numpy_imported = time.monotonic()
 """
 END = """
 done = time.monotonic()
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-np.save(folder + "/found.npy", y)
-parts = {"interpreter": begun - started, "NumPy": numpy_there - begun, **globals().get("parts", {})}
-print(json.dumps({"whole": done - started, "loaded": done - imported, "peak": peak * 1024, "parts": parts}))
+import json
+np.asarray(y, np.float32).tofile(result)
+peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+files = {line.split(maxsplit=5)[5].strip() for line in open("/proc/self/maps") if "/" in line}
+for module in list(sys.modules.values()):
+    files |= {getattr(module, name, None) or "" for name in ("__file__", "__cached__")}
+found = {"whole": done - float(started), "loaded": done - imported, "peak": peak * 1024}
+print(json.dumps({**found, "parts": globals().get("parts", {}), "files": sorted(files)}))
+"""
+
+PARTS = """
+parts = {"interpreter": began - float(started), "NumPy, input": numpy_imported - began}
+last = numpy_imported
+def end(part):
+    global last
+    now = time.monotonic()
+    parts[part], last = now - last, now
+import weft
+from weft.session.compiled_model import LoadedCompiledModel
+end("import weft")
+imported = last
+compiled = weft.bef.load(model + ".bef")
+end("mapping")
+try:
+    from weft_onednn.library import open_library
+    open_library(0)
+    end("oneDNN")
+except ImportError:
+    pass
+loaded = LoadedCompiledModel(compiled)
+end("plugins, devices")
+from weft.session.prepared_step import PreparedStep
+link, linked = PreparedStep.executable, []
+def timed(*args):
+    before = time.monotonic()
+    try:
+        return link(*args)
+    finally:
+        linked.append(time.monotonic() - before)
+PreparedStep.executable = timed
+y = loaded(x)
+end("first run")
+parts["link"] = sum(linked)
+parts["first run"] -= parts["link"]
+loaded(x)
+end("second run")
 """
 
 
 class Form(NamedTuple):
-    """`package`: the runtime's. `run`: the code of a process, from the import to the result `y`. `make`: the code that
-    makes what it loads."""
+    """A form of the network that one runtime loads. The codes make it (with the model's path, the input `x` and the
+    module of the runtime), and run it from the import to the first result `y`."""
 
+    name: str
     package: str
+    source: str  # suffix of the file that it is made from
+    make: str
     run: str
-    make: str = ""
 
 
-FORMS = {
-    "weft .bef": Form("weft", """
-a = time.monotonic()
+WEFT_PB = Form("weft, .pb", "weft", ".pb", "", """
 import weft
 imported = time.monotonic()
-loaded = weft.load(made + ".bef")
-b = time.monotonic()
-y = loaded(x)
-c = time.monotonic()
-loaded(x)
-parts = {"import weft": imported - a, "map, plugins, device": b - imported, "link and first run": c - b,
-         "second run": time.monotonic() - c}
-""", """
+y = weft.load(model + ".pb")(x)
+""")
+WEFT_BEF = Form("weft, .bef", "weft", ".pb", """
 import subprocess
 import weft
-(name,) = weft.load(model + ".pb").inputs
-subprocess.run([sys.executable, "-m", "weft", "compile", model + ".pb", "-o", made + ".bef",
-                "--input", name + ":" + ",".join(map(str, x.shape))], check=True, capture_output=True)
-"""),
-    "weft .pb": Form("weft", """
-a = time.monotonic()
+shapes = [name + ":" + ",".join(map(str, x.shape)) for name in weft.load(model + ".pb").inputs]
+inputs = [word for shape in shapes for word in ("--input", shape)]
+subprocess.run([sys.executable, "-m", "weft", "compile", model + ".pb", "-o", model + ".bef", *inputs], check=True)
+""", """
 import weft
 imported = time.monotonic()
-loaded = weft.load(model + ".pb")
-b = time.monotonic()
-y = loaded(x)
-parts = {"import weft": imported - a, "load": b - imported, "link and first run": time.monotonic() - b}
-"""),
-    "ONNX Runtime .ort": Form("onnxruntime", """
+y = weft.load(model + ".bef")(x)
+""")
+ONNXRUNTIME = """
 import onnxruntime
 imported = time.monotonic()
-session = onnxruntime.InferenceSession(made + ".ort", providers=["CPUExecutionProvider"])
+session = onnxruntime.InferenceSession(model + "{suffix}", providers=["CPUExecutionProvider"])
 y = session.run(None, {session.get_inputs()[0].name: x})[0]
-""", """
+"""
+OPENVINO_SETTINGS = """
+import openvino
+settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}  # as all others
+"""
+READ_ONNX = OPENVINO_SETTINGS + """
+core = openvino.Core()
+network = core.read_model(model + ".onnx")
+network.reshape(list(x.shape))
+"""
+OPENVINO = OPENVINO_SETTINGS + """
+imported = time.monotonic()
+core = openvino.Core()
+y = core.compile_model(core.read_model(model + "{suffix}"), "CPU", settings)(x)[0]
+"""
+FORMS = (
+    WEFT_BEF, WEFT_PB,
+    Form("ONNX Runtime, .onnx", "onnxruntime", ".onnx", "", ONNXRUNTIME.replace("{suffix}", ".onnx")),
+    Form("ONNX Runtime, optimised .ort", "onnxruntime", ".onnx", """
 import onnxruntime
 options = onnxruntime.SessionOptions()
-options.optimized_model_filepath = made + ".ort"
+options.optimized_model_filepath = model + ".ort"
 options.add_session_config_entry("session.save_model_format", "ORT")
 onnxruntime.InferenceSession(model + ".onnx", options, providers=["CPUExecutionProvider"])
-"""),
-    "ONNX Runtime .onnx": Form("onnxruntime", """
-import onnxruntime
-imported = time.monotonic()
-session = onnxruntime.InferenceSession(model + ".onnx", providers=["CPUExecutionProvider"])
-y = session.run(None, {session.get_inputs()[0].name: x})[0]
-"""),
-    "OpenVINO blob": Form("openvino", """
-import openvino
-imported = time.monotonic()
-with open(made + ".blob", "rb") as file:
-    compiled = openvino.Core().import_model(file.read(), "CPU")
-y = compiled(x)[0]
-""", """
-import openvino
-core = openvino.Core()
-read = core.read_model(model + ".onnx")
-read.reshape(list(x.shape))
-with open(made + ".blob", "wb") as file:
-    file.write(core.compile_model(read, "CPU").export_model().getvalue())
-"""),
-    "OpenVINO .onnx": Form("openvino", """
-import openvino
+""", ONNXRUNTIME.replace("{suffix}", ".ort")),
+    Form("OpenVINO, .onnx", "openvino", ".onnx", "", OPENVINO.replace("{suffix}", ".onnx")),
+    Form("OpenVINO, IR", "openvino", ".onnx", READ_ONNX + """
+openvino.save_model(network, model + ".xml", compress_to_fp16=False)
+""", OPENVINO.replace("{suffix}", ".xml")),
+    Form("OpenVINO, compiled blob", "openvino", ".onnx", READ_ONNX + """
+with open(model + ".blob", "wb") as file:
+    file.write(core.compile_model(network, "CPU", settings).export_model().getvalue())
+""", OPENVINO_SETTINGS + """
 imported = time.monotonic()
 core = openvino.Core()
-y = core.compile_model(core.read_model(model + ".onnx"), "CPU")(x)[0]
+blob = openvino.Tensor(np.memmap(model + ".blob", np.uint8, "c"), shared_memory=True)
+y = core.import_model(blob, "CPU", settings)(x)[0]
 """),
-    "TensorFlow .pb": Form("tensorflow", """
+    Form("TensorFlow, .pb", "tensorflow", ".pb", "", """
+import os
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import tensorflow as tf
 v1 = tf.compat.v1
 imported = time.monotonic()
@@ -142,129 +187,141 @@ fed = next(node for node in nodes if node.type == "Placeholder").outputs[0]
 fetched = next(node for node in reversed(nodes) if node.outputs and node.name not in taken).outputs[0]
 y = v1.Session(graph=graph).run(fetched, {fed: x})
 """),
-}
-COLD = """
-import os, resource
-os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-resource.setrlimit(resource.RLIMIT_DATA, (512 << 20, 512 << 20))
-"""
-CLOSE = 1e-3  # of the standard deviation of a network's outputs
-BASE = "weft .bef"
+)
+Found = dict[str, Any]
 
 
-class Found(NamedTuple):
-    """Of one process: seconds, bytes, and seconds by part."""
-
-    whole: float
-    loaded: float
-    peak: float
-    parts: dict[str, float]
+class Failure(Exception):
+    """The last line that a process wrote before it failed."""
 
 
-class Measured:
-    """The forms of one model. `folder` has what the runtimes compiled ahead of time."""
+class Bench:
+    """A network in its forms, which lie in `folder` beside links to its files."""
 
-    def __init__(self, model: Path, peers: str, folder: Path, *, cold: bool) -> None:
-        self.model, self.left_out = model, dict[str, str]()
-        self._peers, self._folder, self._cold = peers, folder, cold
+    def __init__(self, model: Path, peer_python: str, folder: Path) -> None:
+        self.model, self._peer_python, self._folder = folder / model.stem, peer_python, folder
+        for suffix in (".pb", ".onnx"):
+            if model.with_suffix(suffix).exists() and not self._at(suffix).exists():
+                self._at(suffix).symlink_to(model.with_suffix(suffix).resolve())
+        with np.load(model.with_suffix(".npz")) as file:
+            x = file["x0"].astype(np.float32)
+        x.tofile(self._at(".input"))
+        self._shape = [str(size) for size in x.shape]
         self._environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
         self._environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        self._wanted: np.ndarray | None = None
-        for name in ("weft .pb", *(name for name in FORMS if name != "weft .pb")):
-            self._begin(name)
+        self._files: dict[str, list[str]] = {}
 
-    def names(self) -> list[str]:
-        return [name for name in FORMS if name not in self.left_out]
+    def made(self, forms: Sequence[Form]) -> list[Form]:
+        """Make the forms, run each once, return those that have a result, and print why others have none."""
+        made, wanted = [], None
+        for form in forms:
+            if not self._at(form.source).exists():
+                print(f"{self.model.name}: {form.name} is left out: there is no {self.model.name}{form.source}")
+                continue
+            try:
+                if form.make:
+                    self._process(form, BEGIN + form.make + "imported = y = 0" + END, ())
+                self._files[form.name] = self.once(form)["files"]
+            except Failure as failure:
+                print(f"{self.model.name}: {form.name} is left out: {failure}")
+                continue
+            y = np.fromfile(self._at(".result"), np.float32)
+            wanted = y if wanted is None else wanted
+            if y.shape != wanted.shape or abs(y - wanted).max() > TOLERANCE * abs(wanted).max():
+                raise SystemExit(f"{self.model.name}: {form.name} has another result than {made[0].name}")
+            made.append(form)
+        return made
 
-    def once(self, name: str) -> Found:
-        """Run one process of this form."""
-        if self._cold:
-            drop_pages([self._folder, self.model.parent, *self._packages(name)])
-        code = (COLD if self._cold else "") + BEGIN + FORMS[name].run + END
-        return Found(**json.loads(self._run(name, code).splitlines()[-1]))
+    def once(self, form: Form, *, cold: bool = False) -> Found:
+        """Run one process. Returns its seconds, bytes, and the files that it had. Raises Failure."""
+        if cold:
+            suffixes = [path for path in self._folder.glob(self.model.name + ".*") if path.is_file()]
+            for path in [*map(Path, self._files[form.name]), *suffixes]:
+                forget(path)
+        return self._process(form, BEGIN + form.run + END, COLD if cold else ())
 
-    def _begin(self, name: str) -> None:
-        """Make what the form loads, and check its result. A form that cannot run is left out."""
-        try:
-            self._run(name, f"import {FORMS[name].package}")
-            if FORMS[name].make:
-                self._run(name, BEGIN + FORMS[name].make)
-            self.once(name)
-        except subprocess.CalledProcessError as error:
-            self.left_out[name] = (error.stderr.strip().splitlines() or ["no message"])[-1]
-            return
-        found = np.load(self._folder / "found.npy")
-        if self._wanted is None:
-            self._wanted = found
-        np.testing.assert_allclose(found, self._wanted, atol=CLOSE * float(np.std(self._wanted)), err_msg=name)
+    def _process(self, form: Form, code: str, prefix: Sequence[str]) -> Found:
+        python = sys.executable if form.package == "weft" else self._peer_python
+        command = [*prefix, python, "-c", code, str(self.model)]
+        done = subprocess.run([*command, str(monotonic()), str(self._at(".result")), *self._shape], check=False,
+                              env=self._environment, capture_output=True, text=True)
+        if done.returncode:
+            lines = done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"]
+            raise Failure(lines[-1][:100])
+        found: Found = json.loads(done.stdout.splitlines()[-1])
+        return found
 
-    def _python(self, name: str) -> str:
-        return sys.executable if FORMS[name].package == "weft" else self._peers
-
-    def _packages(self, name: str) -> list[Path]:
-        code = "import sysconfig; print(sysconfig.get_paths()['purelib'], sysconfig.get_paths()['stdlib'])"
-        own = [Path(path) for path in self._run(name, code).split()]
-        return [*own, *map(Path, sys.path)] if self._python(name) == sys.executable else own
-
-    def _run(self, name: str, code: str) -> str:
-        command = [self._python(name), "-c", code, str(self._folder), str(self.model.with_suffix("")), str(monotonic())]
-        return subprocess.run(command, env=self._environment, check=True, capture_output=True, text=True).stdout
+    def _at(self, suffix: str) -> Path:
+        return self.model.with_name(self.model.name + suffix)
 
 
-def drop_pages(folders: list[Path]) -> None:
-    """Drop the pages of all files in these folders from the system's cache."""
-    for file in {file for folder in folders if folder.is_dir() for file in _files(folder)}:
-        try:
-            descriptor = os.open(file, os.O_RDONLY)
-        except OSError:
-            continue
+def forget(path: Path) -> None:
+    """Drop the file's clean pages from the page cache."""
+    if path.is_file():
+        descriptor = os.open(path, os.O_RDONLY)
+        os.fsync(descriptor)  # dirty pages stay
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
         os.close(descriptor)
 
 
-def _files(folder: Path) -> Iterator[str]:
-    for at, _, names in os.walk(folder):
-        yield from (os.path.join(at, name) for name in names)  # noqa: PTH118 - a Path for each of 10,000 is slow
+def rows(bench: Bench, forms: Sequence[Form], rounds: int, *, cold: bool) -> list[list[str]]:
+    turns: dict[Form, list[Found]] = {form: [] for form in forms}
+    failures: dict[Form, Failure] = {}
+    for _ in range(rounds):
+        for form in forms:
+            if form not in failures:
+                try:
+                    turns[form].append(bench.once(form, cold=cold))
+                except Failure as failure:
+                    failures[form] = failure
+    network = bench.model.name + (", cold" if cold else "")
+    return [[network, form.name, str(failures[form])] if form in failures else
+            [network, form.name, *figures(turns[form], turns[forms[0]])] for form in forms]
 
 
-def rows(measured: Measured, found: dict[str, list[Found]]) -> list[list[str]]:
-    made = []
-    for name, theirs in found.items():
-        whole, loaded, peak = (median(getattr(turn, what) for turn in theirs) for what in ("whole", "loaded", "peak"))
-        ratio = median(b.whole / a.whole for a, b in zip(found[BASE], theirs, strict=True))
-        made.append([measured.model.stem, name, f"{whole:.3f} s", f"{ratio:.2f}", f"{loaded:.3f} s",
-                     f"{peak / 1e6:.0f} MB"])
-    return made
+def figures(found: Sequence[Found], first: Sequence[Found]) -> list[str]:
+    whole, loaded, peak = (median(turn[what] for turn in found) for what in ("whole", "loaded", "peak"))
+    pairs = [turn["whole"] / other["whole"] for turn, other in zip(found, first, strict=False)]
+    ratio = f"{median(pairs):.2f}" if pairs else "-"
+    return [f"{whole * 1e3:.0f} ms", ratio, f"{loaded * 1e3:.0f} ms", f"{peak / 1e6:.0f} MB"]
 
 
-def parts(measured: Measured, found: dict[str, list[Found]]) -> list[list[str]]:
-    return [[measured.model.stem, name, part, f"{median(turn.parts[part] for turn in theirs) * 1e3:.1f} ms"]
-            for name, theirs in found.items() if FORMS[name].package == "weft" for part in theirs[0].parts]
+def parts(bench: Bench, rounds: int) -> list[list[str]]:
+    """A row for each part of weft's time, in milliseconds."""
+    form = WEFT_BEF._replace(run=PARTS)
+    bench.once(form)
+    turns = [bench.once(form)["parts"] for _ in range(rounds)]
+    return [[bench.model.name, part, f"{median(turn[part] for turn in turns) * 1e3:.1f} ms"] for part in turns[0]]
+
+
+def installed(python: str, package: str) -> bool:
+    code = f"from importlib.util import find_spec; raise SystemExit(find_spec('{package}') is None)"
+    return subprocess.run([python, "-c", code], check=False).returncode == 0
 
 
 def main() -> None:
     parser = ArgumentParser(description="start-up and memory of weft and other runtimes")
     parser.add_argument("models", nargs="+", type=Path, metavar="MODEL.pb")
-    parser.add_argument("--rounds", type=int, default=7, metavar="N", help="7")
-    parser.add_argument("--peers", default=sys.executable, metavar="PYTHON", help="the Python that runs weft")
-    parser.add_argument("--parts", action="store_true", help="where weft's own time goes")
-    parser.add_argument("--cold", action="store_true", help="one core, 512 MB, files not in the system's cache")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--peer-python", default=sys.executable, metavar="PYTHON", help="the Python that runs weft")
+    parser.add_argument("--parts", action="store_true", help="the parts of weft's time, and nothing else")
+    parser.add_argument("--cold", action="store_true", help="one core, 512 MB, no page cache")
     args = parser.parse_args()
-    table, by_part, left_out = [], [], dict[str, str]()
-    for model in args.models:
-        with TemporaryDirectory() as folder:
-            measured = Measured(model.resolve(), args.peers, Path(folder), cold=args.cold)
-            names = measured.names()
-            turns = [{name: measured.once(name) for name in names} for _ in range(args.rounds)]
-        found = {name: [turn[name] for turn in turns] for name in names}
-        table += rows(measured, found)
-        by_part += parts(measured, found)
-        left_out |= measured.left_out
-    print(tabulate(table, ["network", "runtime", "whole", f"/ {BASE}", "loaded", "peak"], disable_numparse=True))
-    if args.parts:
-        print("\n" + tabulate(by_part, ["network", "runtime", "part", "time"], disable_numparse=True))
-    for name, why in left_out.items():
-        print(f"{name} is left out: {why}")
+    forms = [WEFT_BEF] if args.parts else [
+        form for form in FORMS if form.package == "weft" or installed(args.peer_python, form.package)]
+    table = []
+    print(f"load of the machine before: {os.getloadavg()[0]:.1f}")
+    with TemporaryDirectory() as folder:
+        for model in args.models:
+            bench = Bench(model, args.peer_python, Path(folder))
+            made = bench.made(forms)
+            table += parts(bench, args.rounds) if args.parts else rows(bench, made, args.rounds, cold=args.cold)
+    head = ["network", "part", "time"] if args.parts else ["network", "form", "whole", "/ first", "loaded", "peak"]
+    print(tabulate(table, head, disable_numparse=True))
+    print(f"load of the machine after: {os.getloadavg()[0]:.1f}")
+    for package in dict.fromkeys(form.package for form in FORMS):
+        if not args.parts and package not in {form.package for form in forms}:
+            print(f"{package} is left out: it is not installed")
 
 
 if __name__ == "__main__":

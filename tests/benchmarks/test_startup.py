@@ -1,0 +1,65 @@
+"""benchmarks/startup.py: each form of weft has its row, parts add up, and a form with another result is refused."""
+
+import sys
+
+import numpy as np
+import pytest
+from weft.api import Graph, Node, constant, dtypes
+from weft.graph.graphdef import dump
+
+F32 = dtypes.float32
+
+
+@pytest.fixture
+def startup(module):
+    return module("startup")
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A product of a matrix, with its input."""
+    x = Node("x", "Placeholder", attrs={"dtype": F32, "shape": None})
+    w = constant("w", np.arange(12, dtype=np.float32).reshape(4, 3))
+    product = Node("y", "MatMul", ["x", "w"], attrs={"T": F32, "transpose_a": False, "transpose_b": False})
+    path = tmp_path / "product.pb"
+    dump(Graph([x, w, product]), path)
+    np.savez(path.with_suffix(".npz"), x0=np.ones((1, 4), np.float32))
+    return path
+
+
+@pytest.fixture
+def bench(startup, model, tmp_path):
+    folder = tmp_path / "forms"
+    folder.mkdir()
+    return startup.Bench(model, sys.executable, folder)
+
+
+def test_both_forms_of_weft_are_measured_and_onnx_is_left_out_without_its_file(startup, bench, capsys):
+    made = bench.made([startup.WEFT_BEF, startup.WEFT_PB, startup.FORMS[2]])
+    assert made == [startup.WEFT_BEF, startup.WEFT_PB]
+    assert "there is no product.onnx" in capsys.readouterr().out
+    found = bench.once(startup.WEFT_BEF)
+    assert 0 < found["loaded"] < found["whole"]
+    assert found["peak"] > 1e6
+    assert any(path.endswith("/weft/__init__.py") for path in found["files"])
+
+
+def test_a_form_with_another_result_is_refused(startup, bench):
+    wrong = startup.WEFT_PB._replace(name="wrong", run=startup.WEFT_PB.run + "y = y + 1\n")
+    with pytest.raises(SystemExit, match="wrong has another result than weft, .bef"):
+        bench.made([startup.WEFT_BEF, wrong])
+
+
+def test_a_form_that_fails_later_has_its_error_as_its_row(startup, bench):
+    made = bench.made([startup.WEFT_BEF])
+    later = made[0]._replace(name="later", run="raise MemoryError('no room')\n")
+    _, (network, name, text) = startup.rows(bench, [*made, later], 1, cold=False)
+    assert (network, name, text) == ("product", "later", "MemoryError: no room")
+
+
+def test_the_parts_add_up_to_less_than_the_whole(startup, bench):
+    bench.made([startup.WEFT_BEF])
+    form = startup.WEFT_BEF._replace(run=startup.PARTS)
+    found = bench.once(form)
+    assert {"interpreter", "import weft", "mapping", "link", "first run"} <= found["parts"].keys()
+    assert sum(found["parts"].values()) < found["whole"]
