@@ -59,7 +59,8 @@ def __getattr__(name: str) -> "Any":
         from .support.lazy_exports import of_distribution
 
         module, distribution = _FORWARDED[name]
-        return of_distribution(module, distribution, f"weft.{name} is part of {distribution}, which is not installed")
+        missing = f"weft.{name} is part of {distribution}, which is not installed, or too old"
+        return of_distribution(module, distribution, missing)
     if name not in _WHERE:
         raise AttributeError(f"module 'weft' has no attribute '{name}'")
     from .support.gc_pause import gc_paused

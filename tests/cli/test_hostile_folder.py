@@ -204,5 +204,5 @@ for place in ("", os.getcwd()):  # as python -c and python -m write it
 """
     done = folder.run(sys.executable, "-c", code)
     assert folder.has_run == []
-    plugins = ["cpu", "example", "onednn", "opencl", "saved_model", "sim", "simplify", "tf_ops", "tools"]
+    plugins = ["cpu", "example", "mlir", "onednn", "opencl", "saved_model", "sim", "simplify", "tf_ops", "tools"]
     assert done.stdout.split() == plugins * 2, done.stderr

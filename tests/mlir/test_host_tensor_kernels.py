@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from weft.contract.host_kernel import HostPack
 from weft.errors import DataLoss, InvalidArgument, NotFound, PermissionDenied, ResourceExhausted
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "plugins" / "mlir"))
 
 SHAPE, PARTIAL, TENSOR, STRING = "!ts.shape", "!ts.partial_shape", "!tfrt_tensor.tensor", "!tfrt.string"
 

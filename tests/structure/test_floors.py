@@ -103,8 +103,8 @@ def test_no_two_classes_of_core_have_one_name():
 
 @pytest.mark.parametrize("package", [
     "device_cpu/weft_cpu", "device_opencl/weft_opencl", "plugins/example/weft_example", "plugins/sim/weft_sim",
-    "plugins/kernel_text/weft_kernel_text", "plugins/onednn/weft_onednn", "plugins/simplify/weft_simplify",
-    "plugins/tf_ops/weft_tf_ops"])
+    "plugins/kernel_text/weft_kernel_text", "plugins/mlir/weft_mlir", "plugins/onednn/weft_onednn",
+    "plugins/simplify/weft_simplify", "plugins/tf_ops/weft_tf_ops"])
 def test_plugins_import_nothing_of_weft_but_its_api(package):
     for path in (ROOT / package).rglob("*.py"):
         for statement in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -119,8 +119,8 @@ def test_no_module_has_a_name_that_says_nothing():
 
 
 HEAVY = ("numpy", "google.protobuf", "pluggy", "tabulate", "tqdm", "importlib.metadata", "weft_cpu", "weft_example",
-         "weft_opencl", "weft_sim", "weft_onednn", "weft_saved_model", "weft_simplify", "weft_tf_ops", "weft_tools",
-         "pyopencl", "_cffi_backend")
+         "weft_mlir", "weft_opencl", "weft_sim", "weft_onednn", "weft_saved_model", "weft_simplify", "weft_tf_ops",
+         "weft_tools", "pyopencl", "_cffi_backend")
 
 
 def loaded_after(code: str) -> set[str]:
@@ -142,7 +142,7 @@ def test_the_version_on_the_command_line_loads_nothing_heavy():
 
 def test_discovery_loads_the_light_modules_of_plugins_and_no_kernels():
     assert loaded_after("import weft.session.runtime; weft.session.runtime.runtime().plugins.records()") == {
-        "pluggy", "weft_cpu", "weft_example", "weft_opencl", "weft_sim", "weft_onednn", "weft_saved_model",
+        "pluggy", "weft_cpu", "weft_example", "weft_mlir", "weft_opencl", "weft_sim", "weft_onednn", "weft_saved_model",
         "weft_simplify", "weft_tf_ops", "weft_tools"}
 
 

@@ -26,10 +26,13 @@ def lazy_exports(package: str, exports: Mapping[str, Sequence[str]]) -> Callable
 
 
 def of_distribution(module: str, distribution: str, missing: str) -> Any:
-    """Import a module of another distribution. Raises Unavailable with the text `missing` when it is not installed."""
+    """Import a module of another distribution.
+
+    Raises Unavailable with the text `missing` when it is not installed, or when an older one without this module is.
+    """
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != module.partition(".")[0]:
+        if error.name not in (module, module.partition(".")[0]):
             raise
-        raise Unavailable(missing, hint=f"pip install {distribution}") from error
+        raise Unavailable(missing, hint=f"pip install -U {distribution}") from error

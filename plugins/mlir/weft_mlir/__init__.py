@@ -1,0 +1,1 @@
+"""Host programs as users of TFRT know them: the kernels of its dialects, in `kernels`."""
