@@ -140,7 +140,7 @@ def arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
                  for side in ("in/", "out/"))
 
 
-def rows(folder: Path, *, whole: bool, is_compiled: bool) -> list[list[str]]:
+def rows(folder: Path, *, whole: bool, is_compiled: bool = False) -> list[list[str]]:
     """The verdict on each form of the application in this folder; errors are cut unless `whole`."""
     case = json.loads((folder / "case.json").read_text())
     feeds, expected = arrays(folder / "arrays.npz")

@@ -64,6 +64,11 @@ def test_a_training_loop_runs_its_steps(applications, doubling):
     assert applications.rows(folder, whole=False)[0][2] == "right (0e+00)"
 
 
+def test_a_compiled_form_runs_in_a_process_of_its_own(applications, doubling):
+    (row,) = applications.rows(doubling([2, 4]), whole=False, is_compiled=True)
+    assert row[2] == "right (0e+00)"
+
+
 def test_errors_are_rows_and_are_cut_unless_they_are_asked_for(applications, doubling):
     folder = doubling([2, 4], op="NoSuchOp" * 30)
     (cut,), (whole,) = (applications.rows(folder, whole=whole) for whole in (False, True))
