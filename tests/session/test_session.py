@@ -9,6 +9,7 @@ import pytest
 import weft
 from builders.graphs import const, graph, node, placeholder
 from weft.errors import FailedPrecondition, InvalidArgument, NotFound, Unimplemented, WeftError
+from weft.graph.attr_value import ShapeAttr
 from weft.graph.graph import Graph, Node
 from weft.values import dtypes
 
@@ -248,4 +249,20 @@ def test_a_models_outputs_are_no_nodes_that_only_act_or_have_no_value_of_their_o
     nodes = [placeholder("x", (2,)), placeholder("idle", (2,)), const("c", 1), Node("group", "NoOp", controls=["c"]),
              node("y", "Neg", "x"), node("shown", "Print", "x", "x", U=(dtypes.float32,), message="x: ")]
     weft.graphdef.dump(Graph(nodes), tmp_path / "model.pb")
+    assert list(weft.load(tmp_path / "model.pb").outputs) == ["y"]
+
+
+def test_reads_of_frozen_variables_are_outputs_only_where_there_are_no_others(tmp_path):
+    reads = [const("w", 1), node("w/read", "Identity", "w")]
+    weft.graphdef.dump(Graph(reads), tmp_path / "reads.pb")
+    weft.graphdef.dump(Graph([*reads, placeholder("x", (2,)), node("y", "Neg", "x")]), tmp_path / "model.pb")
+    assert list(weft.load(tmp_path / "reads.pb").outputs) == ["w/read"]
+    assert list(weft.load(tmp_path / "model.pb").outputs) == ["y"]
+
+
+def test_a_handle_is_no_output_of_a_model(tmp_path):
+    weft.graphdef.dump(Graph([
+        placeholder("x", (2,)), node("y", "Neg", "x"),
+        Node("v", "VarHandleOp", attrs={"dtype": dtypes.float32, "shape": ShapeAttr((2,))}),
+    ]), tmp_path / "model.pb")
     assert list(weft.load(tmp_path / "model.pb").outputs) == ["y"]

@@ -31,7 +31,9 @@ def described(model: CompiledModel) -> dict[str, Any]:
     entries = {entry.function: entry.signature for entry in model.entries}
     functions, needs = [], dict[str, dict[str, Any]]()
     for name, function in model.program.functions.items():
-        inputs = (f"{arg} {kind}" for arg, kind in zip(function.arg_names, function.arg_types, strict=True))
+        inputs = map(str, function.arg_types)
+        if name in entries:  # the names of others' arguments are the compiler's
+            inputs = map(" ".join, zip(function.arg_names, inputs, strict=True))
         functions.append({
             "function": name, "signature": entries.get(name, ""), "inputs": ", ".join(inputs),
             "results": len(function.results), "calls": len(function.kernels),
@@ -80,7 +82,8 @@ def tell_functions(found: dict[str, Any]) -> None:
     from .table import show
 
     say(f"\nfunctions, on {', '.join(found['devices']) or 'the host'}")
-    show(found["functions"], ("function", "signature", "inputs", "results", "calls", "shapes"), cut=("function",))
+    show(found["functions"], ("function", "signature", "inputs", "results", "calls", "shapes"),
+         cut=("function", "inputs"))
 
 
 def explained(args: Namespace, model: CompiledModel) -> list[dict[str, str]]:

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from ..compiler.call_site import call_site, listed_functions
 from ..compiler.function_body import function_body
 from ..compiler.resolve import Resolved, resolve
-from ..contract.structural import CONTROL_FLOW, NO_KERNEL, VALUELESS
+from ..contract.structural import CONTROL_FLOW, NO_KERNEL
 from ..errors import WeftError
 from ..graph.graph import Graph, Node
-from ..graph.traversal import ancestors
+from ..graph.traversal import ancestors, unused
 from ..host.host import Host
 
 Entry = Resolved | WeftError
@@ -37,9 +37,7 @@ def rewritten(graph: Graph) -> tuple[Graph, Nodes]:
 
 def sinks(graph: Graph, nodes: Nodes) -> list[str]:
     """The nodes whose results nobody takes, as Model finds a graph's outputs, those of unknown ops among them."""
-    taken = {i.node for node in graph for i in node.inputs}
-    return [node.name for node in graph
-            if node.name not in taken and node.op not in VALUELESS and _may_give(nodes[node.name])]
+    return [name for name in unused(graph.nodes) if _may_give(nodes[name])]
 
 
 def needed(graph: Graph, outputs: Iterable[str]) -> list[Node]:

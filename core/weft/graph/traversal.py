@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ..contract.structural import NEXT_ITERATIONS
+from ..contract.structural import CONST, IDENTITY, NEXT_ITERATIONS, VALUELESS
 from ..errors import InvalidArgument
 from .node import Node
 
@@ -34,6 +34,25 @@ def ancestors(nodes: Mapping[str, Node], names: Iterable[str]) -> set[str]:
             stack += [i.node for i in nodes[name].inputs]
             stack += nodes[name].controls
     return seen
+
+
+def unused(nodes: Mapping[str, Node]) -> list[str]:
+    """The nodes that may be a model's results, in order: no node takes what they give.
+
+    The reads of frozen variables are among them only where there are no others.
+    """
+    taken = {i.node for node in nodes.values() for i in node.inputs}
+    found = [name for name, node in nodes.items() if name not in taken and node.op not in VALUELESS]
+    return [name for name in found if not _reads_constant(nodes, name)] or found
+
+
+def _reads_constant(nodes: Mapping[str, Node], name: str) -> bool:
+    """Whether a node is an Identity of a constant, which freezing makes of a variable's read."""
+    node = nodes[name]
+    if node.op != IDENTITY or not node.inputs:
+        return False
+    source = nodes.get(node.inputs[0].node)
+    return source is not None and source.op == CONST
 
 
 class DisjointSets:

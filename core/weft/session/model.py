@@ -8,14 +8,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ..compiler.names import listed
+from ..compiler.names import HELD, listed
 from ..compiler.placement import Placement
 from ..compiler.prune import needed_placeholders
 from ..compiler.resolve import Resolved
 from ..contract.loader import LoadOptions, SignatureDef, Source, TensorInfo, signature_text
-from ..contract.structural import VALUELESS
 from ..errors import NotFound, WeftError
 from ..graph.graph import Graph
+from ..graph.traversal import unused
 from ..values.tensor import TensorMetadata
 from .arguments import in_order
 from .loading import open_file
@@ -147,18 +147,16 @@ def find_outputs(session: Session) -> tuple[str, ...]:
     Raises NotFound when there are none, or what is wrong with the only ones there are.
     """
     graph: Graph = session.graph
-    taken = {i.node for node in graph.nodes.values() for i in node.inputs}
     found: list[str] = []
     broken: list[WeftError] = []
-    for name, node in graph.nodes.items():
+    for name in unused(graph.nodes):
         entry = session.nodes[name]
-        if name in taken or node.op in VALUELESS:
-            continue
         if not isinstance(entry, Resolved):
             broken.append(entry)
             continue
-        count = 0 if entry.op.for_effect else len(entry.output_tensors)
-        found += [name] if count == 1 else [f"{name}:{i}" for i in range(count)]
+        tensors = () if entry.op.for_effect else entry.output_tensors
+        found += [name if len(tensors) == 1 else f"{name}:{i}" for i, tensor in enumerate(tensors)
+                  if tensor.dtype not in HELD]
     if not found and broken:
         raise broken[0]
     if not found:
