@@ -1,0 +1,311 @@
+"""The parser of operations: modules, functions, and the generic form of every operation."""
+
+from __future__ import annotations
+
+from . import attributes as a
+from . import types as t
+from .attribute_parser import AttributeParser
+from .ir import Block, Operation, Region, Value
+from .lexer import unescaped
+
+MODULE, FUNCTION = "builtin.module", "func.func"
+_VISIBILITIES = ("private", "public", "nested")
+
+
+def parse(text: str, file: str = "-", line: int = 1) -> Operation:
+    """The module in a text; a module around its operations where it is not one. `line`: the number of its first line.
+
+    Raises MalformedText with file, line and column.
+    """
+    return Parser(text, file, line).module()
+
+
+class Parser(AttributeParser):
+    """`names`: the values of the scope. `forward`: values that are used before they are defined, and their places."""
+
+    def __init__(self, text: str, file: str = "-", line: int = 1) -> None:
+        self.names: dict[str, list[Value]] = {}
+        self.added: list[str] = []  # names of the open regions, in order of their definition
+        self.forward: dict[tuple[str, int], tuple[Value, int]] = {}
+        self.users: dict[int, list[Operation]] = {}  # operations that use a value of `forward`, by its id
+        self.blocks: dict[str, tuple[Block, int]] = {}
+        super().__init__(text, file, line)
+
+    def module(self) -> Operation:
+        region = Region()
+        block = Block()
+        region.blocks.append(block)
+        while self.kind != "end":
+            if self.kind in ("alias", "type"):
+                self.alias_definition()
+            else:
+                block.operations.append(self.operation())
+        self.check_forward(0)
+        if len(block.operations) == 1 and block.operations[0].name == MODULE:
+            return block.operations[0]
+        return Operation(MODULE, regions=[region], location=a.FileLineColLoc(self.file, *self.place(0)))
+
+    def alias_definition(self) -> None:
+        kind, name = self.kind, self.text[1:]
+        self.advance()
+        self.expect("=", " in attribute alias definition" if kind == "alias" else " in type alias definition")
+        if kind == "type":
+            self.type_aliases[name] = self.type()
+        else:
+            self.aliases[name] = self.attribute()
+
+    def operation(self) -> Operation:
+        """Parse one operation with its results and location, and define its results."""
+        at = self.at
+        results: list[tuple[str, int, int]] = []
+        while self.kind == "value":
+            name, where, count = self.text, self.at, 1
+            self.advance()
+            if self.accept(":"):
+                text = self.take("number", "integer number of results")
+                if not text.isdigit() or int(text) < 1:
+                    raise self.error("expected named operation to have at least 1 result", where)
+                count = int(text)
+            results.append((name, count, where))
+            if not self.accept(","):
+                self.expect("=", " after SSA name")
+                break
+        start = self.at
+        if self.kind == "string":
+            operation = self.generic()
+        elif self.text in ("module", MODULE):
+            operation = self.nested(self.module_operation)
+        elif self.text in ("func", FUNCTION):
+            operation = self.nested(self.function)
+        elif self.kind == "word":
+            raise self.error(f"custom op '{self.text}' is unknown", hint="write it in the generic form: \"name\"(...)")
+        else:
+            raise self.error("expected operation name in quotes")
+        operation.location = self.bracketed_location() if self.text == "loc" else a.FileLineColLoc(
+            self.file, *self.place(start))
+        expected = sum(count for _, count, _ in results)
+        if results and expected != len(operation.results):
+            raise self.error(f"operation defines {len(operation.results)} results but was provided {expected} to bind",
+                             at)
+        position = 0
+        for name, count, where in results:
+            self.define(name, operation.results[position:position + count], where)
+            position += count
+        return operation
+
+    def generic(self) -> Operation:
+        """Parse `"name"(operands)[successors]<{properties}>({regions}) {attributes} : type`."""
+        name = unescaped(self.take("string", "operation name in quotes"))
+        if not name:
+            raise self.error("empty operation name is invalid")
+        uses = self.comma_list("(", ")", self.use)
+        successors = self.comma_list("[", "]", self.successor) if self.text == "[" else []
+        attributes: dict[str, a.Attribute] = {}
+        if self.accept("<"):
+            attributes = self.dictionary()
+            self.expect(">", " to close properties")
+        regions = self.comma_list("(", ")", self.region) if self.text == "(" else []
+        if self.text == "{":
+            attributes |= self.dictionary()
+        self.expect(":", " followed by operation type")
+        at = self.at
+        of = self.function_type() if self.text == "(" else None
+        if of is None:
+            raise self.error("expected function type", at)
+        if len(of.inputs) != len(uses):
+            raise self.error(f"expected {len(uses)} operand type{'s' * (len(uses) != 1)} but had {len(of.inputs)}", at)
+        operands = [self.resolve(*use, kind) for use, kind in zip(uses, of.inputs, strict=True)]
+        return self.made(Operation(name, operands, of.results, attributes, regions, successors))
+
+    def made(self, operation: Operation) -> Operation:
+        """Remember the operation with the values that it uses before their definition."""
+        if self.forward:
+            for value in operation.operands:
+                if value.owner is None:
+                    self.users.setdefault(id(value), []).append(operation)
+        return operation
+
+    # Values and blocks
+
+    def use(self) -> tuple[str, int, int]:
+        """Parse an operand: its name, its index in a pack, its position."""
+        at = self.at
+        name = self.take("value", "SSA operand")
+        index = 0
+        if self.kind == "alias" and self.text[1:].isdigit():
+            index = int(self.text[1:])
+            self.advance()
+        return name, index, at
+
+    def resolve(self, name: str, index: int, at: int, of: t.Type) -> Value:
+        """The value of a use. Raises MalformedText for another type than that of the value."""
+        pack = self.names.get(name)
+        if pack is None:
+            value, _ = self.forward.setdefault((name, index), (Value(of, None, index), at))
+        elif index < len(pack):
+            value = pack[index]
+        else:
+            raise self.error("reference to invalid result number", at)
+        if value.type is not of and value.type != of:
+            raise self.error(f"use of value '{name}' expects different type than prior uses: '{of}' vs '{value.type}'",
+                             at, (at, "prior use here"))
+        return value
+
+    def define(self, name: str, values: list[Value], at: int) -> None:
+        """Give values a name, and replace their earlier uses."""
+        if name in self.names:
+            raise self.error(f"redefinition of SSA value '{name}'", at)
+        self.names[name] = values
+        self.added.append(name)
+        if not self.forward:
+            return
+        for key in [key for key in self.forward if key[0] == name]:
+            early, where = self.forward.pop(key)
+            if key[1] >= len(values):
+                raise self.error("reference to invalid result number", where)
+            value = values[key[1]]
+            if value.type != early.type:
+                raise self.error(f"definition of SSA value '{name}#{key[1]}' has type '{value.type}'", at,
+                                 (where, f"previously used here with type '{early.type}'"))
+            for user in self.users.pop(id(early), ()):
+                user.operands = [value if operand is early else operand for operand in user.operands]
+
+    def check_forward(self, start: int) -> None:
+        """Raises MalformedText for a value that is used from `start` on and never defined."""
+        for (name, _), (_, at) in self.forward.items():
+            if at >= start:
+                raise self.error(f"use of undeclared SSA value name '{name}'", at)
+
+    def successor(self) -> Block:
+        at = self.at
+        name = self.take("block", "block name")
+        return self.blocks.setdefault(name, (Block(), at))[0]
+
+    def region(self, arguments: list[tuple[str, t.Type, int]] | None = None, isolated: bool = False) -> Region:
+        """Parse `{...}`. `arguments`: name, type and position of the entry's arguments, where it has no label."""
+        return self.nested(lambda: self._region(arguments or [], isolated))
+
+    def _region(self, arguments: list[tuple[str, t.Type, int]], isolated: bool) -> Region:
+        start = self.at
+        self.expect("{", " to begin a region")
+        outer_blocks, self.blocks = self.blocks, {}
+        outer_names = self.names
+        if isolated:
+            self.names = {}
+        mark = len(self.added)
+        region, block = Region(), Block()
+        for name, of, at in arguments:
+            self.define(name, [block.add_argument(of, a.FileLineColLoc(self.file, *self.place(at)))], at)
+        defined: set[str] = set()
+        if arguments or (self.text != "}" and self.kind != "block"):
+            region.blocks.append(block)
+        while not self.accept("}"):
+            if self.kind == "end":
+                raise self.error("expected '}' to end a region")
+            if self.kind == "block":
+                if self.text in defined:
+                    raise self.error(f"redefinition of block '{self.text}'")
+                defined.add(self.text)
+                block = self.label()
+                region.blocks.append(block)
+            else:
+                block.operations.append(self.operation())
+        for name, (_, at) in self.blocks.items():
+            if name not in defined:
+                raise self.error(f"reference to an undefined block '{name}'", at)
+        for name in self.added[mark:]:
+            del self.names[name]
+        del self.added[mark:]
+        self.names, self.blocks = outer_names, outer_blocks
+        if isolated:
+            self.check_forward(start)
+        return region
+
+    def label(self) -> Block:
+        """Parse `^name(%a: type, ...):`."""
+        name, at = self.text, self.at
+        self.advance()
+        block = self.blocks.setdefault(name, (Block(), at))[0]
+        if self.text == "(":
+            for argument, of, where in self.comma_list("(", ")", self.argument):
+                self.define(argument, [block.add_argument(of, a.FileLineColLoc(self.file, *self.place(where)))], where)
+        self.expect(":", " after block name")
+        return block
+
+    def argument(self) -> tuple[str, t.Type, int]:
+        at = self.at
+        name = self.take("value", "SSA operand")
+        self.expect(":")
+        of = self.type()
+        if self.text == "loc":
+            self.bracketed_location()
+        return name, of, at
+
+    # Modules and functions
+
+    def module_operation(self) -> Operation:
+        """Parse `module @name attributes {...} {...}`."""
+        self.advance()
+        attributes: dict[str, a.Attribute] = {}
+        if self.kind == "symbol":
+            attributes["sym_name"] = a.StringAttr(self.symbol_name())
+        if self.accept("attributes"):
+            attributes |= self.dictionary()
+        region = self.region(isolated=True)
+        if not region.blocks:
+            region.blocks.append(Block())
+        return Operation(MODULE, attributes=attributes, regions=[region])
+
+    def function(self) -> Operation:
+        """Parse `func.func private @name(%a: type {...}) -> (type {...}) attributes {...} {...}`."""
+        self.advance()
+        attributes: dict[str, a.Attribute] = {}
+        if self.text in _VISIBILITIES:
+            attributes["sym_visibility"] = a.StringAttr(self.text)
+            self.advance()
+        attributes["sym_name"] = a.StringAttr(self.symbol_name())
+        given: list[tuple[str, t.Type, int]] = []
+        argument_attributes: list[a.DictionaryAttr] = []
+        inputs: list[t.Type] = []
+
+        def parameter() -> None:
+            if self.kind == "value":
+                given.append(self.argument())
+                inputs.append(given[-1][1])
+            else:
+                inputs.append(self.type())
+            argument_attributes.append(self.optional_dictionary())
+
+        at = self.at
+        self.comma_list("(", ")", parameter)
+        if given and len(given) != len(inputs):
+            raise self.error("expected SSA identifier", at)
+        results: list[t.Type] = []
+        result_attributes: list[a.DictionaryAttr] = []
+
+        def result() -> None:
+            results.append(self.type())
+            result_attributes.append(self.optional_dictionary())
+
+        if self.accept("->"):
+            if self.text == "(":
+                self.comma_list("(", ")", result)
+            else:
+                results.append(self.plain_type())
+                result_attributes.append(a.DictionaryAttr(()))
+        attributes["function_type"] = a.TypeAttr(t.FunctionType(tuple(inputs), tuple(results)))
+        for name, found in (("arg_attrs", argument_attributes), ("res_attrs", result_attributes)):
+            if any(each.items for each in found):
+                attributes[name] = a.ArrayAttr(tuple(found))
+        if self.accept("attributes"):
+            attributes |= self.dictionary()
+        if self.text == "{":
+            if inputs and not given:
+                raise self.error("expected SSA identifier", at)
+            region = self.region(given, isolated=True)
+        else:
+            region = Region()
+        return Operation(FUNCTION, attributes=attributes, regions=[region])
+
+    def optional_dictionary(self) -> a.DictionaryAttr:
+        return a.DictionaryAttr(tuple(sorted(self.dictionary().items())) if self.text == "{" else ())
