@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from . import attributes as a
 from . import types as t
 from .attribute_parser import AttributeParser
@@ -12,18 +14,33 @@ MODULE, FUNCTION = "builtin.module", "func.func"
 _VISIBILITIES = ("private", "public", "nested")
 
 
-def parse(text: str, file: str = "-", line: int = 1) -> Operation:
+class OpSyntax(Protocol):
+    """The custom syntax of one operation."""
+
+    def parse(self, parser: Parser, name: str) -> Operation:
+        """Parse all behind the operation's name, up to its location."""
+
+
+class Dialects(Protocol):
+    """The declared operations, whoever declares them."""
+
+    def syntax(self, name: str) -> OpSyntax | None:
+        """The custom syntax of an operation; None for one that has the generic form only."""
+
+
+def parse(text: str, file: str = "-", line: int = 1, dialects: Dialects | None = None) -> Operation:
     """The module in a text; a module around its operations where it is not one. `line`: the number of its first line.
 
     Raises MalformedText with file, line and column.
     """
-    return Parser(text, file, line).module()
+    return Parser(text, file, line, dialects).module()
 
 
 class Parser(AttributeParser):
     """`names`: the values of the scope. `forward`: values that are used before they are defined, and their places."""
 
-    def __init__(self, text: str, file: str = "-", line: int = 1) -> None:
+    def __init__(self, text: str, file: str = "-", line: int = 1, dialects: Dialects | None = None) -> None:
+        self.dialects = dialects
         self.names: dict[str, list[Value]] = {}
         self.added: list[str] = []  # names of the open regions, in order of their definition
         self.forward: dict[tuple[str, int], tuple[Value, int]] = {}
@@ -77,6 +94,10 @@ class Parser(AttributeParser):
             operation = self.nested(self.module_operation)
         elif self.text in ("func", FUNCTION):
             operation = self.nested(self.function)
+        elif self.kind == "word" and (syntax := self.dialects.syntax(self.text) if self.dialects else None) is not None:
+            name = self.text
+            self.advance()
+            operation = self.made(syntax.parse(self, name))
         elif self.kind == "word":
             raise self.error(f"custom op '{self.text}' is unknown", hint="write it in the generic form: \"name\"(...)")
         else:
