@@ -28,7 +28,6 @@ class AttributeParser(Lexer):
         self.types: dict[str, t.Type] = dict(t.WORDS)  # known types by their text
         self.type_aliases: dict[str, t.Type] = {}
         self.aliases: dict[str, a.Attribute] = {}
-        self.unresolved: list[tuple[int, str, Callable[[a.Location], None]]] = []  # locations defined after use
         super().__init__(text, file, line)
 
     def nested(self, parse: Callable[[], T]) -> T:
@@ -387,6 +386,17 @@ class AttributeParser(Lexer):
     def location_inside(self) -> a.Location:
         return self.nested(self._location)
 
+    def later_alias(self, name: str, at: int) -> a.Attribute:
+        """The attribute of an alias that is defined further on, as MLIR prints those of locations."""
+        definition = re.compile(rf"^#{re.escape(name)}\s*=", re.MULTILINE).search(self.source, self.at)
+        if definition is None:
+            raise self.error(f"operation location alias was never defined: '#{name}'", at)
+        here = self.at
+        self.jump(definition.end())
+        found = self.aliases[name] = self.attribute()
+        self.jump(here)
+        return found
+
     def _location(self) -> a.Location:
         at = self.at
         if self.kind == "string":
@@ -404,10 +414,9 @@ class AttributeParser(Lexer):
         if self.kind == "alias":
             name = self.text[1:]
             self.advance()
-            found = self.aliases.get(name)
+            found = self.aliases.get(name) or self.later_alias(name, at)
             if not isinstance(found, a.Location):
-                raise self.error("expected location" if found else f"operation location alias was never defined: "
-                                 f"'#{name}'", at)
+                raise self.error("expected location", at)
             return found
         if self.accept("unknown"):
             return a.UNKNOWN

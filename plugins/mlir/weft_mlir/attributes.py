@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from .types import I1, Type
+
+
+class Elision(Enum):
+    """Whether the text of an attribute leaves out its type: where the type is the usual one, i64 or f64, or always."""
+
+    NEVER = "never"
+    USUAL = "usual"
+    ALWAYS = "always"
 
 
 class Attribute:

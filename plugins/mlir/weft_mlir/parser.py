@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from . import attributes as a
 from . import types as t
 from .attribute_parser import AttributeParser
 from .ir import Block, Operation, Region, Value
 from .lexer import unescaped
+
+if TYPE_CHECKING:
+    from .printer import Printer
 
 MODULE, FUNCTION = "builtin.module", "func.func"
 _VISIBILITIES = ("private", "public", "nested")
@@ -19,6 +22,9 @@ class OpSyntax(Protocol):
 
     def parse(self, parser: Parser, name: str) -> Operation:
         """Parse all behind the operation's name, up to its location."""
+
+    def print(self, printer: Printer, operation: Operation) -> None:
+        """Write all behind the operation's name, up to its location."""
 
 
 class Dialects(Protocol):
@@ -34,6 +40,15 @@ def parse(text: str, file: str = "-", line: int = 1, dialects: Dialects | None =
     Raises MalformedText with file, line and column.
     """
     return Parser(text, file, line, dialects).module()
+
+
+class Argument(NamedTuple):
+    """An argument of a block, as it was written: its name, its type, the position of its name."""
+
+    name: str
+    type: t.Type
+    at: int
+    location: a.Location
 
 
 class Parser(AttributeParser):
@@ -102,8 +117,7 @@ class Parser(AttributeParser):
             raise self.error(f"custom op '{self.text}' is unknown", hint="write it in the generic form: \"name\"(...)")
         else:
             raise self.error("expected operation name in quotes")
-        operation.location = self.bracketed_location() if self.text == "loc" else a.FileLineColLoc(
-            self.file, *self.place(start))
+        operation.location = self.optional_location(start)
         expected = sum(count for _, count, _ in results)
         if results and expected != len(operation.results):
             raise self.error(f"operation defines {len(operation.results)} results but was provided {expected} to bind",
@@ -191,6 +205,10 @@ class Parser(AttributeParser):
             for user in self.users.pop(id(early), ()):
                 user.operands = [value if operand is early else operand for operand in user.operands]
 
+    def define_argument(self, block: Block, argument: Argument) -> None:
+        """Add an argument to a block, and give it its name."""
+        self.define(argument.name, [block.add_argument(argument.type, argument.location)], argument.at)
+
     def check_forward(self, start: int) -> None:
         """Raises MalformedText for a value that is used from `start` on and never defined."""
         for (name, _), (_, at) in self.forward.items():
@@ -202,11 +220,11 @@ class Parser(AttributeParser):
         name = self.take("block", "block name")
         return self.blocks.setdefault(name, (Block(), at))[0]
 
-    def region(self, arguments: list[tuple[str, t.Type, int]] | None = None, isolated: bool = False) -> Region:
-        """Parse `{...}`. `arguments`: name, type and position of the entry's arguments, where it has no label."""
+    def region(self, arguments: list[Argument] | None = None, isolated: bool = False) -> Region:
+        """Parse `{...}`. `arguments`: those of the entry, where it has no label."""
         return self.nested(lambda: self._region(arguments or [], isolated))
 
-    def _region(self, arguments: list[tuple[str, t.Type, int]], isolated: bool) -> Region:
+    def _region(self, arguments: list[Argument], isolated: bool) -> Region:
         start = self.at
         self.expect("{", " to begin a region")
         outer_blocks, self.blocks = self.blocks, {}
@@ -215,8 +233,8 @@ class Parser(AttributeParser):
             self.names = {}
         mark = len(self.added)
         region, block = Region(), Block()
-        for name, of, at in arguments:
-            self.define(name, [block.add_argument(of, a.FileLineColLoc(self.file, *self.place(at)))], at)
+        for argument in arguments:
+            self.define_argument(block, argument)
         defined: set[str] = set()
         if arguments or (self.text != "}" and self.kind != "block"):
             region.blocks.append(block)
@@ -248,19 +266,22 @@ class Parser(AttributeParser):
         self.advance()
         block = self.blocks.setdefault(name, (Block(), at))[0]
         if self.text == "(":
-            for argument, of, where in self.comma_list("(", ")", self.argument):
-                self.define(argument, [block.add_argument(of, a.FileLineColLoc(self.file, *self.place(where)))], where)
+            for argument in self.comma_list("(", ")", self.argument):
+                self.define_argument(block, argument)
         self.expect(":", " after block name")
         return block
 
-    def argument(self) -> tuple[str, t.Type, int]:
+    def argument(self) -> Argument:
+        """Parse an argument of a block: `%a: type loc(...)`."""
         at = self.at
         name = self.take("value", "SSA operand")
         self.expect(":")
-        of = self.type()
-        if self.text == "loc":
-            self.bracketed_location()
-        return name, of, at
+        return Argument(name, self.type(), at, self.optional_location(at))
+
+    def optional_location(self, at: int) -> a.Location:
+        """The location that stands here, else that of a position."""
+        return self.bracketed_location() if self.text == "loc" and self.kind == "word" else a.FileLineColLoc(
+            self.file, *self.place(at))
 
     # Modules and functions
 
@@ -285,17 +306,20 @@ class Parser(AttributeParser):
             attributes["sym_visibility"] = a.StringAttr(self.text)
             self.advance()
         attributes["sym_name"] = a.StringAttr(self.symbol_name())
-        given: list[tuple[str, t.Type, int]] = []
+        given: list[Argument] = []
         argument_attributes: list[a.DictionaryAttr] = []
         inputs: list[t.Type] = []
 
         def parameter() -> None:
-            if self.kind == "value":
-                given.append(self.argument())
-                inputs.append(given[-1][1])
-            else:
-                inputs.append(self.type())
+            where, name = self.at, self.text
+            if named := self.kind == "value":
+                self.advance()
+                self.expect(":")
+            inputs.append(self.type())
             argument_attributes.append(self.optional_dictionary())
+            location = self.optional_location(where)
+            if named:
+                given.append(Argument(name, inputs[-1], where, location))
 
         at = self.at
         self.comma_list("(", ")", parameter)
