@@ -118,7 +118,7 @@ def _number(value: Any, of: t.Type) -> str:
         return f'"{escaped(value)}"'
     if isinstance(value, tuple):
         part = of.element if isinstance(of, t.ComplexType) else of
-        return f"({', '.join([_number(each, part) for each in value])})"
+        return f"({','.join([_number(each, part) for each in value])})"
     if of == t.I1:
         return "true" if value else "false"
     if isinstance(of, t.NamedType) and of.name in floats.FORMATS:
