@@ -65,7 +65,8 @@ single = st.one_of(
         lambda of: st.builds(a.IntegerAttr, values_of(of), st.just(of))),
     numbers.filter(lambda of: isinstance(of, t.NamedType)).flatmap(
         lambda of: st.builds(a.FloatAttr, values_of(of), st.just(of))),
-    numbers.flatmap(lambda of: st.builds(a.DenseArrayAttr, st.just(of), st.lists(values_of(of), max_size=3).map(tuple))),
+    numbers.flatmap(lambda of: st.builds(
+        a.DenseArrayAttr, st.just(of), st.lists(values_of(of), max_size=3).map(tuple))),
     st.builds(a.OpaqueAttr, words.filter(lambda word: "." not in word), st.sampled_from((".b", ".b<1, [2]>", '<"x">'))),
     locations)
 attributes = st.recursive(single, lambda inner: st.one_of(
@@ -85,7 +86,9 @@ def operations(draw: st.DrawFn, known: list[Value], blocks: list[Block], depth: 
 
 
 @st.composite
-def regions_with(draw: st.DrawFn, known: list[Value], depth: int, arguments: tuple[t.Type, ...] | None = None) -> Region:
+def regions_with(
+    draw: st.DrawFn, known: list[Value], depth: int, arguments: tuple[t.Type, ...] | None = None,
+) -> Region:
     region = Region()
     region.blocks = [Block() for _ in range(draw(st.integers(1, 2)))]
     known = [*known]

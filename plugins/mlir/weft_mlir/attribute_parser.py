@@ -387,7 +387,7 @@ class AttributeParser(Lexer):
         return self.nested(self._location)
 
     def later_alias(self, name: str, at: int) -> a.Attribute:
-        """The attribute of an alias that is defined further on, as MLIR prints those of locations."""
+        """Return the attribute of an alias whose definition follows its use, as MLIR prints locations."""
         definition = re.compile(rf"^#{re.escape(name)}\s*=", re.MULTILINE).search(self.source, self.at)
         if definition is None:
             raise self.error(f"operation location alias was never defined: '#{name}'", at)

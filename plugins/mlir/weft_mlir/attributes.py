@@ -9,7 +9,7 @@ from .types import I1, Type
 
 
 class Elision(Enum):
-    """Whether the text of an attribute leaves out its type: where the type is the usual one, i64 or f64, or always."""
+    """When the text of an attribute omits its type. USUAL: for i64 and f64."""
 
     NEVER = "never"
     USUAL = "usual"
@@ -45,7 +45,7 @@ class FloatAttr(Attribute):
 
 @dataclass(frozen=True, slots=True)
 class StringAttr(Attribute):
-    """Bytes as text; those that are no UTF-8 are surrogates (`surrogateescape`)."""
+    """Bytes as text. Surrogates stand for bytes that are no UTF-8 (`surrogateescape`)."""
 
     value: str
     type: Type | None = None

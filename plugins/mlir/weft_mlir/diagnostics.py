@@ -1,6 +1,6 @@
-"""Diagnostics of a text: how they are shown, what a text expects of them, and files that hold several texts.
+"""Diagnostics: their text, the comments that expect them, and files of several texts.
 
-The rules are those of MLIR's `-verify-diagnostics` and `-split-input-file`.
+MLIR's options `-verify-diagnostics` and `-split-input-file` have these rules.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from .lexer import MalformedText
 KINDS = ("error", "note", "remark", "warning")
 _SPLIT = re.compile(r"^[ \t]*// -----.*\n?", re.MULTILINE)
 _EXPECTED = re.compile(
-    r"expected-(?P<kind>error|note|remark|warning)(?P<regex>-re)?[ ]*"
-    r"(?:@(?:(?P<sign>[+-])(?P<lines>\d+)|(?P<word>above|below|unknown)))?[ ]*\{\{(?P<text>.*)\}\}[ \t]*$", re.MULTILINE)
+    r"expected-(?P<kind>error|note|remark|warning)(?P<regex>-re)? *"
+    r"(?:@(?:(?P<sign>[+-])(?P<lines>\d+)|(?P<word>above|below|unknown)))? *"
+    r"\{\{(?P<text>.*)\}\}[ \t]*$", re.MULTILINE)
 _PATTERN = re.compile(r"\{\{(.*?)\}\}")
 
 
@@ -84,7 +85,7 @@ def diagnostics_of(error: errors.WeftError, file: str = "-") -> Iterator[Diagnos
         yield Diagnostic("error", file, 0, 0, message)
     if isinstance(error, MalformedText):
         for where, text in error.notes:
-            yield Diagnostic("note", where.file, where.line, where.column or 1, text)
+            yield Diagnostic("note", where.file, where.line or 0, where.column or 1, text)
 
 
 def expected_diagnostics(text: str, first_line: int = 1) -> list[Expected]:
@@ -100,12 +101,13 @@ def expected_diagnostics(text: str, first_line: int = 1) -> list[Expected]:
             target = line + int(match["sign"] + match["lines"])
         elif match["word"]:
             target = {"above": line - 1, "below": line + 1, "unknown": None}[match["word"]]
-        found.append(Expected(match["kind"], target, _pattern(match["text"], match["regex"], line), match["text"], line))
+        pattern = _pattern(match["text"], match["regex"], line)
+        found.append(Expected(match["kind"], target, pattern, match["text"], line))
     return found
 
 
 def _pattern(text: str, is_regex: str | None, line: int) -> re.Pattern[str]:
-    """What a message must contain: the text itself, or with `-re` the text with patterns in double braces."""
+    """Return the pattern of a message: the text itself, or with `-re` the text with patterns in double braces."""
     if not is_regex:
         return re.compile(re.escape(text))
     parts = _PATTERN.split(text)
@@ -117,7 +119,7 @@ def _pattern(text: str, is_regex: str | None, line: int) -> re.Pattern[str]:
 
 
 def unexpected(diagnostics: Sequence[Diagnostic], expected: Sequence[Expected]) -> list[Diagnostic]:
-    """What differs between the diagnostics and those that a text expects, as errors; empty where they agree."""
+    """Return an error for each diagnostic that the text does not expect, and for each that it expects in vain."""
     found = []
     for each in diagnostics:
         place = each.line or None

@@ -28,7 +28,7 @@ class OpSyntax(Protocol):
 
 
 class Dialects(Protocol):
-    """The declared operations, whoever declares them."""
+    """Operations that someone declares."""
 
     def syntax(self, name: str) -> OpSyntax | None:
         """The custom syntax of an operation; None for one that has the generic form only."""
@@ -221,7 +221,7 @@ class Parser(AttributeParser):
         return self.blocks.setdefault(name, (Block(), at))[0]
 
     def region(self, arguments: list[Argument] | None = None, isolated: bool = False) -> Region:
-        """Parse `{...}`. `arguments`: those of the entry, where it has no label."""
+        """Parse `{...}`. The entry has these arguments where it has no label."""
         return self.nested(lambda: self._region(arguments or [], isolated))
 
     def _region(self, arguments: list[Argument], isolated: bool) -> Region:

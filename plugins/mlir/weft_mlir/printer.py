@@ -1,7 +1,7 @@
 """The printer of operations: text as MLIR's own printer writes it.
 
-Values are numbered as MLIR numbers them: those of a region before those of the regions within it, each of which goes on
-from there. Arguments of an entry block are `%arg0`, `%arg1`, ...
+MLIR numbers the values of a region before the values of the regions within it, and each of these goes on from there.
+Arguments of an entry block are `%arg0`, `%arg1`, ...
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class Printer:
         self.write(f"{self._indent}{self.block(block)}{f'({arguments})' if arguments else ''}:{note}\n")
 
     def argument(self, argument: Value, of: str = "") -> str:
-        """The text of an argument of a block: `%arg0: i32`. `of`: its type, with what belongs to it."""
+        """The text of an argument of a block: `%arg0: i32`. `of` replaces the text of its type."""
         return f"{self.operand(argument)}: {of or argument.type}{self._location(argument.location)}"
 
     def block(self, block: Block) -> str:
