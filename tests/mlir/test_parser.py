@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from weft_mlir.attributes import FileLineColLoc, SymbolRefAttr
 from weft_mlir.floats import bits_of, text_of
 from weft_mlir.lexer import MalformedText, escaped, unescaped
 from weft_mlir.parser import parse
+from weft_mlir.printer import print_module
 
 
 def test_a_function_is_parsed_with_a_value_that_is_defined_after_its_use():
@@ -53,3 +56,16 @@ def test_a_float_prints_as_mlir_prints_it(value, name, text):
 def test_a_string_survives_its_escapes():
     text = 'a"b\\\n\x00\udcff'
     assert unescaped(f'"{escaped(text)}"') == text
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.sampled_from(("i32", "!a.b"))), max_size=5))
+def test_the_common_form_of_a_line_is_parsed_as_any_other_form(operations):
+    def outcome(text):
+        try:
+            return print_module(parse(text))
+        except MalformedText as error:
+            return error.message
+
+    lines = [f'%{i} = "t.op"(%{a}, %b#{b % 2}) : ({of}, i32) -> {of}' for i, (a, b, of) in enumerate(operations)]
+    text = "\n".join(['%b:2 = "t.b"() : () -> (i32, i32)', *lines, ""])
+    assert outcome(text) == outcome(text.replace(" = ", " =  "))

@@ -9,18 +9,18 @@ from itertools import accumulate
 from weft.api import errors
 
 BLANK = r"\s*+(?://[^\n]*+\s*+)*+"
-_SUFFIX = r"(?:\d++|[A-Za-z_$.\-][\w$.\-]*+)"
+SUFFIX = r"(?:\d++|[A-Za-z_$.\-][\w$.\-]*+)"
 _STRING = r'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"'
 TOKEN = re.compile(rf"""{BLANK}(?:
-    (?P<value>%{_SUFFIX})
+    (?P<value>%{SUFFIX})
   | (?P<word>[A-Za-z_][\w$.]*+)
   | (?P<punctuation>->|::|\.\.\.|\{{-\#|\#-\}}|[(){{}}<>\[\],:=?*+\-/|])
   | (?P<number>0x[0-9a-fA-F]++|\d++\.\d*+(?:[eE][+-]?\d++)?|\d++)
   | (?P<string>{_STRING})
   | (?P<symbol>@(?:[A-Za-z_][\w$.]*+|{_STRING}))
-  | (?P<type>!{_SUFFIX})
-  | (?P<block>\^{_SUFFIX})
-  | (?P<alias>\#{_SUFFIX})
+  | (?P<type>!{SUFFIX})
+  | (?P<block>\^{SUFFIX})
+  | (?P<alias>\#{SUFFIX})
   | (?P<end>\Z)
   | (?P<bad>.)
 )""", re.VERBOSE | re.DOTALL | re.ASCII)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from . import attributes as a
 from . import types as t
 from .attribute_parser import AttributeParser
 from .ir import Block, Operation, Region, Value
-from .lexer import unescaped
+from .lexer import SUFFIX, unescaped
 
 if TYPE_CHECKING:
     from .printer import Printer
 
 MODULE, FUNCTION = "builtin.module", "func.func"
+_NAME = rf"%{SUFFIX}(?:\#\d+)?"
+_LINE = re.compile(  # the common form of an operation: one result, no attributes, plain types
+    rf'(?:(%{SUFFIX}) = )?"([\w$.]+)"\(((?:{_NAME}(?:, {_NAME})*)?)\) : '
+    rf'\(([\w$.!, ]*)\) -> (\(\)|[\w$.!]+)\n', re.ASCII)
 _VISIBILITIES = ("private", "public", "nested")
 
 
@@ -61,6 +66,7 @@ class Parser(AttributeParser):
         self.forward: dict[tuple[str, int], tuple[Value, int]] = {}
         self.users: dict[int, list[Operation]] = {}  # operations that use a value of `forward`, by its id
         self.blocks: dict[str, tuple[Block, int]] = {}
+        self.type_lists: dict[str, tuple[t.Type, ...]] = {"": (), "()": ()}  # by the text of _LINE
         super().__init__(text, file, line)
 
     def module(self) -> Operation:
@@ -71,7 +77,7 @@ class Parser(AttributeParser):
             if self.kind in ("alias", "type"):
                 self.alias_definition()
             else:
-                block.operations.append(self.operation())
+                block.operations.append(self.line() or self.operation())
         self.check_forward(0)
         if len(block.operations) == 1 and block.operations[0].name == MODULE:
             return block.operations[0]
@@ -85,6 +91,43 @@ class Parser(AttributeParser):
             self.type_aliases[name] = self.type()
         else:
             self.aliases[name] = self.attribute()
+
+    def line(self) -> Operation | None:
+        """Parse an operation in the common form at once; None for another form, or one that has a fault."""
+        match = _LINE.match(self.source, self.at)
+        if match is None:
+            return None
+        result, name, used, inputs, outputs = match.groups()
+        types, results = self.types_of(inputs, match.start(4)), self.types_of(outputs, match.start(5))
+        names = used.split(", ") if used else []
+        if len(names) != len(types) or len(results) != (result is not None):
+            return None
+        at, start = self.at, match.start(3)
+        operands = []
+        for operand, of in zip(names, types, strict=True):
+            pack = self.names.get(operand)
+            if pack is not None and len(pack) == 1 and (pack[0].type is of or pack[0].type == of):
+                operands.append(pack[0])
+            else:
+                plain, _, index = operand.partition("#")
+                operands.append(self.resolve(plain, int(index or 0), start, of))
+            start += len(operand) + 2
+        operation = self.made(Operation(name, operands, results))
+        self.jump(match.end())
+        operation.location = self.optional_location(at if result is None else match.start(2) - 1)
+        if result is not None:
+            self.define(result, operation.results, at)
+        return operation
+
+    def types_of(self, text: str, at: int) -> tuple[t.Type, ...]:
+        """Return the types of a list without brackets, which stands at a position."""
+        found = self.type_lists.get(text)
+        if found is None:
+            here = self.at
+            self.jump(at)
+            found = self.type_lists[text] = tuple(self.types_list())
+            self.jump(here)
+        return found
 
     def operation(self) -> Operation:
         """Parse one operation with its results and location, and define its results."""
@@ -248,7 +291,7 @@ class Parser(AttributeParser):
                 block = self.label()
                 region.blocks.append(block)
             else:
-                block.operations.append(self.operation())
+                block.operations.append(self.line() or self.operation())
         for name, (_, at) in self.blocks.items():
             if name not in defined:
                 raise self.error(f"reference to an undefined block '{name}'", at)
