@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 
     from . import api as api
     from . import errors as errors
+    from .contract.op_attrs import OpAttrs as OpAttrs
+    from .contract.op_handler import OpHandler as OpHandler
+    from .eager import op_functions as ops
+    from .eager.default_runtime import execute as execute
+    from .eager.tensor_handle import TensorHandle as TensorHandle
     from .executor.step import RunOptions as RunOptions
     from .graph import graphdef as graphdef
     from .graph.graph import Graph as Graph
@@ -34,20 +39,23 @@ __version__ = "0.1.0"
 
 _WHERE = {
     "CancelToken": "host.cancellation", "Graph": "graph.graph", "HostContext": "session.runtime",
-    "HostProgram": "session.host_program", "Model": "session.model", "RequestContext": "session.request",
-    "RunMetadata": "session.run_metadata", "RunOptions": "executor.step", "Session": "session.session",
-    "default_host": "session.runtime", "devices": "session.runtime", "load": "session.load",
+    "HostProgram": "session.host_program", "Model": "session.model", "OpAttrs": "contract.op_attrs",
+    "OpHandler": "contract.op_handler", "RequestContext": "session.request", "RunMetadata": "session.run_metadata",
+    "RunOptions": "executor.step", "Session": "session.session", "TensorHandle": "eager.tensor_handle",
+    "default_host": "session.runtime", "devices": "session.runtime", "execute": "eager.default_runtime",
+    "load": "session.load",
     "plugins": "session.runtime", "register": "session.runtime",
 }
-_MODULES = {"api": "api", "bef": "program.bef.file", "errors": "errors", "graphdef": "graph.graphdef"}
+_MODULES = {"api": "api", "bef": "program.bef.file", "errors": "errors", "graphdef": "graph.graphdef",
+            "ops": "eager.op_functions"}
 _FORWARDED = {  # modules of other distributions: the module, and the distribution to install
     "mlir": ("weft_mlir", "weft-mlir"), "saved_model": ("weft_saved_model", "weft-saved-model"),
     "tfg": ("weft_mlir.tfg", "weft-mlir"),
 }
 
-__all__ = ["CancelToken", "Graph", "HostContext", "HostProgram", "Model", "RequestContext", "RunMetadata", "RunOptions",
-           "Session", "__version__", "api", "bef", "default_host", "devices", "errors", "graphdef", "load",
-           "plugins", "register"]
+__all__ = ["CancelToken", "Graph", "HostContext", "HostProgram", "Model", "OpAttrs", "OpHandler", "RequestContext",
+           "RunMetadata", "RunOptions", "Session", "TensorHandle", "__version__", "api", "bef", "default_host", "devices",
+           "errors", "execute", "graphdef", "load", "ops", "plugins", "register"]
 
 
 def __getattr__(name: str) -> "Any":

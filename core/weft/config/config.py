@@ -75,8 +75,16 @@ class PassesConfig:
     disable: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class EagerConfig:
+    """The section [eager]. `handler`: the op handler of `weft.execute`, or the names of a chain of them; "" for the
+    devices' own."""
+
+    handler: str | tuple[str, ...] = ""
+
+
 SECTIONS = ("plugins", "plugin", "placement", "kernels", "allocator", "limits", "files", "work_queue", "work_queues",
-            "passes", "debug")
+            "passes", "eager", "debug")
 # Weft's own settings that a found file may make, besides [kernels]. They choose among installed things.
 FOUND = frozenset({
     "plugins.block", "placement.order", "placement.fallback", "placement.remap", "placement.clear", "allocator.name",
@@ -108,6 +116,7 @@ class Config:
         self.work_queue = self._section(WorkQueueConfig, "work_queue")
         self.work_queues = self._sections(WorkQueueConfig, "work_queues", "work_queue")  # by name
         self.passes = self._section(PassesConfig, "passes")
+        self.eager = self._section(EagerConfig, "eager")
         self.debug = self._section(DebugConfig, "debug")
         self._plugin: dict[str, list[tuple[str, Setting]]] = {}  # by folded id: the id as written, and the section
         for setting in self._of("plugin"):

@@ -28,6 +28,7 @@ from .host_kernel import HostPack
 from .kernel import KernelPack
 from .loader import Loader, LoaderEntry, check_loader
 from .op import OpDef
+from .op_handler import OpHandlerEntry
 from .op_spec import OpSpec
 from .op_table import OpTable
 from .session import SessionFactory
@@ -55,6 +56,7 @@ class Contribution:
     commands: list[Command] = field(default_factory=list)
     loaders: dict[str, LoaderEntry] = field(default_factory=dict)
     sessions: list[SessionFactory] = field(default_factory=list)
+    op_handlers: dict[str, OpHandlerEntry] = field(default_factory=dict)
 
 
 class DeviceRegistrar:
@@ -213,6 +215,24 @@ class SessionRegistrar:
         self._to.sessions.append(SessionFactory(prefix, factory, self._to.plugin))
 
 
+class OpHandlerRegistrar:
+    def __init__(self, to: Contribution) -> None:
+        self._to = to
+
+    def add(self, name: str, factory: Factory) -> None:
+        """Register an op handler under a name that `handler=` and `[eager] handler` choose.
+
+        `factory(context, fallback)` takes an OpHandlerContext and the next handler of the chain, and returns an
+        OpHandler. A factory that is named "module:function" is imported when it is chosen. Raises PluginError for a
+        name that is no word, which a device's handler has, and for a second factory of that name.
+        """
+        if re.fullmatch(r"[a-z][a-z0-9_-]*", name) is None:
+            raise PluginError(f"op handler {name!r} must be written in small letters, digits, '_' and '-'")
+        if name in self._to.op_handlers:
+            raise PluginError(f"op handler '{name}' is registered twice")
+        self._to.op_handlers[name] = OpHandlerEntry(name, factory, self._to.plugin)
+
+
 class Hooks:
     """The specifications that pluggy checks a plugin's hooks against."""
 
@@ -253,6 +273,10 @@ class Hooks:
     def weft_sessions(self, registry: SessionRegistrar, config: Any) -> None:
         """Register session factories by the prefix of their targets: registry.add(prefix, factory)."""
 
+    @hookspec
+    def weft_op_handlers(self, registry: OpHandlerRegistrar, config: Any) -> None:
+        """Register op handlers of eager ops: registry.add(name, factory)."""
+
 
 def registrars(to: Contribution) -> dict[str, Any]:
     """The registry that each hook receives, by the hook's name. Its registrations go to `to`."""
@@ -266,4 +290,5 @@ def registrars(to: Contribution) -> dict[str, Any]:
         "weft_commands": CommandRegistrar(to),
         "weft_loaders": LoaderRegistrar(to),
         "weft_sessions": SessionRegistrar(to),
+        "weft_op_handlers": OpHandlerRegistrar(to),
     }

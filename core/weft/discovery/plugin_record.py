@@ -94,6 +94,7 @@ def summary(brought: Contribution) -> dict[str, Any]:
         "passes": sorted(p.name for p in brought.passes),
         "commands": sorted(command.name for command in brought.commands),
         "loaders": sorted(brought.loaders),
+        "op handlers": sorted(brought.op_handlers),
         "session targets": sorted(factory.name for factory in brought.sessions),
     }
     return {kind: what for kind, what in kinds.items() if what}

@@ -13,6 +13,7 @@ from ..contract.host_kernel import OWN, HostKernelRegistry, HostPack
 from ..contract.kernel import KernelRegistry
 from ..contract.loader import LoaderEntry
 from ..contract.op import OpRegistry
+from ..contract.op_handler import OpHandlerEntry
 from ..contract.session import SessionRegistry
 from ..errors import PluginError
 from . import allocators, work_queues
@@ -34,6 +35,8 @@ class Registries:
         self.allocators: dict[str, str | Callable[..., Any]] = dict(allocators.GIVEN)
         self.work_queues: dict[str, str | Callable[..., Any]] = dict(work_queues.GIVEN)
         self.passes: dict[str, GraphPass] = {}
+        self.op_handlers = {name: OpHandlerEntry(name, f"weft.eager.op_handlers:{handler}", OWN)
+                            for name, handler in (("logging", "LoggingOpHandler"), ("null", "NullOpHandler"))}
         self.commands = CommandRegistry()
         self.sessions = SessionRegistry()
         self.loaders = {
@@ -48,6 +51,7 @@ class Registries:
             ("work queue", self.work_queues, brought.work_queues),
             ("pass", self.passes, {p.name: p for p in brought.passes}),
             ("loader", self.loaders, brought.loaders),
+            ("op handler", self.op_handlers, brought.op_handlers),
         ):
             for name in mine.keys() & theirs.keys():
                 raise PluginError(f"{kind} '{name}' is registered by another plugin already")
@@ -71,3 +75,4 @@ class Registries:
         for factory in brought.sessions:
             self.sessions.add(factory)
         self.loaders |= brought.loaders
+        self.op_handlers |= brought.op_handlers

@@ -21,18 +21,19 @@ from ..values.tensor import MOST_DIMS, TensorMetadata, fits, shape_text
 POINTER = 8  # bytes of an element that is a Python object
 
 
-def convert(value: Any, meta: TensorMetadata, name: str, memory: HostMemory | None = None) -> Any:
+def convert(value: Any, meta: TensorMetadata, name: str, memory: HostMemory | None = None, what: str = "feed") -> Any:
     """Return a C-contiguous, aligned array of the tensor's type, which shares memory with `value` where possible.
 
-    `name` is the user's name of the tensor. Raises InvalidArgument when the type or the shape does not fit, and
-    ResourceExhausted when `memory` has no room for a copy.
+    `name` is the user's name of the tensor, `what` the word for it in errors. Raises InvalidArgument when the type or
+    the shape does not fit, and ResourceExhausted when `memory` has no room for a copy.
     """
-    with callers_code(f"feed '{name}' is no tensor of {meta.dtype.name}"):
+    name = f"{what} '{name}'"
+    with callers_code(f"{name} is no tensor of {meta.dtype.name}"):
         if memory is None or (isinstance(value, np.ndarray) and value.dtype == meta.dtype.numpy
                               and value.flags.c_contiguous and value.flags.aligned):
             return _converted(value, meta, name)
         nbytes = _count(value) * (meta.dtype.itemsize or POINTER)
-        asker = f"feed '{name}', converted to {meta.dtype.name},"
+        asker = f"{name}, converted to {meta.dtype.name},"
         return memory.lend(nbytes, asker, partial(_converted, value, meta, name))
 
 
@@ -52,14 +53,14 @@ def _count(value: Any) -> int:
 def _converted(value: Any, meta: TensorMetadata, name: str) -> Any:
     array = _array(value, meta.dtype, name)
     if not fits(array.shape, meta):
-        raise InvalidArgument(f"feed '{name}' has shape {shape_text(array.shape)}, "
+        raise InvalidArgument(f"{name} has shape {shape_text(array.shape)}, "
                               f"the tensor's is {shape_text(meta.shape)}")
     return np.require(array, requirements=("C", "A"))
 
 
 def _array(value: Any, dtype: DType, name: str) -> Any:
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise InvalidArgument(f"feed '{name}' is a masked array with masked elements",
+        raise InvalidArgument(f"{name} is a masked array with masked elements",
                               hint="give them a value: x.filled(0)")
     if isinstance(value, np.ndarray | np.generic):
         return _cast(np.asarray(value), dtype, name)
@@ -67,7 +68,7 @@ def _array(value: Any, dtype: DType, name: str) -> Any:
         return _strings(value, name)
     given = np.asarray(value)
     if given.dtype == object or given.dtype.kind in "SU":
-        raise InvalidArgument(f"feed '{name}' is {type(value).__name__} of {given.dtype}, the tensor is {dtype.name}",
+        raise InvalidArgument(f"{name} is {type(value).__name__} of {given.dtype}, the tensor is {dtype.name}",
                               hint="give numbers, or lists of numbers of equal lengths")
     if given.size == 0:
         return given.astype(dtype.numpy)
@@ -94,7 +95,7 @@ def _cast(given: Any, dtype: DType, name: str) -> Any:
         cast = given.astype(wanted)
         if np.array_equal(cast, given):
             return cast
-    raise InvalidArgument(f"feed '{name}' is {given.dtype}, the tensor is {dtype.name}, and the cast may lose values",
+    raise InvalidArgument(f"{name} is {given.dtype}, the tensor is {dtype.name}, and the cast may lose values",
                           hint=f"write it: x.astype('{dtype.name}')")
 
 
@@ -111,7 +112,7 @@ def _survives(given: Any, dtype: DType, name: str) -> Any:
             kept = np.array_equal(cast, given)
     if not kept:
         lost = given.reshape(-1)[0] if given.size == 1 else given.tolist()
-        raise InvalidArgument(f"feed '{name}' is {str(lost)[:60]}, which {dtype.name} cannot hold")
+        raise InvalidArgument(f"{name} is {str(lost)[:60]}, which {dtype.name} cannot hold")
     return cast
 
 
@@ -129,4 +130,4 @@ def _bytes(item: Any, name: str) -> bytes:
         return item.encode("utf-8")
     if isinstance(item, bytes):
         return bytes(item)
-    raise InvalidArgument(f"feed '{name}' has an element of type {type(item).__name__}; strings are bytes or str")
+    raise InvalidArgument(f"{name} has an element of type {type(item).__name__}; strings are bytes or str")

@@ -1,0 +1,364 @@
+"""CoreRuntime: executes ops one at a time on one host, as handles that are returned at once."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from ..contract.op import OpDef
+from ..contract.op_attrs import OpAttrs
+from ..contract.device import DeviceName
+from ..contract.op_handler import OpInvocation
+from ..errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, unexpected
+from ..executor.step import Step
+from ..host.host import Host
+from ..host.kernel_context import KernelContext
+from ..host.resources import Resources
+from ..session.feeds import convert
+from ..support.fork_safety import inherited
+from ..values import dtypes
+from ..values.async_value import AsyncValue, failed
+from ..values.dtypes import DType
+from ..values.tensor import TensorMetadata, ValueInfo
+from .bound_op import Binding, BoundOp
+from .call_end import CallEnd, chained, checked_results, first_error
+from .dispatch import Dispatch, EagerCall
+from .execute import FastTable, execute_over
+from .handle_state import Failed, Kind, Kinds, Pending, Ready, State
+from .op_chains import OpChains, resources_of
+from .op_handlers import LinkedHandler, OpHandlers
+from .promise import Promises
+from .signature import Matched, entered, match, natural_dtype, plain_attribute
+from .source_line import calling_line
+from .tensor_handle import TensorHandle, handle_of, raisable
+from .transfers import Transfers
+
+NO_ATTRS = OpAttrs()
+MOST_FAST = 4096  # entries of the fast table
+
+
+class CoreRuntime:
+    """Executes ops on the devices of a host. Several threads may share one.
+
+    `handler`: the name of the op handler of calls that choose none, as `[eager] handler`; "" for the devices' own.
+
+    `execute` is `weft.execute` over this host.
+    """
+
+    def __init__(self, host: Host, handler: str | Sequence[str] = "", fast: FastTable | None = None) -> None:
+        self.host = host
+        self.kinds = Kinds(self)
+        self.promises = Promises()
+        self.transfers = Transfers(self)
+        self.resources = Resources()
+        self.binding = Binding(host, self.resources)
+        self.dispatch = Dispatch(self)
+        self.chains = OpChains()
+        self.handlers = OpHandlers(self, handler)
+        self.step = Step(host, resources=self.resources)
+        self.cancelled: WeftError | None = None
+        self.fast: FastTable = {} if fast is None else fast
+        self.execute = execute_over(self.fast, self.call)
+        self._bound: dict[Any, BoundOp] = {}
+        self._nodes: dict[tuple[str, OpAttrs], str] = {}
+        self._numbers = count()
+        self._contexts: deque[KernelContext] = deque()  # idle ones
+        self._lock = threading.Lock()
+        self._default_device: dict[None, str] = {}  # at most one: `setdefault` is atomic
+        inherited.add(self)
+        host.lasting[id(self)] = self
+        if host.cancellation.is_cancelled:
+            self.cancel(Cancelled("the host was cancelled"))
+
+    @property
+    def default_device(self) -> str:
+        """The device of calls that name none and whose inputs are in host memory. Raises FailedPrecondition without a
+        device that works on host memory."""
+        for name in self._default_device.values():
+            return name
+        name = self.host.host_device()
+        if name is None:
+            raise FailedPrecondition("no device works on host memory", hint="pip install weft-cpu")
+        return self._default_device.setdefault(None, name)
+
+    def call(
+        self, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None = None, device: str | None = None,
+        handler: Any = None, chain: Any = None, donate: Sequence[int] = (),
+    ) -> Any:
+        """Execute an op as `weft.execute` does. Returns a handle, or a tuple of them."""
+        location = calling_line(2)
+        try:
+            definition = self.host.registries.ops.get(_text(op, "op"))
+            matched = match(definition, inputs, NO_ATTRS if not attrs else OpAttrs(attrs))
+            results = self._called(definition, matched, device, handler, chain, donate, location, attrs)
+        except WeftError as error:
+            raise error.at(op=op if isinstance(op, str) else None, location=location())  # noqa: B904 - the same error
+        except Exception as error:
+            raise unexpected(error).at(op=op, location=location()) from error
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def handle(self, value: Any, dtype: Any = None) -> TensorHandle:
+        """Return a handle of a copy of this value in host memory. Raises InvalidArgument for an object that is no
+        tensor, and for one that the dtype cannot hold."""
+        if isinstance(value, TensorHandle):
+            value = value.numpy()
+        value = entered(value, "the value")
+        wanted = _dtype(dtype, value)
+        array = convert(value, TensorMetadata(wanted, None), "value", self.host.memory, "argument")
+        if np.may_share_memory(array, value) if isinstance(value, np.ndarray) else array is value:
+            array = array.copy()
+        return handle_of(self.ready(array, wanted))
+
+    def ready(self, array: Any, dtype: DType) -> Ready:
+        """The state of an array in host memory."""
+        return Ready(self.kinds.get(TensorMetadata(dtype, array.shape), self.default_device), array)
+
+    def wait(self, state: Pending) -> None:
+        """Block until a pending value has come. An interrupt ends the waiting alone."""
+        if state.demand is not None:
+            state.demand()
+        self.host.await_values([state.value])
+
+    def array_of(self, state: Ready) -> Any:
+        """The array of a device's value: a copy. Waits; raises the error."""
+        pending = self.transfers.to_host(state)
+        self.wait(pending)
+        if pending.value.error is not None:
+            raise raisable(pending.value.error)
+        return pending.value.get().value
+
+    def copy_to(self, handle: TensorHandle, device: str) -> TensorHandle:
+        """`TensorHandle.to`."""
+        state = handle._current()
+        moved = self.transfers.move(state, _text(device, "device"))
+        return handle if moved is state else handle_of(moved)
+
+    def in_context(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a kernel in a KernelContext that no other thread is in."""
+        try:
+            context = self._contexts.pop()
+        except IndexError:
+            context = KernelContext()
+        try:
+            return context.run(function, *arguments)
+        finally:
+            self._contexts.append(context)
+
+    def bound(
+        self, op: OpDef, attrs: OpAttrs, device: str, inputs: Sequence[State], infos: Sequence[ValueInfo]
+    ) -> BoundOp:
+        """The op bound for these inputs, from the cache or anew. Raises as `Binding.bind`."""
+        kinds = tuple([state.kind for state in inputs])  # type: ignore[union-attr]
+        elements = tuple([_elements(info.value) for info in infos if info.value is not None])
+        key = op.name, attrs, device, kinds, elements
+        found = self._bound.get(key)
+        if found is None:
+            found = self.binding.bind(op, attrs, infos, device, self._node(op, attrs))
+            found.kinds = [self.kinds.get(o.meta, device, found.native, o.handle) for o in found.outputs]
+            self._bound[key] = found
+            self.host.memory.bound_calls.keep(self, key, found.nbytes)
+        return found
+
+    def forget(self, key: Any) -> None:
+        """Drop a bound op, and all fast entries: they are made again by their next calls."""
+        found = self._bound.pop(key, None)
+        if found is not None:
+            self.fast.clear()
+
+    def cancel(self, error: WeftError) -> None:
+        """Turn all pending handles, and the results of all later calls, into errors, until `restart`."""
+        self.cancelled = error
+        self.fast.clear()
+        self.step.cancel(error)
+        self.transfers.cancel(error)
+        self.promises.fail(error)
+
+    def restart(self) -> None:
+        self.step.restart()
+        self.cancelled = None
+
+    def forked(self) -> None:
+        self._lock = threading.Lock()
+        self._contexts.clear()
+
+    def _node(self, op: OpDef, attrs: OpAttrs) -> str:
+        """The name under which a kernel keeps state for all calls of this op with these attributes."""
+        if not op.stateful:
+            return op.name
+        with self._lock:
+            return self._nodes.setdefault((op.name, attrs), f"{op.name}_{next(self._numbers)}")
+
+    def run(
+        self, op: OpDef, attrs: OpAttrs, states: list[State], device: str | None, donate: frozenset[int],
+        location: Callable[[], Any], after: tuple[AsyncValue, ...] = (),
+        ended: Callable[[AsyncValue | None], None] | None = None, borrowed: frozenset[int] = frozenset(),
+    ) -> list[State]:
+        """Execute an op on a device: the one that is requested, that of the inputs, or the default device."""
+        error = self.cancelled or first_error(states) or next((v.error for v in after if v.error is not None), None)
+        if error is not None:
+            outputs = sum(arg.count(attrs) for arg in op.outputs)
+            if ended is not None:
+                ended(failed(error))
+            elif not outputs:
+                raise raisable(error)
+            return [Failed(error)] * outputs
+        name = self._device_of(states) if device is None else DeviceName.parse(device).short
+        chain = tuple([value for value in after if not value.is_available()])
+        call = EagerCall(op, attrs, states, name, device is None, donate, location, borrowed, chain)
+        if op.stateful:
+            keys = resources_of(states)
+            call.after = self.chains.before(keys)
+            results = self.dispatch.start(call)
+            if call.started is not None:
+                self.chains.add(keys, call.started)
+        else:
+            results = self.dispatch.start(call)
+        if ended is not None:
+            ended(call.ended)
+        elif not results and call.ended is not None and call.ended.error is not None:
+            raise raisable(call.ended.error)  # no handle would carry it
+        return results
+
+    def _called(
+        self, op: OpDef, matched: Matched, device: str | None, handler: Any, chain: Any, donate: Sequence[int],
+        location: Callable[[], Any], raw: Mapping[str, Any] | None,
+    ) -> list[Any]:
+        inputs, attrs, borrowed, types = matched
+        states = [self._state(x, dtype) for x, dtype in zip(inputs, types, strict=True)]
+        gone = self._donated(inputs, states, donate)
+        linked = self.handlers.chosen(handler)
+        if device is not None:
+            _text(device, "device")
+        if chain is None and linked is None and not gone:
+            results = self.run(op, attrs, states, device, gone, location, borrowed=borrowed)
+            made = [handle_of(state) for state in results]
+            if device is None and not borrowed:
+                self._remember(op, attrs, inputs, states, made, raw)
+            return made
+        return self._in_chain(op, matched, states, device, linked, chain, gone, location)
+
+    def _in_chain(
+        self, op: OpDef, matched: Matched, states: list[State], device: str | None, linked: LinkedHandler | None,
+        chain: Any, gone: frozenset[int], location: Callable[[], Any],
+    ) -> list[Any]:
+        """Execute a call through a handler, after a chain, or with donations."""
+        ended = None if chain is None else CallEnd()
+        after = () if chain is None else chained(chain)
+        is_error = first_error(states) is not None or self.cancelled is not None
+        if linked is None or is_error:
+            results = [handle_of(s) for s in self.run(op, matched.attrs, states, device, gone, location, after, ended,
+                                                      matched.borrowed)]
+        else:
+            handles = tuple([handle_of(state) for state in states])
+            for i in matched.borrowed:
+                assert isinstance(states[i], Ready)
+                handles[i]._value = handles[i]._value.copy()
+            function = linked.make_op(op.name)
+            invocation = OpInvocation(op.name, handles, matched.attrs, gone, device, location, after, ended)
+            results = checked_results(function(invocation), op, matched.attrs, linked.name)
+        return results if ended is None else [ended.chain(results), *results]
+
+    def _state(self, value: Any, dtype: DType) -> State:
+        """The state of an input of this moment; its handle may be of another runtime."""
+        if not isinstance(value, TensorHandle):
+            return self.ready(value, dtype)
+        state = value._current()
+        if isinstance(state, Failed):
+            return state
+        if isinstance(state, Ready) and state.kind.owner is self:
+            if state.kind.native is not None and state.value.work.error is not None:
+                return Failed(state.value.work.error)
+            return state
+        if isinstance(state, Pending) and state.owner is self:
+            return state
+        return self.ready(value.numpy(), value.dtype)
+
+    def _donated(self, inputs: Sequence[Any], states: Sequence[State], donate: Sequence[int]) -> frozenset[int]:
+        """Consume the donated handles. Raises InvalidArgument for an index that is no handle's."""
+        if not donate:
+            return frozenset()
+        for i in donate:
+            if not isinstance(i, int) or isinstance(i, bool) or not 0 <= i < len(inputs):
+                raise InvalidArgument(f"donate names input {i!r}, the inputs are 0 to {len(inputs) - 1}")
+            if not isinstance(inputs[i], TensorHandle):
+                raise InvalidArgument(f"input {i} is donated and is no TensorHandle: only handles own their buffers")
+        for i in donate:
+            inputs[i]._become(Failed(FailedPrecondition(
+                "this handle was donated to an op, which may have overwritten its value",
+                hint="use the op's result, or leave the input out of donate=")))
+            inputs[i]._value = None
+        return frozenset(donate)
+
+    def _device_of(self, states: Sequence[State]) -> str:
+        """The device of the inputs outside host memory, else the default. Raises InvalidArgument for two devices."""
+        name = None
+        for state in states:
+            if isinstance(state, Ready) and state.kind.native is not None:
+                found = state.kind.device
+            elif isinstance(state, Pending) and state.device != self.default_device:
+                found = state.device
+            else:
+                continue
+            if name is not None and name != found:
+                raise InvalidArgument(f"the inputs are on {name} and on {found}",
+                                      hint=f"copy one of them, x.to('{name}'), or choose: device='{name}'")
+            name = found
+        return self.default_device if name is None else name
+
+    def _remember(
+        self, op: OpDef, attrs: OpAttrs, inputs: Sequence[Any], states: Sequence[State], made: Sequence[TensorHandle],
+        raw: Mapping[str, Any] | None,
+    ) -> None:
+        """Add a call that has succeeded to the fast table, if its like need no more than one function."""
+        if self.cancelled is not None or op.stateful or len(made) != 1 or not isinstance(made[0]._kind, Kind):
+            return
+        kinds = []
+        for x, state in zip(inputs, states, strict=True):
+            if not isinstance(x, TensorHandle) or x._kind.__class__ is not Kind or not isinstance(state, Ready):
+                return
+            kinds.append(state.kind)
+        rule = self.binding.rule(op)
+        if rule is None or rule.values or made[0]._kind.native is not None or any(k.native is not None for k in kinds):
+            return
+        infos = [ValueInfo(kind.meta, handle=kind.handle) for kind in kinds]
+        bound = self.bound(op, attrs, self.default_device, states, infos)
+        function = bound.fast_function([state.value for state in states])  # type: ignore[union-attr]
+        if function is None or self._lists(op):
+            return
+        try:
+            if len(self.fast) >= MOST_FAST:
+                self.fast.clear()
+            self.fast[(op.name, *kinds, *(raw or {}).items())] = function, bound.kinds[0]
+        except TypeError:  # an attribute as the caller wrote it has no hash
+            return
+
+    def _lists(self, op: OpDef) -> bool:
+        """True for an op with a list argument: the numbers of its inputs do not tell their meaning."""
+        return any(arg.number_attr is not None or arg.type_list_attr is not None for arg in op.inputs)
+
+
+def _text(value: object, what: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{what} is a {type(value).__name__}, expected a name")
+    return value
+
+
+def _dtype(given: Any, value: Any) -> DType:
+    """The type that a caller asks for, else the value's own."""
+    if given is not None:
+        from ..contract.op import AttrDef
+
+        return plain_attribute(AttrDef("dtype", "type"), OpAttrs(dtype=given)["dtype"])  # type: ignore[no-any-return]
+    if isinstance(value, np.ndarray | np.generic):
+        return dtypes.of_numpy(value.dtype.newbyteorder("="))
+    return natural_dtype(value)
+
+
+def _elements(array: Any) -> Any:
+    return tuple(array.reshape(-1)) if array.dtype == object else array.tobytes()
+

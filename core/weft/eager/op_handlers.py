@@ -1,0 +1,173 @@
+"""Op handlers of core: devices, logging, null; and chains of handlers by name."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from ..contract.device import DeviceName
+from ..contract.op import OpDef, attr_text
+from ..contract.op_handler import OpFunction, OpHandler, OpHandlerContext, OpInvocation
+from ..errors import InvalidArgument, NotFound, Unimplemented, closest, shown
+from ..support.fork_safety import inherited
+from .tensor_handle import handle_of
+
+if TYPE_CHECKING:
+    from .core_runtime import CoreRuntime
+
+MOST_LOGGED = 200  # characters of a value
+
+
+class DeviceOpHandler:
+    """Executes ops on one device; without a name on the device of the inputs."""
+
+    def __init__(self, runtime: CoreRuntime, device: str | None = None) -> None:
+        self._runtime = runtime
+        self._device = device
+
+    def make_op(self, op: str) -> OpFunction | None:
+        """The function of an op. None when the device has no kernel for the op."""
+        registries = self._runtime.host.registries
+        definition = registries.ops.get(op)
+        if self._device is not None:
+            device = self._runtime.host.open(self._device)
+            if not registries.kernels.candidates(op, device.type):
+                return None
+        return partial(self._execute, definition)
+
+    def _execute(self, op: OpDef, invocation: OpInvocation) -> Sequence[Any]:
+        states = [handle._current() for handle in invocation.inputs]
+        results = self._runtime.run(op, invocation.attrs, states, invocation.device or self._device,
+                                    invocation.donate, invocation.location, invocation.after, invocation.ended)
+        return tuple([handle_of(state) for state in results])
+
+
+class NullOpHandler:
+    """Supports no op: every call is an error."""
+
+    def __init__(self, context: OpHandlerContext, fallback: OpHandler) -> None:
+        pass
+
+    def make_op(self, op: str) -> OpFunction | None:
+        raise Unimplemented(f"{op} was not supported by NullOpHandler.", op=op)
+
+
+class LoggingOpHandler:
+    """Writes each call to stderr: its inputs, its outputs when they are known, and the time of the dispatch. Waits for
+    nothing."""
+
+    def __init__(self, context: OpHandlerContext, fallback: OpHandler) -> None:
+        self._fallback = fallback
+        self._numbers = count()
+
+    def make_op(self, op: str) -> OpFunction | None:
+        return partial(self._execute, self._fallback.make_op(op))
+
+    def _execute(self, function: OpFunction, invocation: OpInvocation) -> Sequence[Any]:
+        number, op = next(self._numbers), invocation.op
+        inputs = "".join(f"\n  {_told(handle)}" for handle in invocation.inputs)
+        attrs = ", ".join(f"{k}={shown(attr_text(v), MOST_LOGGED)}" for k, v in sorted(invocation.attrs.items()))
+        _log(f"[{number}] dispatch '{op}' {len(invocation.inputs)} argument(s), {attrs or 'no attributes'}")
+        _log(f"Inputs for [{number}]: '{op}':{inputs}")
+        started = perf_counter()
+        try:
+            results = function(invocation)
+        except Exception as error:
+            _log(f"[{number}] '{op}' failed: {error}")
+            raise
+        took = perf_counter() - started
+        outputs = "".join(f"\n  {_told(handle)}" for handle in results)
+        _log(f"Outputs for [{number}]: '{op}' after {took * 1e6:.1f} us:{outputs}")
+        return results
+
+
+def _told(handle: Any) -> str:
+    return shown(repr(handle), MOST_LOGGED)
+
+
+def _log(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+class LinkedHandler:
+    """A handler of a chain. Ops that it does not support go to the next handler."""
+
+    def __init__(self, name: str, handler: OpHandler, fallback: LinkedHandler | None) -> None:
+        self.name = name
+        self._handler = handler
+        self._fallback = fallback
+        self._functions: dict[str, OpFunction] = {}
+
+    def make_op(self, op: str) -> OpFunction:
+        """The function of an op, made once. Raises Unimplemented when no handler of the chain supports the op."""
+        found = self._functions.get(op)
+        if found is None:
+            made = self._handler.make_op(op)
+            if made is None and self._fallback is not None:
+                made = self._fallback.make_op(op)
+            if made is None:
+                raise Unimplemented(f"{op} is not supported by the op handler '{self.name}'", op=op,
+                                    hint="give it a fallback: handler=(name, 'CPU:0')")
+            found = self._functions[op] = made
+        return found
+
+
+class OpHandlers:
+    """The op handlers of one runtime, made when they are first asked for.
+
+    `default`: the names of the handlers of calls that choose none; empty for the devices' own handlers.
+    """
+
+    def __init__(self, runtime: CoreRuntime, default: str | Sequence[str]) -> None:
+        self._runtime = runtime
+        self._default = default
+        self._chains: dict[tuple[Any, ...], LinkedHandler] = {}
+        self._lock = threading.RLock()
+        inherited.add(self)
+
+    def forked(self) -> None:
+        self._lock = threading.RLock()
+
+    def chosen(self, handler: Any) -> LinkedHandler | None:
+        """The chain for the argument `handler`: a name, an OpHandler, or a sequence of these. None for the devices' own.
+
+        Raises NotFound for an unknown name, InvalidArgument for another object.
+        """
+        given = self._default if handler is None else handler
+        if given in ("", ()):
+            return None
+        links = (given,) if isinstance(given, str) or not isinstance(given, Sequence) else tuple(given)
+        key = tuple([link if isinstance(link, str) else id(link) for link in links])
+        with self._lock:
+            if key not in self._chains:
+                self._chains[key] = self._linked(links)
+            return self._chains[key]
+
+    def _linked(self, links: Sequence[Any]) -> LinkedHandler:
+        chain = LinkedHandler("default", DeviceOpHandler(self._runtime), None)
+        for i, link in enumerate(reversed(links)):
+            if isinstance(link, str) and ":" in link:
+                name = DeviceName.parse(link).short
+                chain = LinkedHandler(name, DeviceOpHandler(self._runtime, name), chain if i else None)
+            elif isinstance(link, str):
+                chain = LinkedHandler(link, self._registered(link)(self._runtime, chain), chain)
+            elif callable(getattr(link, "make_op", None)):
+                chain = LinkedHandler(type(link).__name__, link, chain)
+            else:
+                raise InvalidArgument(f"handler is a {type(link).__name__}, which has no method make_op",
+                                      hint="give a name, an OpHandler, or a list of them")
+        return chain
+
+    def _registered(self, name: str) -> Callable[[Any, Any], OpHandler]:
+        known = self._runtime.host.registries.op_handlers
+        if name not in known:
+            near = closest(name, known)
+            raise NotFound(f"no op handler is called '{name}'; known: {', '.join(sorted(known))}",
+                           hint=f"did you mean {near[0]}?" if near else "a device's handler has its name: 'CPU:0'")
+        return known[name].make

@@ -1,0 +1,140 @@
+"""Promises: values that come later. The first to settle a promise wins: its call, or a cancellation."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ..errors import WeftError
+from ..support.kernel_errors import as_weft_error, is_interrupt
+from ..values.async_value import AsyncValue
+from ..values.tensor import TensorMetadata
+from .handle_state import Failed, Pending, Ready, State
+
+if TYPE_CHECKING:
+    from .core_runtime import CoreRuntime
+
+
+class Promises:
+    """The promises of one runtime that are not settled yet."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, Promise] = {}
+
+    def make(self) -> Promise:
+        promise = Promise(self._open)
+        self._open[id(promise)] = promise
+        return promise
+
+    def fail(self, error: WeftError) -> None:
+        """Settle every open promise with this error."""
+        for promise in list(self._open.values()):
+            promise.settle(Failed(error))
+
+
+class Promise:
+    """One value that comes later: `value`, whose payload will be a Ready."""
+
+    __slots__ = ("_lock", "_open", "value")
+
+    def __init__(self, among: dict[int, Promise]) -> None:
+        self.value = AsyncValue()
+        self._lock = threading.Lock()
+        self._open = among
+
+    def settle(self, state: State) -> None:
+        """Complete the value with this state, now or when the state is settled itself. Later calls do nothing."""
+        if isinstance(state, Pending):
+            later = state.value
+            if state.demand is not None:
+                state.demand()
+            later.and_then(lambda: self.settle(Failed(later.error) if later.error is not None else later.get()))
+            return
+        with self._lock:
+            if self._open.pop(id(self), None) is None:
+                return
+        if isinstance(state, Ready):
+            self.value.emplace(state)
+        else:
+            self.value.set_error(state.error)
+
+
+    def follow(self, value: AsyncValue | None) -> None:
+        """Settle, without a payload, when a chain is complete: now if it is None."""
+        if value is None:
+            self.settle(OVER)
+        else:
+            value.and_then(lambda: self.settle(OVER if value.error is None else Failed(value.error)))
+
+
+class QueuedCall:
+    """Work that starts when all of `needs` are complete, as a task of the host's work queue.
+
+    `start()` returns a state for each of `metas`. Its error, or the first error among `needs`, becomes the state of all
+    of them. `after`: values that only have to be complete, whatever their state.
+    `started`: completed when `start` has returned, without a payload.
+    """
+
+    def __init__(
+        self, runtime: CoreRuntime, needs: Sequence[AsyncValue], metas: Sequence[TensorMetadata], device: str,
+        start: Callable[[], Sequence[State]], failed: Callable[[WeftError], WeftError],
+        after: Sequence[AsyncValue] = (),
+    ) -> None:
+        self._runtime = runtime
+        self._needs = tuple(needs)
+        self._start: Callable[[], Sequence[State]] | None = start
+        self._failed = failed
+        self._promises = [runtime.promises.make() for _ in metas]
+        self._begun = runtime.promises.make()
+        self.started = self._begun.value
+        self.results = [Pending(meta, device, promise.value, runtime)
+                        for meta, promise in zip(metas, self._promises, strict=True)]
+        waits = [value for value in (*needs, *after) if not value.is_available()]
+        self._left = len(waits) + 1
+        self._lock = threading.Lock()
+        for value in waits:
+            value.and_then(self._came)
+        self._came()
+
+    def _came(self) -> None:
+        with self._lock:
+            self._left -= 1
+            if self._left:
+                return
+        if self._error() is not None:
+            self._run()  # nothing is computed: the error goes on at once
+            return
+        try:
+            self._runtime.host.work_queue.add_task(self._run)
+        except WeftError as error:  # the queue is closed
+            self._settle([Failed(error)] * len(self._promises))
+
+    def _error(self) -> WeftError | None:
+        return next((value.error for value in self._needs if value.error is not None), None)
+
+    def _run(self) -> None:
+        start, self._start = self._start, None
+        error = self._error() or self._runtime.cancelled
+        if error is not None or start is None:
+            self._settle([Failed(error)] * len(self._promises) if error is not None else [])
+            return
+        try:
+            states = start()
+        except BaseException as raised:
+            typed = self._failed(as_weft_error(raised, "an op"))
+            self._settle([Failed(typed)] * len(self._promises))
+            if is_interrupt(raised):
+                raise
+        else:
+            self._settle(states)
+
+    def _settle(self, states: Sequence[State]) -> None:
+        for promise, state in zip(self._promises, states, strict=False):
+            promise.settle(state)
+        failed = next((state for state in states if isinstance(state, Failed)), None)
+        self._needs = ()
+        self._begun.settle(failed or OVER)
+
+
+OVER = Ready(None, None)  # type: ignore[arg-type]
