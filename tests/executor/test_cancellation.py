@@ -98,7 +98,7 @@ def test_cancelling_the_host_ends_runs_and_a_restart_meanwhile_makes_none_of_the
     made = session()
     step = made.make_callable(LAST, ["x"])
     host = made._runtime.host
-    acts[MIDDLE] = lambda: (host.cancel(), host.restart())
+    acts[MIDDLE] = lambda: (host.cancel_execution(), host.restart())
     with pytest.raises(Cancelled):
         step(X)
     assert ran == NAMES[:71]

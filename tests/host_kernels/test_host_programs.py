@@ -267,7 +267,7 @@ def test_a_cancelled_host_ends_everything_until_it_is_restarted(host):
     c = Body()
     simple = program(c.function("main", c.constant(1)))
     results = waiting.run("gated", request=weft.RequestContext(host))
-    host.cancel()
+    host.cancel_execution()
     assert host.await_values(results, timeout=20)
     assert isinstance(results[0].error, Cancelled)
     assert isinstance(simple.run("main", request=weft.RequestContext(host))[0].error, Cancelled)

@@ -159,8 +159,9 @@ class Binding:
         outputs = self.infer(op, attrs, inputs)
         device = self._host.open(device_name)
         kernels = self._host.registries.kernels.candidates(op.name, device.type)
-        refusals = [(k.pack, why) for k in kernels if (why := k.refuses(attrs)) is not None]
-        able = [k for k in kernels if k.refuses(attrs) is None]
+        reasons = [(k, k.refuses(attrs) or _unfit_memory(op, attrs, k, device)) for k in kernels]
+        refusals = [(k.pack, reason) for k, reason in reasons if reason is not None]
+        able = [k for k, reason in reasons if reason is None]
         chain = None if outputs else len(inputs)
         call = Call(f"eager.{op.name}", tuple(range(len(inputs))), tuple(range(len(outputs))), attrs, 0, node,
                     chain=chain)
@@ -187,6 +188,15 @@ class Binding:
                              f"{why or 'none is registered for the op'}", op=op.name, device=device_name,
                              hint=f"device types with kernels: {', '.join(elsewhere)}" if elsewhere else
                              "`weft ops --device` lists the ops with kernels; `weft plugins` the plugins")
+
+
+def _unfit_memory(op: OpDef, attrs: OpAttrs, kernel: KernelDef, device: Device) -> str | None:
+    """The reason why a device's memory cannot hold a tensor of the call, or None."""
+    if device.attributes.get("host_visible"):
+        return None
+    tensors = [t for t in op.expand_inputs(attrs) if t.arg not in kernel.host] + op.expand_outputs(attrs)
+    unfit = next((t for t in tensors if not t.dtype.itemsize), None)
+    return None if unfit is None else f"'{unfit.arg}' is {unfit.dtype.name}, which stays in host memory"
 
 
 def _check_open(op: OpDef, kernel: KernelDef, outputs: Sequence[ValueInfo]) -> None:

@@ -39,6 +39,7 @@ from .tensor_handle import TensorHandle, handle_of, raisable
 from .transfers import Transfers
 
 NO_ATTRS = OpAttrs()
+NONE: frozenset[int] = frozenset()
 MOST_FAST = 4096  # entries of the fast table
 
 
@@ -100,7 +101,7 @@ class CoreRuntime:
             raise error.at(op=op if isinstance(op, str) else None, location=location())  # noqa: B904 - the same error
         except Exception as error:
             raise unexpected(error).at(op=op, location=location()) from error
-        return results[0] if len(results) == 1 else tuple(results)
+        return results[0] if len(results) == 1 and chain is None else tuple(results)
 
     def handle(self, value: Any, dtype: Any = None) -> TensorHandle:
         """Return a handle of a copy of this value in host memory. Raises InvalidArgument for an object that is no
@@ -230,17 +231,25 @@ class CoreRuntime:
     ) -> list[Any]:
         inputs, attrs, borrowed, types = matched
         states = [self._state(x, dtype) for x, dtype in zip(inputs, types, strict=True)]
-        gone = self._donated(inputs, states, donate)
         linked = self.handlers.chosen(handler)
         if device is not None:
             _text(device, "device")
-        if chain is None and linked is None and not gone:
-            results = self.run(op, attrs, states, device, gone, location, borrowed=borrowed)
+        if donate:
+            gone = self._donated(inputs, donate)
+            before = {i: states[i] for i in gone}
+            try:
+                return self._in_chain(op, matched, states, device, linked, chain, gone, location)
+            except BaseException:
+                for i, state in before.items():
+                    inputs[i]._become(state)
+                raise
+        if chain is None and linked is None:
+            results = self.run(op, attrs, states, device, NONE, location, borrowed=borrowed)
             made = [handle_of(state) for state in results]
             if device is None and not borrowed:
                 self._remember(op, attrs, inputs, states, made, raw)
             return made
-        return self._in_chain(op, matched, states, device, linked, chain, gone, location)
+        return self._in_chain(op, matched, states, device, linked, chain, NONE, location)
 
     def _in_chain(
         self, op: OpDef, matched: Matched, states: list[State], device: str | None, linked: LinkedHandler | None,
@@ -278,10 +287,8 @@ class CoreRuntime:
             return state
         return self.ready(value.numpy(), value.dtype)
 
-    def _donated(self, inputs: Sequence[Any], states: Sequence[State], donate: Sequence[int]) -> frozenset[int]:
+    def _donated(self, inputs: Sequence[Any], donate: Sequence[int]) -> frozenset[int]:
         """Consume the donated handles. Raises InvalidArgument for an index that is no handle's."""
-        if not donate:
-            return frozenset()
         for i in donate:
             if not isinstance(i, int) or isinstance(i, bool) or not 0 <= i < len(inputs):
                 raise InvalidArgument(f"donate names input {i!r}, the inputs are 0 to {len(inputs) - 1}")

@@ -15,7 +15,7 @@ from ..values.async_value import AsyncValue
 from ..values.tensor import TensorMetadata, ValueInfo
 from .bound_op import BoundOp
 from .handle_state import DeviceValue, DeviceWork, Failed, Pending, Ready, State
-from .promise import QueuedCall
+from .promise import Begun, QueuedCall
 
 if TYPE_CHECKING:
     from .core_runtime import CoreRuntime
@@ -97,14 +97,14 @@ class Dispatch:
                     state.demand()
         inputs = list(call.inputs)
 
-        def start() -> list[State]:
+        def start() -> Begun:
             call.inputs = [state.value.get() if isinstance(state, Pending) else state for state in inputs]
             call.chain = call.after = ()
-            call.ended = None
+            call.started = call.ended = None
             try:
                 states = self.start(call)
                 end.follow(call.ended)
-                return states
+                return states, call.started
             except WeftError as error:  # metadata that was pending when the call was made
                 runtime.host.report(call.placed(error))
                 raise

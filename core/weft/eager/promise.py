@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from .core_runtime import CoreRuntime
 
 
+Begun = tuple[Sequence[State], AsyncValue | None]
+
+
 class Promises:
     """The promises of one runtime that are not settled yet."""
 
@@ -71,19 +74,20 @@ class Promise:
 class QueuedCall:
     """Work that starts when all of `needs` are complete, as a task of the host's work queue.
 
-    `start()` returns a state for each of `metas`. Its error, or the first error among `needs`, becomes the state of all
-    of them. `after`: values that only have to be complete, whatever their state.
-    `started`: completed when `start` has returned, without a payload.
+    `start()` returns a state for each of `metas`, and a value that completes when the work has begun, or None when it
+    has. Its error, or the first error among `needs`, becomes the state of all results.
+    `after`: values that only have to be complete, whatever their state.
+    `started`: completed when the work has begun, without a payload.
     """
 
     def __init__(
         self, runtime: CoreRuntime, needs: Sequence[AsyncValue], metas: Sequence[TensorMetadata], device: str,
-        start: Callable[[], Sequence[State]], failed: Callable[[WeftError], WeftError],
+        start: Callable[[], Begun], failed: Callable[[WeftError], WeftError],
         after: Sequence[AsyncValue] = (),
     ) -> None:
         self._runtime = runtime
         self._needs = tuple(needs)
-        self._start: Callable[[], Sequence[State]] | None = start
+        self._start: Callable[[], Begun] | None = start
         self._failed = failed
         self._promises = [runtime.promises.make() for _ in metas]
         self._begun = runtime.promises.make()
@@ -120,21 +124,24 @@ class QueuedCall:
             self._settle([Failed(error)] * len(self._promises) if error is not None else [])
             return
         try:
-            states = start()
+            states, begun = start()
         except BaseException as raised:
             typed = self._failed(as_weft_error(raised, "an op"))
             self._settle([Failed(typed)] * len(self._promises))
             if is_interrupt(raised):
                 raise
         else:
-            self._settle(states)
+            self._settle(states, begun)
 
-    def _settle(self, states: Sequence[State]) -> None:
+    def _settle(self, states: Sequence[State], begun: AsyncValue | None = None) -> None:
         for promise, state in zip(self._promises, states, strict=False):
             promise.settle(state)
-        failed = next((state for state in states if isinstance(state, Failed)), None)
         self._needs = ()
-        self._begun.settle(failed or OVER)
+        failed = next((state for state in states if isinstance(state, Failed)), None)
+        if failed is not None:
+            self._begun.settle(failed)
+        else:
+            self._begun.follow(begun)
 
 
 OVER = Ready(None, None)  # type: ignore[arg-type]

@@ -57,7 +57,7 @@ def match(op: OpDef, inputs: Sequence[Any], attrs: OpAttrs) -> Matched:
     for typed in (TensorHandle, np.ndarray | np.generic):  # a handle's type counts more: arrays may be converted
         for arg, group in zip(op.inputs, values, strict=True):
             _infer_type(arg, [x for x in group if isinstance(x, typed)], given)
-    full = _completed(op, given, values)
+    full = _completed(op, attrs, given, values)
     flat = [value for group in values for value in group]
     op.check_outputs(full)
     wanted = op.expand_inputs(full)
@@ -79,6 +79,8 @@ def plain_attribute(declared: AttrDef, value: Any) -> Any:
 def _plain(kind: str, value: Any, name: str) -> Any:
     if kind == "float" and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
+    if kind == "string" and isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape")
     if kind == "shape" and isinstance(value, tuple):
         return ShapeAttr([None if each == -1 else each for each in value])
     if kind == "type" and isinstance(value, str):
@@ -184,7 +186,7 @@ def _infer_type(arg: ArgDef, group: Sequence[Any], given: dict[str, Any]) -> Non
             given[arg.type_attr] = found
 
 
-def _completed(op: OpDef, given: dict[str, Any], values: Sequence[Sequence[Any]]) -> OpAttrs:
+def _completed(op: OpDef, attrs: OpAttrs, given: dict[str, Any], values: Sequence[Sequence[Any]]) -> OpAttrs:
     """Every attribute of the op: given, inferred, or its default. Raises InvalidArgument for a missing one."""
     for arg, group in zip(op.inputs, values, strict=True):
         if arg.type_attr is not None and arg.type_attr not in given:
@@ -198,7 +200,7 @@ def _completed(op: OpDef, given: dict[str, Any], values: Sequence[Sequence[Any]]
     full: dict[str, Any] = {}
     for name, declared in op.attrs.items():
         if name in given:
-            full[name] = checked(declared, given[name])
+            full[name] = given[name] if name in attrs else checked(declared, given[name])
         elif declared.default is REQUIRED:
             raise InvalidArgument(f"attribute '{name}' ({declared.type}) of op {op.name} is missing",
                                   hint=f"attrs={{'{name}': ...}}")

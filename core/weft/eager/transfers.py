@@ -93,7 +93,7 @@ class Transfers:
         if state.demand is not None:
             state.demand()
         later, need = state, state.value
-        queued = QueuedCall(runtime, (need,), (later.meta,), device, lambda: [self.move(need.get(), device)],
+        queued = QueuedCall(runtime, (need,), (later.meta,), device, lambda: ([self.move(need.get(), device)], None),
                             _unchanged)
         return queued.results[0]
 

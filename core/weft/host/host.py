@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class LastingStep(Protocol):
-    """A step that serves many runs. `Host.cancel` cancels it, and `Host.restart` restarts it."""
+    """A step that serves many runs. `Host.cancel_execution` cancels it, and `Host.restart` restarts it."""
 
     def cancel(self, error: WeftError) -> None: ...
 
@@ -135,14 +135,14 @@ class Host(DeviceSet):
         pending = [value for value in values if not value.is_available()]
         return not pending or self.work_queue.await_values(pending, timeout)
 
-    def cancel(self) -> None:
-        """Cancel every run on this host, as a RequestContext's cancel does, and every later run until `restart`."""
+    def cancel_execution(self) -> None:
+        """Cancel every run and every pending op on this host, and all later ones until `restart`."""
         self.cancellation.cancel()
         for step in self._lasting_steps():
             step.cancel(Cancelled("the host was cancelled"))
 
     def restart(self) -> None:
-        """Permit programs to run again after `cancel`."""
+        """Permit programs and ops to run again after `cancel_execution`."""
         self.cancellation = CancelToken()
         for step in self._lasting_steps():
             step.restart()
@@ -180,7 +180,7 @@ class Host(DeviceSet):
 
     def close(self) -> None:
         """Cancel every run, then close the queues and every device that was opened."""
-        self.cancel()
+        self.cancel_execution()
         with self._lock:
             _close(self._records, self._queues, self._named, self._waiters, self.device_memory)
 

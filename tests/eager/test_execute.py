@@ -1,0 +1,219 @@
+"""weft.execute: inputs, attributes, metadata errors at the call, donations, handles."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import numpy as np
+import pytest
+import weft
+from hypothesis import given
+from hypothesis import strategies as st
+from weft import errors
+
+ONES = np.ones((2, 2), np.float32)
+
+
+def line() -> int:
+    return sys._getframe(1).f_lineno
+
+
+def test_an_op_takes_arrays_numbers_and_handles_and_returns_a_handle():
+    handle = weft.execute("AddV2", ONES, 2)
+    again = weft.execute("AddV2", handle, handle)
+    assert isinstance(again, weft.TensorHandle)
+    assert (again.shape, again.dtype.name, again.device) == ((2, 2), "float32", "CPU:0")
+    assert np.array_equal(again.numpy(), np.full((2, 2), 6, np.float32))
+
+
+def test_an_op_takes_objects_with_dlpack_and_with_the_array_interface():
+    class Dlpack:
+        def __dlpack__(self, **options):
+            return ONES.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return ONES.__dlpack_device__()
+
+    class Interface:
+        __array_interface__ = ONES.__array_interface__
+
+    assert weft.execute("AddV2", Dlpack(), Interface()).numpy().tolist() == [[2, 2], [2, 2]]
+
+
+def test_several_results_are_a_tuple_and_none_is_an_empty_tuple():
+    assert len(weft.execute("Split", 0, ONES, attrs={"num_split": 2})) == 2
+    assert weft.execute("Assert", True, [1]) == ()
+
+
+def test_a_list_argument_is_given_as_a_list_or_spread():
+    listed = weft.execute("ConcatV2", [ONES, ONES], 0).numpy()
+    assert np.array_equal(listed, weft.execute("ConcatV2", ONES, ONES, 0).numpy())
+    assert listed.shape == (4, 2)
+
+
+@pytest.mark.parametrize(("call", "kind", "text"), [
+    (lambda: weft.execute("AddV2", ONES, np.ones(3, np.float32)), errors.InvalidArgument, "Incompatible shapes"),
+    (lambda: weft.execute("AddV2", ONES, weft.TensorHandle([1, 2])), errors.InvalidArgument, "the cast may lose"),
+    (lambda: weft.execute("AddV2", weft.TensorHandle(ONES), weft.TensorHandle([1])), errors.InvalidArgument, "int32"),
+    (lambda: weft.execute("AddV2", ONES), errors.InvalidArgument, "takes 2 inputs (x, y), 1 were given"),
+    (lambda: weft.execute("AddV2", ONES, object()), errors.InvalidArgument, "is no tensor"),
+    (lambda: weft.execute("AddV2", ONES, [[1], [2, 3]]), errors.InvalidArgument, "input 'y'"),
+    (lambda: weft.execute("AddV2", ONES, ONES, attrs={"U": 1}), errors.InvalidArgument, "no attribute 'U'"),
+    (lambda: weft.execute("MatMul", ONES, ONES, attrs={"transpose_a": 3}), errors.InvalidArgument, "must be bool"),
+    (lambda: weft.execute("Cast", ONES), errors.InvalidArgument, "'DstT' (type) of op Cast is missing"),
+    (lambda: weft.execute("AdV2", ONES), errors.NotFound, "did you mean AddV2"),
+    (lambda: weft.execute(7), errors.InvalidArgument, "expected a name"),
+    (lambda: weft.execute("AddV2", ONES, ONES, device="GPU:0"), errors.NotFound, "no plugin brings"),
+    (lambda: weft.execute("AddV2", ONES, ONES, device=3), errors.InvalidArgument, "device is a int"),
+    (lambda: weft.execute("AddV2", ONES, ONES, handler="lodging"), errors.NotFound, "did you mean logging"),
+    (lambda: weft.execute("AddV2", ONES, ONES, handler=3), errors.InvalidArgument, "make_op"),
+    (lambda: weft.execute("AddV2", ONES, ONES, donate=(0,)), errors.InvalidArgument, "no TensorHandle"),
+    (lambda: weft.execute("AddV2", ONES, ONES, donate=(5,)), errors.InvalidArgument, "inputs are 0 to 1"),
+    (lambda: weft.execute("AddV2", ONES, ONES, chain="c"), errors.InvalidArgument, "chain=() begins"),
+    (lambda: weft.execute("AddV2", ONES, ONES, attrs=3), errors.InvalidArgument, "mapping"),
+    (lambda: weft.execute("Assign", ONES, ONES), errors.Unimplemented, "references"),
+    (lambda: weft.execute("DepthToSpace", np.ones((1, 1, 1, 4), bool), attrs={"block_size": 2, "T": "complex256"}),
+     errors.InvalidArgument, "not a data type"),
+])
+def test_a_wrong_call_raises_at_once_and_names_the_users_line(call, kind, text):
+    with pytest.raises(kind) as raised:
+        call()
+    assert text in str(raised.value)
+    assert raised.value.location is not None
+    assert raised.value.location.file == __file__
+    assert raised.value.location.line == call.__code__.co_firstlineno
+
+
+def test_an_error_of_a_kernel_is_the_state_of_its_handle_and_of_those_behind_it():
+    called = line() + 1
+    failed = weft.execute("GatherV2", ONES, [5], 0)
+    later = weft.ops.add_v2(failed, 1)
+    for handle in (failed, later):
+        with pytest.raises(errors.InvalidArgument, match=r"indices\[0\] = 5") as raised:
+            handle.numpy()
+        assert raised.value.location == (__file__, called, None)
+        assert raised.value.op == "GatherV2"
+        assert "error InvalidArgument" in repr(handle)
+
+
+def test_a_failed_op_without_results_raises():
+    with pytest.raises(errors.InvalidArgument, match="assertion failed"):
+        weft.execute("Assert", False, ["no"])
+
+
+def test_a_python_number_takes_the_tensors_type_and_an_array_keeps_its_own():
+    assert weft.execute("AddV2", np.float16([1]), 2).dtype.name == "float16"
+    assert weft.execute("AddV2", 1, 2).dtype.name == "int32"
+    assert weft.execute("AddV2", 1.5, 2.5).dtype.name == "float32"
+    assert weft.execute("AddV2", np.float64(1), 2).dtype.name == "float64"
+    with pytest.raises(errors.InvalidArgument, match=r"1\.5, which int32 cannot hold"):
+        weft.execute("AddV2", weft.TensorHandle([1]), 1.5)
+
+
+def test_attributes_of_any_spelling_are_those_of_the_op_table():
+    forms = [np.float64, np.dtype("float64"), "double", "float64", weft.api.dtypes.float64]
+    assert {weft.execute("Cast", ONES, attrs={"DstT": form}).dtype.name for form in forms} == {"float64"}
+
+
+def test_a_donated_handle_is_consumed_and_its_buffer_is_the_results():
+    x = weft.TensorHandle(np.ones(1000, np.float32))
+    memory = x._value.ctypes.data
+    y = weft.execute("Mul", x, 2, donate=(0,))
+    assert y._value.ctypes.data == memory
+    assert y.numpy()[0] == 2
+    with pytest.raises(errors.FailedPrecondition, match="was donated"):
+        x.numpy()
+    with pytest.raises(errors.FailedPrecondition, match="was donated"):
+        weft.execute("Mul", x, 2).numpy()
+
+
+def test_a_call_that_raises_leaves_its_donated_handles():
+    x = weft.TensorHandle(ONES)
+    with pytest.raises(errors.InvalidArgument):
+        weft.execute("AddV2", x, np.ones(3, np.float32), donate=(0,))
+    assert np.array_equal(x.numpy(), ONES)
+
+
+def test_a_donated_buffer_that_the_user_has_read_is_not_overwritten():
+    x = weft.TensorHandle(np.ones(1000, np.float32))
+    seen = x.numpy()
+    assert weft.execute("Mul", x, 2, donate=(0,)).numpy()[0] == 2
+    assert seen[0] == 1
+
+
+def test_a_handle_shares_its_memory_read_only_and_copies_the_callers():
+    array = ONES.copy()
+    handle = weft.TensorHandle(array)
+    array[:] = 7
+    assert handle.numpy()[0, 0] == 1
+    with pytest.raises(ValueError, match="read-only"):
+        handle.numpy()[0, 0] = 3
+    flat = weft.execute("Reshape", array, [4])
+    array[:] = 9
+    assert flat.numpy()[0] == 7
+
+
+def test_a_handle_is_an_array_to_numpy_and_exports_dlpack():
+    handle = weft.TensorHandle([[1, 2], [3, 4]], np.int64)
+    assert np.asarray(handle).dtype == np.int64
+    assert np.array(handle, np.float32).sum() == 10
+    assert np.from_dlpack(handle).tolist() == [[1, 2], [3, 4]]
+    assert (len(handle), int(handle.numpy()[0, 1])) == (2, 2)
+    assert bool(weft.TensorHandle(True))
+    assert float(weft.TensorHandle(2.5)) == 2.5
+    assert [10, 20][weft.TensorHandle(1)] == 20
+    with pytest.raises(errors.InvalidArgument, match="4 elements"):
+        bool(handle)
+
+
+def test_ops_are_functions_by_their_small_names():
+    assert weft.ops.matmul(ONES, ONES, transpose_b=True).numpy()[0, 0] == 2
+    assert weft.ops.mat_mul is not None
+    assert "a: T" in weft.ops.matmul.__doc__
+    assert "matmul" in dir(weft.ops)
+    with pytest.raises(AttributeError, match=r"did you mean weft\.ops\.matmul"):
+        weft.ops.matmull  # noqa: B018
+    with pytest.raises(errors.NotFound):
+        weft.ops.matmull  # noqa: B018
+    assert not hasattr(weft.ops, "__wrapped__")
+
+
+def test_the_fast_path_gives_what_the_slow_path_gives_and_keeps_numpy_quiet():
+    tiny, large = np.float32([1e-38]), np.float32([3e38])
+    for _ in range(3):
+        assert weft.execute("Mul", weft.TensorHandle(tiny), weft.TensorHandle(np.float32([0.1]))).numpy()[0] == 0
+        assert np.isinf(weft.execute("Mul", weft.TensorHandle(large), weft.TensorHandle(large)).numpy()[0])
+    assert tiny[0] * np.float32(0.1) != 0  # the caller's own modes are as before
+
+
+@given(st.lists(st.sampled_from(["AddV2", "Mul", "Sub", "Maximum"]), min_size=1, max_size=8),
+       st.sampled_from([(2, 2), (), (3,), (2, 1, 3), (0,)]))
+def test_a_chain_of_ops_is_numpys(ops, shape):
+    functions = {"AddV2": np.add, "Mul": np.multiply, "Sub": np.subtract, "Maximum": np.maximum}
+    expected = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    other = weft.TensorHandle(expected + 1)
+    handle = weft.TensorHandle(expected)
+    for op in ops:
+        handle, expected = weft.execute(op, handle, other), functions[op](expected, other.numpy())
+    assert handle.shape == shape
+    assert np.array_equal(handle.numpy(), expected)
+
+
+def test_threads_share_one_runtime():
+    wrong: list[object] = []
+
+    def work(number: int) -> None:
+        handle = weft.TensorHandle(np.full((2, 2), number, np.float32))
+        total = weft.execute("Sub", handle, handle)
+        for _ in range(300):
+            total = weft.ops.add_v2(total, handle)
+        if total.numpy()[0, 0] != 300 * number:
+            wrong.append(total)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
