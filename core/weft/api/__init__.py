@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         DeviceRegistrar,
         KernelPackRegistrar,
         LoaderRegistrar,
+        OpHandlerRegistrar,
         OpRegistrar,
         PassRegistrar,
         SessionRegistrar,
@@ -28,8 +29,11 @@ if TYPE_CHECKING:
     from ..contract.kernel import Attachable, Bind, Declined, FusedOp, Kernels
     from ..contract.loader import Description, Initializer, Loader, LoadOptions, SignatureDef, Source, TensorInfo
     from ..contract.op import Attrs, MetadataFunction, MetadataRule
+    from ..contract.op_attrs import OpAttrs
+    from ..contract.op_handler import OpFunction, OpHandler, OpHandlerContext, OpInvocation
     from ..contract.op_spec import OpSpec
     from ..contract.op_table import OpCost, OpTable
+    from ..contract.operator_table import OperatorTable
     from ..contract.rendezvous import Rendezvous, RendezvousKey
     from ..contract.session import SessionInterface
     from ..contract.work_queue import ConcurrentWorkQueue, WorkQueueConfig
@@ -63,14 +67,17 @@ _NAMES = {  # module -> its public names
     "contract.device": ("STREAM", "Device"),
     "contract.graph_pass": ("PassContext",),
     "contract.hookspecs": ("CommandRegistrar", "DeviceRegistrar", "KernelPackRegistrar", "LoaderRegistrar",
-                           "OpRegistrar", "PassRegistrar", "SessionRegistrar", "hookimpl"),
+                           "OpHandlerRegistrar", "OpRegistrar", "PassRegistrar", "SessionRegistrar", "hookimpl"),
     "contract.host_kernel": ("Callee", "HostKernels"),
     "contract.host_type": ("F32", "F64", "I1", "I32", "I64", "Chain", "HostType", "String", "Tensor"),
     "contract.kernel": ("Attachable", "Bind", "Declined", "FusedOp", "Kernels"),
     "contract.loader": ("Description", "Initializer", "Loader", "LoadOptions", "SignatureDef", "Source", "TensorInfo"),
     "contract.op": ("Attrs", "MetadataFunction", "MetadataRule"),
+    "contract.op_attrs": ("OpAttrs",),
+    "contract.op_handler": ("OpFunction", "OpHandler", "OpHandlerContext", "OpInvocation"),
     "contract.op_spec": ("OpSpec",),
     "contract.op_table": ("OpCost", "OpTable"),
+    "contract.operator_table": ("OperatorTable",),
     "contract.rendezvous": ("Rendezvous", "RendezvousKey"),
     "contract.session": ("SessionInterface",),
     "contract.work_queue": ("ConcurrentWorkQueue", "WorkQueueConfig"),
@@ -132,10 +139,17 @@ __all__ = [
     "MetadataFunction",
     "MetadataRule",
     "Node",
+    "OpAttrs",
     "OpCost",
+    "OpFunction",
+    "OpHandler",
+    "OpHandlerContext",
+    "OpHandlerRegistrar",
+    "OpInvocation",
     "OpRegistrar",
     "OpSpec",
     "OpTable",
+    "OperatorTable",
     "PassContext",
     "PassRegistrar",
     "PlainAllocator",

@@ -31,6 +31,7 @@ from .op import OpDef
 from .op_handler import OpHandlerEntry
 from .op_spec import OpSpec
 from .op_table import OpTable
+from .operator_table import SYMBOLS, OperatorTable
 from .session import SessionFactory
 
 PROJECT = "weft"
@@ -56,6 +57,7 @@ class Contribution:
     commands: list[Command] = field(default_factory=list)
     loaders: dict[str, LoaderEntry] = field(default_factory=dict)
     sessions: list[SessionFactory] = field(default_factory=list)
+    operators: list[OperatorTable] = field(default_factory=list)
     op_handlers: dict[str, OpHandlerEntry] = field(default_factory=dict)
 
 
@@ -102,6 +104,19 @@ class OpRegistrar:
         if not table.rows.is_file():
             raise PluginError(f"the op table '{table.rows}' is not there", hint="install the plugin again")
         self._to.op_tables.append(table)
+
+
+    def add_operators(self, table: OperatorTable) -> None:
+        """Bring the operators of TensorHandles. Raises PluginError for another object, for an unknown symbol, and for a
+        second table."""
+        if not isinstance(table, OperatorTable):
+            raise PluginError(f"add_operators takes an OperatorTable, not {type(table).__name__}")
+        unknown = [symbol for symbol in table.ops if symbol not in SYMBOLS]
+        if unknown:
+            raise PluginError(f"the operator table has the symbol '{unknown[0]}'; symbols are {' '.join(SYMBOLS)}")
+        if self._to.operators:
+            raise PluginError("a second operator table is registered")
+        self._to.operators.append(table)
 
 
 class KernelPackRegistrar:

@@ -87,6 +87,7 @@ def summary(brought: Contribution) -> dict[str, Any]:
         "device types": [announced.type for announced in brought.device_types],
         "ops": len(brought.ops),
         "op tables": len(brought.op_tables),
+        "operators": len(brought.operators),
         "kernels for": sorted({pack.device_type for pack in brought.packs}),
         "host kernels": len(brought.host_packs),
         "allocators": sorted(brought.allocators),

@@ -9,7 +9,7 @@ from typing import Any
 from ..session.runtime import runtime
 from ..support.fork_safety import inherited
 from .core_runtime import CoreRuntime
-from .execute import FastTable, execute_over
+from .execute import DEFAULT_TABLE, FastTable, execute_over
 
 
 class _Default:
@@ -18,7 +18,7 @@ class _Default:
     def __init__(self) -> None:
         self._made: list[CoreRuntime] = []
         self._lock = threading.Lock()
-        self.fast: FastTable = {}
+        self.fast: FastTable = DEFAULT_TABLE
         inherited.add(self)
 
     def forked(self) -> None:

@@ -13,10 +13,10 @@ from ctypes import byref
 from typing import Any
 
 from ..host.kernel_context import KERNELS, MODES, KernelContext
-from .tensor_handle import TensorHandle
 
 FastTable = dict[tuple[Any, ...], tuple[Callable[..., Any], Any]]  # (op, *Kinds, *attributes): function, Kind
 Slow = Callable[..., Any]
+DEFAULT_TABLE: FastTable = {}  # of the process's default runtime; it exists before the runtime does
 
 
 class _Context(threading.local):
@@ -33,7 +33,7 @@ _local = _Context()
 
 def execute_over(fast: FastTable, slow: Slow) -> Callable[..., Any]:
     """Return `execute` over a table of bound ops. `slow` is `CoreRuntime.call`."""
-    local, new, handle, kernels = _local, object.__new__, TensorHandle, KERNELS
+    local, new, kernels = _local, object.__new__, KERNELS
 
     def execute(
         op: str, *inputs: Any, attrs: Mapping[str, Any] | None = None, device: str | None = None, handler: Any = None,
@@ -63,7 +63,7 @@ def execute_over(fast: FastTable, slow: Slow) -> Callable[..., Any]:
                     set_modes(before)
         except Exception:  # noqa: BLE001 - the slow path raises it again, typed, unless the entry is only missing
             return slow(op, inputs)
-        result = new(handle)
+        result = new(inputs[0].__class__)
         result._value, result._kind = value, kind
         return result
 
@@ -72,7 +72,7 @@ def execute_over(fast: FastTable, slow: Slow) -> Callable[..., Any]:
 
 def op_function(fast: FastTable, slow: Slow, op: str, count: int) -> Callable[..., Any]:
     """Return an op as a function of its inputs and attributes: the bound op. `count`: the number of its arguments."""
-    local, new, handle, kernels = _local, object.__new__, TensorHandle, KERNELS
+    local, new, kernels = _local, object.__new__, KERNELS
 
     def unary(x: Any, /, **attrs: Any) -> Any:
         try:
@@ -86,7 +86,7 @@ def op_function(fast: FastTable, slow: Slow, op: str, count: int) -> Callable[..
                 set_modes(before)
         except Exception:  # noqa: BLE001 - as above
             return slow(op, (x,), attrs)
-        result = new(handle)
+        result = new(x.__class__)
         result._value, result._kind = value, kind
         return result
 
@@ -102,7 +102,7 @@ def op_function(fast: FastTable, slow: Slow, op: str, count: int) -> Callable[..
                 set_modes(before)
         except Exception:  # noqa: BLE001 - as above
             return slow(op, (x, y), attrs)
-        result = new(handle)
+        result = new(x.__class__)
         result._value, result._kind = value, kind
         return result
 
@@ -118,7 +118,7 @@ def op_function(fast: FastTable, slow: Slow, op: str, count: int) -> Callable[..
                 set_modes(before)
         except Exception:  # noqa: BLE001 - as above
             return slow(op, inputs, attrs)
-        result = new(handle)
+        result = new(inputs[0].__class__)
         result._value, result._kind = value, kind
         return result
 

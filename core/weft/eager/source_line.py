@@ -13,7 +13,7 @@ from types import CodeType, FrameType
 
 from ..errors import Location
 
-_OWN = "weft."
+_OWN = ("weft.", "weft_tf_ops.")  # the op set's operators call ops, too
 
 
 def calling_line(depth: int = 1) -> Callable[[], Location | None]:

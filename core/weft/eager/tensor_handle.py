@@ -9,11 +9,12 @@ from ..errors import FailedPrecondition, InvalidArgument, WeftError, shown, told
 from ..values.dtypes import DType
 from ..values.tensor import shape_text
 from .handle_state import Failed, Kind, Pending, Ready, State, settled
+from .operators import Operators
 
 MOST_PRINTED = 1000  # elements of a value in `repr`; a larger one is abridged
 
 
-class TensorHandle:
+class TensorHandle(Operators):
     """An immutable tensor on a device: available, pending, or an error.
 
     `TensorHandle(value)` copies an array, a number, a list, or an object with DLPack or `__array_interface__` into host

@@ -14,6 +14,7 @@ from ..contract.kernel import KernelRegistry
 from ..contract.loader import LoaderEntry
 from ..contract.op import OpRegistry
 from ..contract.op_handler import OpHandlerEntry
+from ..contract.operator_table import OperatorTable
 from ..contract.session import SessionRegistry
 from ..errors import PluginError
 from . import allocators, work_queues
@@ -35,6 +36,7 @@ class Registries:
         self.allocators: dict[str, str | Callable[..., Any]] = dict(allocators.GIVEN)
         self.work_queues: dict[str, str | Callable[..., Any]] = dict(work_queues.GIVEN)
         self.passes: dict[str, GraphPass] = {}
+        self.operators: OperatorTable | None = None
         self.op_handlers = {name: OpHandlerEntry(name, f"weft.eager.op_handlers:{handler}", OWN)
                             for name, handler in (("logging", "LoggingOpHandler"), ("null", "NullOpHandler"))}
         self.commands = CommandRegistry()
@@ -55,6 +57,8 @@ class Registries:
         ):
             for name in mine.keys() & theirs.keys():
                 raise PluginError(f"{kind} '{name}' is registered by another plugin already")
+        if brought.operators and self.operators is not None:
+            raise PluginError("another plugin has registered the operators of TensorHandles already")
         for op in brought.ops:
             self.ops.check(op)
         for table in brought.op_tables:
@@ -74,5 +78,6 @@ class Registries:
             self.commands.add(command)
         for factory in brought.sessions:
             self.sessions.add(factory)
+        self.operators = brought.operators[0] if brought.operators else self.operators
         self.loaders |= brought.loaders
         self.op_handlers |= brought.op_handlers

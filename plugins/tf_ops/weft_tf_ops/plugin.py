@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from weft.api import OpRegistrar, OpTable, PassRegistrar, hookimpl
+from weft.api import OperatorTable, OpRegistrar, OpTable, PassRegistrar, hookimpl
 
 WEFT_API = (1, 1)
 
@@ -13,11 +13,24 @@ OPS = OpTable(
 )
 REFERENCE_OPS = OpTable(rows=DATA / "reference_ops.tsv", rules="weft_tf_ops.metadata:rule_of")
 
+OPERATORS = OperatorTable(
+    ops={
+        "+": {"fiucq": "AddV2", "o": "Add"}, "-": "Sub", "*": "Mul", "/": "RealDiv", "//": "FloorDiv",
+        "%": "FloorMod", "**": "Pow", "@": "BatchMatMulV2", "<": "Less", "<=": "LessEqual", ">": "Greater",
+        ">=": "GreaterEqual", "==": "Equal", "!=": "NotEqual", "neg": "Neg", "abs": {"fiu": "Abs", "c": "ComplexAbs"},
+        "~": {"b": "LogicalNot", "iu": "Invert"}, "&": {"b": "LogicalAnd", "iu": "BitwiseAnd"},
+        "|": {"b": "LogicalOr", "iu": "BitwiseOr"}, "^": {"b": "NotEqual", "iu": "BitwiseXor"},
+    },
+    promote="weft_tf_ops.operators:promote", index="weft_tf_ops.operators:index",
+    attrs={"==": {"incompatible_shape_error": False}, "!=": {"incompatible_shape_error": False}},
+)
+
 
 @hookimpl
 def weft_ops(registry: OpRegistrar) -> None:
     registry.add_table(OPS)
     registry.add_table(REFERENCE_OPS)
+    registry.add_operators(OPERATORS)
 
 
 @hookimpl
