@@ -62,7 +62,8 @@ def __getattr__(name: str) -> "Any":
     from importlib import import_module
 
     if name in _MODULES:
-        return import_module(f".{_MODULES[name]}", __name__)
+        module = globals()[name] = import_module(f".{_MODULES[name]}", __name__)
+        return module
     if name in _FORWARDED:
         from .support.lazy_exports import of_distribution
 

@@ -27,6 +27,7 @@ from ..values.dtypes import DType
 from ..values.tensor import TensorMetadata, ValueInfo
 from .bound_op import Binding, BoundOp
 from .call_end import CallEnd, chained, checked_results, first_error
+from .call_memo import READ, CallMemo, MemoCall, key_of
 from .dispatch import Dispatch, EagerCall
 from .execute import FastTable, execute_over
 from .handle_state import Failed, Kind, Kinds, Pending, Ready, State
@@ -64,6 +65,7 @@ class CoreRuntime:
         self.step = Step(host, resources=self.resources)
         self.cancelled: WeftError | None = None
         self.fast: FastTable = {} if fast is None else fast
+        self.memo = CallMemo()
         self.execute = execute_over(self.fast, self.call)
         self._bound: dict[Any, BoundOp] = {}
         self._nodes: dict[tuple[str, OpAttrs], str] = {}
@@ -92,11 +94,15 @@ class CoreRuntime:
         handler: Any = None, chain: Any = None, donate: Sequence[int] = (),
     ) -> Any:
         """Execute an op as `weft.execute` does. Returns a handle, or a tuple of them."""
+        if handler is None and device is None and chain is None and not donate and isinstance(op, str):
+            remembered = self.remembered(op, inputs, attrs)
+            if remembered is not None:
+                return remembered
         location = calling_line(2)
         try:
             definition = self.host.registries.ops.get(_text(op, "op"))
             matched = match(definition, inputs, NO_ATTRS if not attrs else OpAttrs(attrs))
-            results = self._called(definition, matched, device, handler, chain, donate, location, attrs)
+            results = self._called(definition, matched, device, handler, chain, donate, location, inputs, attrs)
         except WeftError as error:
             raise error.at(op=op if isinstance(op, str) else None, location=location())  # noqa: B904 - the same error
         except Exception as error:
@@ -170,11 +176,13 @@ class CoreRuntime:
         found = self._bound.pop(key, None)
         if found is not None:
             self.fast.clear()
+            self.memo.clear()
 
     def cancel(self, error: WeftError) -> None:
         """Turn all pending handles, and the results of all later calls, into errors, until `restart`."""
         self.cancelled = error
         self.fast.clear()
+        self.memo.clear()
         self.step.cancel(error)
         self.transfers.cancel(error)
         self.promises.fail(error)
@@ -227,7 +235,7 @@ class CoreRuntime:
 
     def _called(
         self, op: OpDef, matched: Matched, device: str | None, handler: Any, chain: Any, donate: Sequence[int],
-        location: Callable[[], Any], raw: Mapping[str, Any] | None,
+        location: Callable[[], Any], given: Sequence[Any], raw: Mapping[str, Any] | None,
     ) -> list[Any]:
         inputs, attrs, borrowed, types = matched
         states = [self._state(x, dtype) for x, dtype in zip(inputs, types, strict=True)]
@@ -244,10 +252,11 @@ class CoreRuntime:
                     inputs[i]._become(state)
                 raise
         if chain is None and linked is None:
+            before = list(states)
             results = self.run(op, attrs, states, device, NONE, location, borrowed=borrowed)
             made = [handle_of(state) for state in results]
-            if device is None and not borrowed:
-                self._remember(op, attrs, inputs, states, made, raw)
+            if device is None:
+                self._remember(op, matched, given, before, made, raw)
             return made
         return self._in_chain(op, matched, states, device, linked, chain, NONE, location)
 
@@ -318,35 +327,54 @@ class CoreRuntime:
         return self.default_device if name is None else name
 
     def _remember(
-        self, op: OpDef, attrs: OpAttrs, inputs: Sequence[Any], states: Sequence[State], made: Sequence[TensorHandle],
-        raw: Mapping[str, Any] | None,
+        self, op: OpDef, matched: Matched, given: Sequence[Any], states: Sequence[State],
+        made: Sequence[TensorHandle], raw: Mapping[str, Any] | None,
     ) -> None:
-        """Add a call that has succeeded to the fast table, if its like need no more than one function."""
-        if self.cancelled is not None or op.stateful or len(made) != 1 or not isinstance(made[0]._kind, Kind):
-            return
-        kinds = []
-        for x, state in zip(inputs, states, strict=True):
-            if not isinstance(x, TensorHandle) or x._kind.__class__ is not Kind or not isinstance(state, Ready):
-                return
-            kinds.append(state.kind)
+        """Keep a call that has succeeded, if its like need no more than one function of arrays."""
         rule = self.binding.rule(op)
-        if rule is None or rule.values or made[0]._kind.native is not None or any(k.native is not None for k in kinds):
+        if (self.cancelled is not None or op.stateful or rule is None or len(made) != 1 or len(given) != len(states)
+                or not isinstance(made[0]._kind, Kind) or made[0]._kind.native is not None):
             return
-        infos = [ValueInfo(kind.meta, handle=kind.handle) for kind in kinds]
-        bound = self.bound(op, attrs, self.default_device, states, infos)
+        key = key_of(op.name, given, raw)
+        if key is None or any(arg.number_attr is not None or arg.type_list_attr is not None for arg in op.inputs):
+            return
+        constants, infos = [], []
+        for x, state, converted, arg in zip(given, states, matched.inputs, op.inputs, strict=True):
+            if not isinstance(state, Ready):
+                return
+            is_read = isinstance(x, TensorHandle | np.ndarray)
+            reads_elements = arg.name in rule.values
+            if (is_read and reads_elements) or (isinstance(x, np.ndarray) and converted is not x):
+                return
+            constants.append(READ if is_read else state.value)
+            infos.append(ValueInfo(state.kind.meta, state.value if reads_elements else None, handle=state.kind.handle))
+        bound = self.bound(op, matched.attrs, self.default_device, states, infos)
         function = bound.fast_function([state.value for state in states])  # type: ignore[union-attr]
-        if function is None or self._lists(op):
+        if function is None or (bound.is_view and any(isinstance(x, np.ndarray) for x in given)):
             return
+        if all(isinstance(x, TensorHandle) for x in given):
+            self._add_fast((op.name, *key[1: len(given) + 1], *(raw or {}).items()), function, bound.kinds[0])
+        if raw or not all(isinstance(x, TensorHandle) for x in given):
+            self.memo.add(key, MemoCall(function, bound.kinds[0], tuple(constants)))
+
+    def _add_fast(self, key: tuple[Any, ...], function: Callable[..., Any], kind: Kind) -> None:
+        if len(self.fast) >= MOST_FAST:
+            self.fast.clear()
         try:
-            if len(self.fast) >= MOST_FAST:
-                self.fast.clear()
-            self.fast[(op.name, *kinds, *(raw or {}).items())] = function, bound.kinds[0]
+            self.fast[key] = function, kind
         except TypeError:  # an attribute as the caller wrote it has no hash
             return
 
-    def _lists(self, op: OpDef) -> bool:
-        """True for an op with a list argument: the numbers of its inputs do not tell their meaning."""
-        return any(arg.number_attr is not None or arg.type_list_attr is not None for arg in op.inputs)
+    def remembered(self, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None) -> TensorHandle | None:
+        """The result of a call whose like has succeeded before. None for another call, and when the kernel fails."""
+        found = self.memo.get(key_of(op, inputs, attrs))
+        if found is None:
+            return None
+        try:
+            value = self.in_context(found.function, *found.arrays(inputs))
+        except Exception:  # noqa: BLE001 - the long way raises it again, typed
+            return None
+        return handle_of(Ready(found.kind, value))
 
 
 def _text(value: object, what: str) -> str:

@@ -22,6 +22,9 @@ def operate(symbol: str, operands: tuple[Any, ...], _attrs: object = None) -> An
     from .source_line import calling_line
 
     runtime, first = _runtime(operands)
+    remembered = runtime.remembered(symbol, operands, None)
+    if remembered is not None:
+        return remembered
     try:
         table = _table(runtime)
         promoted = tuple(load_callable(table.promote)(symbol, operands, runtime.execute))
@@ -90,12 +93,19 @@ def _op_of(table: OperatorTable, symbol: str, handle: Any) -> str:
 def _remember(
     runtime: CoreRuntime, symbol: str, op: str, operands: tuple[Any, ...], attrs: Mapping[str, Any] | None
 ) -> None:
-    """Give the operator the entry of its op in the fast table, if there is one."""
+    """Give the operator the entry of its op in the fast table or in the memo, if there is one."""
+    from .call_memo import key_of  # imported late: it knows TensorHandles, whose base is below
+
+    found = runtime.memo.get(key_of(op, operands, attrs))
+    if found is not None:
+        key = key_of(symbol, operands, None)
+        assert key is not None
+        runtime.memo.add(key, found)
     if runtime.fast is DEFAULT_TABLE and all(getattr(x, "_kind", None).__class__ is Kind for x in operands):
         kinds = tuple([x._kind for x in operands])
-        found = runtime.fast.get((op, *kinds, *(attrs or {}).items()))
-        if found is not None:
-            runtime.fast[(symbol, *kinds)] = found
+        entry = runtime.fast.get((op, *kinds, *(attrs or {}).items()))
+        if entry is not None:
+            runtime.fast[(symbol, *kinds)] = entry
 
 
 def _function(symbol: str, count: int = 2) -> Any:

@@ -25,18 +25,24 @@ def batch_matmul(b: Bind) -> Run:
     return _product(b, _adjoint(b.attrs["adj_x"]), _adjoint(b.attrs["adj_y"]))
 
 
+def _same(x: Any) -> Any:
+    return x
+
+
 def _transposed(turned: bool) -> Step:
-    return (lambda x: x.T) if turned else (lambda x: x)
+    return (lambda x: x.T) if turned else _same
 
 
 def _adjoint(turned: bool) -> Step:
-    return (lambda x: x.swapaxes(-2, -1).conj()) if turned else (lambda x: x)
+    return (lambda x: x.swapaxes(-2, -1).conj()) if turned else _same
 
 
 def _product(b: Bind, left: Step, right: Step) -> Run:
     within = _sum_dtype(b)
     if {b.outputs[0].dtype.numpy, *(x.dtype.numpy for x in b.inputs)} == {within}:
-        return lambda x, y, out: np.matmul(left(x), right(y), out=out)
+        if left is _same and right is _same:
+            return np.matmul
+        return lambda x, y, out: np.matmul(left(x), right(y), out)
     multiply = _wide_product(b, left, right)
     return lambda x, y, out: np.copyto(out, multiply(x, y), casting="unsafe")
 

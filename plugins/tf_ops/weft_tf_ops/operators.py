@@ -55,8 +55,7 @@ def index(handle: Any, key: Any, execute: Execute) -> Any:
         strides.append(step)
         for mark in marks:
             masks[mark] |= 1 << i
-    vectors = [np.array(vector, np.int64) for vector in (begin, end, strides)]
-    return execute("StridedSlice", handle, *vectors, attrs=masks)
+    return execute("StridedSlice", handle, begin, end, strides, attrs=masks)
 
 
 def _part(part: Any) -> tuple[int, int, int, tuple[str, ...]]:
