@@ -88,7 +88,7 @@ SECTIONS = ("plugins", "plugin", "placement", "kernels", "allocator", "limits", 
 # Weft's own settings that a found file may make, besides [kernels]. They choose among installed things.
 FOUND = frozenset({
     "plugins.block", "placement.order", "placement.fallback", "placement.remap", "placement.clear", "allocator.name",
-    "work_queue.name", "work_queue.threads", "work_queue.seed", "passes.disable",
+    "work_queue.name", "work_queue.threads", "work_queue.seed", "passes.disable", "eager.handler",
 })
 MOST_NAMED = 10  # keys in a warning
 

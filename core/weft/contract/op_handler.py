@@ -7,7 +7,7 @@ functions. The last handler of a chain is a device's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..errors import Location, PluginError
@@ -76,6 +76,9 @@ class OpHandlerContext(Protocol):
         `value.emplace(handles)` gives them the state of other handles, `value.set_error(error)` makes them errors.
         `demand()` is called when a consumer first needs one of the values, and may settle them.
         """
+
+    def execute(self, op: str, *inputs: Any, attrs: Mapping[str, Any] | None = None) -> Any:
+        """Execute an op as `weft.execute` does, by the devices' own handlers."""
 
 
 Factory = Callable[[OpHandlerContext, OpHandler], OpHandler]

@@ -32,7 +32,7 @@ from .dispatch import Dispatch, EagerCall
 from .execute import FastTable, execute_over
 from .handle_state import Failed, Kind, Kinds, Pending, Ready, State
 from .op_chains import OpChains, resources_of
-from .op_handlers import LinkedHandler, OpHandlers
+from .op_handlers import LinkedHandler, OpHandlers, handler_guard
 from .promise import Promises
 from .signature import Matched, entered, match, natural_dtype, plain_attribute
 from .source_line import calling_line
@@ -272,13 +272,15 @@ class CoreRuntime:
             results = [handle_of(s) for s in self.run(op, matched.attrs, states, device, gone, location, after, ended,
                                                       matched.borrowed)]
         else:
-            handles = tuple([handle_of(state) for state in states])
+            handles = tuple([x if isinstance(x, TensorHandle) and i not in gone else handle_of(states[i])
+                             for i, x in enumerate(matched.inputs)])
             for i in matched.borrowed:
-                assert isinstance(states[i], Ready)
                 handles[i]._value = handles[i]._value.copy()
             function = linked.make_op(op.name)
             invocation = OpInvocation(op.name, handles, matched.attrs, gone, device, location, after, ended)
-            results = checked_results(function(invocation), op, matched.attrs, linked.name)
+            with handler_guard(linked.name):
+                made = function(invocation)
+            results = checked_results(made, op, matched.attrs, linked.name)
         return results if ended is None else [ended.chain(results), *results]
 
     def _state(self, value: Any, dtype: DType) -> State:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from time import perf_counter
@@ -13,9 +14,13 @@ from typing import TYPE_CHECKING, Any
 from ..contract.device import DeviceName
 from ..contract.op import OpDef, attr_text
 from ..contract.op_handler import OpFunction, OpHandler, OpHandlerContext, OpInvocation
-from ..errors import InvalidArgument, NotFound, Unimplemented, closest, shown
+from ..errors import InvalidArgument, NotFound, PluginError, Unimplemented, WeftError, closest, shown, told
 from ..support.fork_safety import inherited
-from .tensor_handle import handle_of
+from ..values.async_value import AsyncValue
+from ..values.tensor import TensorMetadata
+from .dispatch import EagerCall
+from .handle_state import Failed, Pending
+from .tensor_handle import TensorHandle, handle_of
 
 if TYPE_CHECKING:
     from .core_runtime import CoreRuntime
@@ -86,6 +91,17 @@ class LoggingOpHandler:
         return results
 
 
+@contextmanager
+def handler_guard(name: str) -> Iterator[None]:
+    """Turn an exception of a handler into PluginError. Errors of weft pass."""
+    try:
+        yield
+    except WeftError:
+        raise
+    except Exception as error:
+        raise PluginError(f"the op handler '{name}' raised {told(error)}") from error
+
+
 def _told(handle: Any) -> str:
     return shown(repr(handle), MOST_LOGGED)
 
@@ -93,6 +109,51 @@ def _told(handle: Any) -> str:
 def _log(text: str) -> None:
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
+
+
+class HandlerContext:
+    """The OpHandlerContext of one runtime."""
+
+    def __init__(self, runtime: CoreRuntime) -> None:
+        self._runtime = runtime
+
+    def metadata(self, invocation: OpInvocation) -> tuple[TensorMetadata, ...] | None:
+        runtime = self._runtime
+        op = runtime.host.registries.ops.get(invocation.op)
+        states = [handle._current() for handle in invocation.inputs]
+        if any(isinstance(state, Failed) for state in states):
+            return None
+        call = EagerCall(op, invocation.attrs, states, "", True, frozenset(), invocation.location)
+        metas = tuple([o.meta for o in runtime.binding.infer(op, invocation.attrs, runtime.dispatch.infos(call))])
+        return metas if all(meta.is_static for meta in metas) else None
+
+    def promise(
+        self, metas: Sequence[TensorMetadata], demand: Callable[[], object]
+    ) -> tuple[tuple[TensorHandle, ...], AsyncValue]:
+        runtime, value = self._runtime, AsyncValue()
+        promises = [runtime.promises.make() for _ in metas]
+
+        def came() -> None:
+            error = value.error
+            for promise, state in zip(promises, [] if error else value.get(), strict=error is None):
+                promise.settle(state._current())
+            for promise in promises if error is not None else ():
+                promise.settle(Failed(error))
+
+        def demanded() -> None:
+            try:
+                demand()
+            except Exception as error:  # noqa: BLE001 - a plugin's fault is the state of its handles
+                typed = error if isinstance(error, WeftError) else PluginError(f"an op handler raised {told(error)}")
+                for promise in promises:
+                    promise.settle(Failed(typed))
+
+        value.and_then(came)
+        return tuple([handle_of(Pending(meta, runtime.default_device, promise.value, runtime, demanded))
+                      for meta, promise in zip(metas, promises, strict=True)]), value
+
+    def execute(self, op: str, *inputs: Any, attrs: Mapping[str, Any] | None = None) -> Any:
+        return self._runtime.call(op, inputs, attrs, handler=())
 
 
 class LinkedHandler:
@@ -108,7 +169,8 @@ class LinkedHandler:
         """The function of an op, made once. Raises Unimplemented when no handler of the chain supports the op."""
         found = self._functions.get(op)
         if found is None:
-            made = self._handler.make_op(op)
+            with handler_guard(self.name):
+                made = self._handler.make_op(op)
             if made is None and self._fallback is not None:
                 made = self._fallback.make_op(op)
             if made is None:
@@ -156,7 +218,7 @@ class OpHandlers:
                 name = DeviceName.parse(link).short
                 chain = LinkedHandler(name, DeviceOpHandler(self._runtime, name), chain if i else None)
             elif isinstance(link, str):
-                chain = LinkedHandler(link, self._registered(link)(self._runtime, chain), chain)
+                chain = LinkedHandler(link, self._registered(link)(HandlerContext(self._runtime), chain), chain)
             elif callable(getattr(link, "make_op", None)):
                 chain = LinkedHandler(type(link).__name__, link, chain)
             else:
