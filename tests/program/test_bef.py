@@ -21,6 +21,9 @@ from weft.program.bef.sections import Section, put_header, read_sections
 from weft.program.bef.vbr import SectionReader, put_vbr
 from weft.program.compiled_model import CompiledModel, Entry, Port, PreparedConstant, Requirement, StrippedConstant
 from weft.program.host_program import Call, CallSignature, ProgramDef, ProgramFunction
+from weft.program.typed_attribute import ShapeAttribute
+from weft.program.typed_attribute import plain as plain_value
+from weft.program.typed_attribute import typed as typed_number
 from weft.values import dtypes
 from weft.values.tensor import TensorMetadata
 from weft.values.tensor_proto import TensorValue
@@ -330,12 +333,47 @@ def test_a_file_of_tfrt_has_no_nodes_and_numbered_arguments():
         Call("k", (0,), (1,), {"a": 7}),), (1,), streams=(0,))}))
 
 
+@pytest.mark.parametrize(("name", "number"), [
+    ("int8", -128), ("uint8", 255), ("int16", -5), ("uint16", 7), ("int32", 2**31 - 1), ("uint32", 2**32 - 1),
+    ("uint64", 2**64 - 1), ("float16", 0.5), ("bfloat16", -1.5), ("float32", 0.25), ("complex64", 1 - 2j)])
+def test_a_number_keeps_its_type_in_a_file_and_kernels_get_a_plain_one(name, number):
+    dtype = dtypes.named(name)
+    for value in (typed_number(number, dtype), (typed_number(number, dtype),) * 2, ("x", typed_number(number, dtype))):
+        call = Call("k.k", (), (), {"a": value})
+        program = ProgramDef({"f": ProgramFunction("f", (), (), (call,), ())})
+        found = bef.loads(bef.dumps(program)).program.functions["f"].kernels[0].attrs["a"]
+        assert found == value
+        assert [getattr(v, "dtype", None) for v in (found if isinstance(found, tuple) else (found,))] == [
+            getattr(v, "dtype", None) for v in (value if isinstance(value, tuple) else (value,))]
+        assert type(plain_value(found)) in (int, float, complex, tuple)
+
+
+@pytest.mark.parametrize("shape", [ShapeAttribute((2, 3)), ShapeAttribute(()), (2, None), None])
+def test_a_shape_keeps_that_it_is_one(shape):
+    program = ProgramDef({"f": ProgramFunction("f", (), (), (Call("k.k", (), (), {"a": shape}),), ())})
+    found = bef.loads(bef.dumps(program)).program.functions["f"].kernels[0].attrs["a"]
+    assert (found, type(found)) == (shape, type(shape))
+
+
+def test_regions_have_no_name_in_a_file_and_synchronous_functions_their_kind():
+    region = ProgramFunction("%0", (), (), (), ())
+    sync = ProgramFunction("s", (), (), (), (), is_sync=True)
+    program = ProgramDef({"%0": region, "s": sync})
+    raw = bef.dumps(program)
+    assert b"%0" not in raw
+    assert dict(bef.loads(raw).program.functions) == program.functions
+    with pytest.raises(InvalidArgument, match="function 0 has no name"):
+        bef.dumps(ProgramDef({"": region._replace(name="")}))
+
+
 def test_attributes_of_tfrt_are_read_by_their_types():
     def value(kind, data):
         return bef.loads(TINY.replace(bytes.fromhex("0806010009"), bytes((8, 6, 1, 0, kind)))
                          .replace(bytes.fromhex("0700000000000000"), data.ljust(8, b"\xcc")))
-    cases = ((1, b"\xff", 255), (6, b"\xff", -1), (8, b"\xfe\xff\xff\xff", -2), (14, b"\0\x3c", 1.0),
-             (15, b"\x80\x3f", 1.0), (10, struct.pack("<f", 0.5), 0.5), (12, struct.pack("<2f", 1, 2), 1 + 2j),
+    cases = (*((kind, data, typed_number(number, dtypes.named(name))) for kind, name, data, number in (
+        (1, "uint8", b"\xff", 255), (6, "int8", b"\xff", -1), (8, "int32", b"\xfe\xff\xff\xff", -2),
+        (14, "float16", b"\0\x3c", 1.0), (15, "bfloat16", b"\x80\x3f", 1.0),
+        (10, "float32", struct.pack("<f", 0.5), 0.5), (12, "complex64", struct.pack("<2f", 1, 2), 1 + 2j))),
              (16, b"\2\0\0\0hi", "hi"), (25, b"\x0b", dtypes.float64), (27, bytes(4), None), (30, bytes(4), ()))
     for kind, data, expected in cases:
         found = value(kind, data).program.functions["f"].kernels[0].attrs["a"]

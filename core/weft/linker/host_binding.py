@@ -12,6 +12,7 @@ from ..errors import Internal, InvalidArgument
 from ..executor.frame_calls import OneResult
 from ..executor.host_array import given
 from ..program.host_program import Call, ProgramFunction, RegisterType
+from ..program.typed_attribute import plain
 from ..values.async_value import AsyncValue, unwrapped
 from ..values.tensor import TensorMetadata
 
@@ -89,7 +90,7 @@ def bind_host_kernel(
 
     The function returns a list of results, payloads or AsyncValues, for registers of these types.
     """
-    keywords: dict[str, Any] = {name: value for name, value in call.attrs.items() if not name.startswith("_")}
+    keywords: dict[str, Any] = {name: plain(value) for name, value in call.attrs.items() if not name.startswith("_")}
     if kernel.takes_more_callees:
         keywords[kernel.callees[0]] = tuple(functions)
     else:

@@ -108,6 +108,7 @@ class ProgramFunction(NamedTuple):
     `targets`: registers that it fills for their calls' effects alone.
     `streams`: for each call the number of its stream, as TFRT's stream analysis has it; empty for the default analysis.
         Streams affect the order of independent host kernels only.
+    `is_sync`: True when TFRT runs it without its scheduler. weft runs it like any other.
     `is_compiled`: True when the types of all registers are final for arguments of the declared types: linking for
         these infers and folds nothing.
     """
@@ -121,6 +122,7 @@ class ProgramFunction(NamedTuple):
     location: Location | None = None
     is_compiled: bool = False
     streams: tuple[int, ...] = ()
+    is_sync: bool = False
 
     @property
     def arg_types(self) -> tuple[RegisterType, ...]:

@@ -1,19 +1,21 @@
 """Attribute values: TFRT's attribute types where a value survives in them exactly, else a tagged value of our own.
 
-TFRT's types here: I1, I64, F64, C128, String, Type, arrays of numbers and of Type, Shape (of dimensions that are partly
-unknown), Dense (small arrays) and Aggregate (any other tuple). Other types of TFRT are read, not written.
+TFRT's types here: all numbers, String, Type, arrays of numbers and of Type, Shape (of dimensions that are partly
+unknown, and of ShapeAttributes), Dense (small arrays) and Aggregate (any other tuple). Other types of TFRT are read, not
+written.
 """
 
 from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ...errors import InvalidArgument, Unimplemented
 from ...values import dtypes
 from ...values.dtypes import DType
+from ..typed_attribute import ShapeAttribute, is_number, number_type, typed
 from .arrays import MOST_DIMS, PAGE, Arrays, ArrayWriter, elements, read_dtype
 from .sections import PADDING
 from .vbr import NAMES, SectionReader, put_bytes, put_text, put_vbr
@@ -21,7 +23,7 @@ from .vbr import NAMES, SectionReader, put_bytes, put_text, put_vbr
 STRING, TYPE, SHAPE, DENSE, SYMBOL_REF, AGGREGATE = 16, 25, 27, 28, 29, 30
 ARRAY = 0x80  # added to the type of the elements
 TAGGED = 0x40  # our own
-_I1, _I32, _I64, _F64, _C128, _BF16 = 5, 8, 9, 11, 13, 15
+_I1, _I32, _I64, _BF16 = 5, 8, 9, 15
 _MOST_DEPTH = 32  # of tuples in tuples
 _DTYPES = {number: dtypes.named(name) for number, name in enumerate((
     "uint8", "uint16", "uint32", "uint64", "bool", "int8", "int16", "int32", "int64", "float32", "float64", "complex64",
@@ -75,19 +77,16 @@ def _encode(value: Any, arrays: ArrayWriter, what: str, depth: int) -> Encoded:
 
 def _number(value: Any) -> int:
     """The type of a number or of a DType; 0 for another value."""
-    if isinstance(value, bool):
-        return _I1
-    if isinstance(value, int):
-        return _I64 if value in _LONG else 0
-    if isinstance(value, float):
-        return _F64
-    if isinstance(value, complex):
-        return _C128
-    return TYPE if isinstance(value, DType) and value in _NUMBERS else 0
+    dtype = number_type(value)
+    if dtype is None:
+        return TYPE if isinstance(value, DType) and value in _NUMBERS else 0
+    found = _NUMBERS[dtype]
+    return 0 if found == _I64 and value not in _LONG else found
 
 
 def _scalar(number: int, value: Any) -> Encoded:
-    raw = struct.pack("<" + _FORMATS[number], *((value.real, value.imag) if number in _PAIRS else (value,)))
+    parts = (value.real, value.imag) if number in _PAIRS else (_to_bfloat16(value) if number == _BF16 else value,)
+    raw = struct.pack("<" + _FORMATS[number], *parts)
     return Encoded(number, _width(number), 0, raw)
 
 
@@ -97,6 +96,8 @@ def _width(number: int) -> int:
 
 
 def _tuple(value: tuple[Any, ...], arrays: ArrayWriter, what: str, depth: int) -> Encoded:
+    if isinstance(value, ShapeAttribute):
+        return _shape(value)
     if not value:
         return Encoded(ARRAY + _I32, 4, 4, bytes(4))
     types = set(map(_number, value))
@@ -106,10 +107,13 @@ def _tuple(value: tuple[Any, ...], arrays: ArrayWriter, what: str, depth: int) -
                b"".join(_scalar(number, element).raw for element in value))
         return Encoded(ARRAY + number, max(4, _width(number)), 4, struct.pack("<I", len(value)) + raw)
     if _is_shape(value):
-        raw = _HEADER.pack(8, 0, 12, 12 + 8 * len(value)) + struct.pack("<I", len(value))
-        dims = struct.pack(f"<{len(value)}q", *(-1 if dim is None else dim for dim in value))
-        return Encoded(SHAPE, 8, 12, raw + dims)
+        return _shape(value)
     return _aggregate(value, arrays, what, depth)
+
+
+def _shape(dims: tuple[int | None, ...]) -> Encoded:
+    raw = _HEADER.pack(8, 0, 12, 12 + 8 * len(dims)) + struct.pack("<I", len(dims))
+    return Encoded(SHAPE, 8, 12, raw + struct.pack(f"<{len(dims)}q", *(-1 if dim is None else dim for dim in dims)))
 
 
 def _is_shape(value: tuple[Any, ...]) -> bool:
@@ -203,14 +207,24 @@ def _read_numbers(kind: int, cursor: SectionReader, count: int) -> tuple[Any, ..
     size = struct.calcsize("<" + form)
     if kind not in _PAIRS:
         found: tuple[Any, ...] = struct.unpack(f"<{count}{form}", cursor.take(count * size))
-        return tuple(map(_of_bfloat16, found)) if kind == _BF16 else found
+        return _typed(map(_of_bfloat16, found) if kind == _BF16 else found, kind)
     parts = struct.unpack(f"<{2 * count}{form[-1]}", cursor.take(count * size))
-    return tuple(map(complex, parts[::2], parts[1::2]))
+    return _typed(map(complex, parts[::2], parts[1::2]), kind)
+
+
+def _typed(numbers: Iterable[Any], kind: int) -> tuple[Any, ...]:
+    dtype = _DTYPES[kind]
+    return tuple(typed(number, dtype) for number in numbers) if is_number(dtype) else tuple(numbers)
 
 
 def _of_bfloat16(bits: int) -> float:
     value: float = struct.unpack("<f", struct.pack("<I", bits << 16))[0]
     return value
+
+
+def _to_bfloat16(value: float) -> int:
+    bits: int = struct.unpack("<I", struct.pack("<f", value))[0]
+    return bits >> 16  # the attribute is one of bfloat16: the lower bits are 0
 
 
 def _read_array(kind: int, cursor: SectionReader) -> tuple[Any, ...]:
@@ -256,7 +270,7 @@ def _read_shape(cursor: SectionReader, _arrays: Arrays | None, _depth: int) -> t
     dims = struct.unpack(f"<{rank}q", cursor.take(8 * rank))
     if any(dim < -1 for dim in dims):
         raise cursor.wrong("a shape has a negative dimension")
-    return tuple(None if dim == -1 else dim for dim in dims)
+    return tuple(None if dim == -1 else dim for dim in dims) if -1 in dims else ShapeAttribute(dims)
 
 
 def _read_dense(cursor: SectionReader, _arrays: Arrays | None, _depth: int) -> Any:

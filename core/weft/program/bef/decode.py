@@ -16,7 +16,7 @@ from ..host_program import CONSTANT, HOST, Call, CallSignature, ProgramDef, Prog
 from ..verifier import VerifiedFunctions, verify_function
 from . import attributes
 from .arrays import Arrays, Lazy, read_dtype
-from .encode import CHAIN, NONSTRICT, SIGNATURE, STATEFUL
+from .encode import CHAIN, NONSTRICT, SIGNATURE, STATEFUL, SYNC
 from .sections import ALIGNMENT, Section, Strings, read_sections
 from .vbr import SectionReader
 
@@ -35,6 +35,7 @@ class Indexed(NamedTuple):
     name: str
     args: tuple[int, ...]
     results: tuple[int, ...]
+    is_sync: bool
 
 
 class _CallFacts(NamedTuple):
@@ -145,10 +146,10 @@ class File:
         for number in range(cursor.count(least=5)):
             kind = cursor.take(1)[0]
             offset, name = cursor.vbr(), self._strings[cursor.vbr()]
-            if kind:
+            if kind and (kind != SYNC or not self._is_own):
                 raise Unimplemented(f"function '{name}' is {_KINDS.get(kind, f'of kind {kind}')}, and weft runs BEF "
                                     "functions alone", hint="write the program without it")
-            if not name and not self._is_own:
+            if not name:
                 name = f"%{number}"  # a region, which has no name
             if name in found:
                 raise cursor.wrong(f"two functions are called '{name}'")
@@ -156,7 +157,7 @@ class File:
                 raise cursor.wrong(f"function '{name}' is at {offset}, which is not after {start} in the section "
                                    "Functions")
             start = offset
-            found[name] = Indexed(number, offset, name, self._type_ids(cursor), self._type_ids(cursor))
+            found[name] = Indexed(number, offset, name, self._type_ids(cursor), self._type_ids(cursor), kind == SYNC)
         return found
 
     def _type_ids(self, cursor: SectionReader) -> tuple[int, ...]:
@@ -232,7 +233,8 @@ class File:
             device = stream - 1 if self._is_own and stream <= len(self.requires) else HOST
             calls.append(self._call(cursor, device, attribute_names, one))
         streams = self._streams([stream for _, _, stream in listed[1:]])
-        made = ProgramFunction(row.name, names, types, tuple(calls), results, targets, location, is_compiled, streams)
+        made = ProgramFunction(row.name, names, types, tuple(calls), results, targets, location, is_compiled, streams,
+                               row.is_sync)
         verify_function(made, ProgramDef(self.functions, (), self.requires))
         return made
 

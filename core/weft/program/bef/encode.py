@@ -18,11 +18,12 @@ from .sections import ALIGNMENT, MAGIC, PADDING, VERSION, Section, put_header, s
 from .vbr import put_bytes, put_text, put_vbr
 
 PSEUDO_CODE, PSEUDO_LOCATION = 0xABABABAB, 0xCDCDCDCD  # of kernel 0, whose results are the arguments
+SYNC = 2  # the kind of a function
 NONSTRICT, CHAIN, SIGNATURE, STATEFUL = 1, 2, 4, 8  # flags of a call
-_MLIR = {"float16": "f16", "float32": "f32", "float64": "f64", "bfloat16": "bf16", "bool": "i1", "int4": "i4",
-         "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint4": "ui4", "uint8": "ui8",
-         "uint16": "ui16", "uint32": "ui32", "uint64": "ui64", "complex64": "complex<f32>",
-         "complex128": "complex<f64>"}  # MLIR's names of element types
+ELEMENT_TYPES = {  # MLIR's names
+    "float16": "f16", "float32": "f32", "float64": "f64", "bfloat16": "bf16", "bool": "i1", "int4": "i4", "int8": "i8",
+    "int16": "i16", "int32": "i32", "int64": "i64", "uint4": "ui4", "uint8": "ui8", "uint16": "ui16", "uint32": "ui32",
+    "uint64": "ui64", "complex64": "complex<f32>", "complex128": "complex<f64>"}
 
 
 def pieces(model: CompiledModel) -> list[Any]:
@@ -34,7 +35,7 @@ def printed(kind: RegisterType) -> str:
     """A register's type as MLIR prints it; the name of a host type stays."""
     if isinstance(kind, str):
         return kind
-    element = _MLIR.get(kind.dtype.name, f"!tf_type.{kind.dtype.name}")
+    element = ELEMENT_TYPES.get(kind.dtype.name, f"!tf_type.{kind.dtype.name}")
     if kind.shape is None:
         return f"tensor<*x{element}>"
     dims = ("?" if dim is None else str(dim) for dim in kind.shape)
@@ -51,7 +52,8 @@ class _Encoder:
         calls = [call for function in self._functions for call in function.kernels]
         self._kernels = _numbered(call.code for call in calls)
         self._types = _numbered(chain.from_iterable(function.register_types for function in self._functions))
-        texts = {*self._kernels, *map(printed, self._types), *self._indices}
+        self._names = [_written_name(index, name) for name, index in self._indices.items()]
+        texts = {*self._kernels, *map(printed, self._types), *self._names}
         texts.update(chain.from_iterable(call.attrs for call in calls))
         self._strings, self._offsets = string_table(sorted(map(_name, texts), key=_bytewise))
         locations = (*(function.location for function in self._functions), *(call.location for call in calls))
@@ -112,10 +114,10 @@ class _Encoder:
     def _index(self, starts: Sequence[int]) -> bytes:
         types = self._types
         return _counted(
-            b"\0" + put_vbr(start) + put_vbr(self._offsets[function.name])
+            bytes((SYNC * function.is_sync,)) + put_vbr(start) + put_vbr(self._offsets[name])
             + _numbers(types[kind] for kind in function.arg_types)
             + _numbers(types[function.register_types[register]] for register in function.results)
-            for start, function in zip(starts, self._functions, strict=True))
+            for start, name, function in zip(starts, self._names, self._functions, strict=True))
 
     def _put_location(self, location: Location | None) -> int:
         """Add an entry for an operation; return its offset. 0 stands for an unknown line or column."""
@@ -268,6 +270,13 @@ def _numbered(things: Iterable[Any]) -> dict[Any, int]:
 
 def _bytewise(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
+
+
+def _written_name(index: int, name: str) -> str:
+    """The name of a function in the file: none for a region, which is called by its index."""
+    if not name:
+        raise InvalidArgument(f"function {index} has no name", hint=f"call it '%{index}', as the region that it is")
+    return "" if name == f"%{index}" else name
 
 
 def _name(text: str) -> str:
