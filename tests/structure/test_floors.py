@@ -103,7 +103,7 @@ def test_no_two_classes_of_core_have_one_name():
 
 @pytest.mark.parametrize("package", [
     "device_cpu/weft_cpu", "device_opencl/weft_opencl", "plugins/example/weft_example", "plugins/sim/weft_sim",
-    "plugins/kernel_text/weft_kernel_text", "plugins/mlir/weft_mlir", "plugins/onednn/weft_onednn",
+    "plugins/kernel_text/weft_kernel_text", "plugins/onednn/weft_onednn",
     "plugins/simplify/weft_simplify", "plugins/tf_ops/weft_tf_ops"])
 def test_plugins_import_nothing_of_weft_but_its_api(package):
     for path in (ROOT / package).rglob("*.py"):

@@ -15,6 +15,7 @@ PINNED = {
     "conformance/weft_conformance": {
         "weft.contract": {"run_of"}, "weft.executor": {"BoundCall"}, "weft.host": {"KernelContext"},
     },
+    "plugins/mlir/weft_mlir": {"weft.contract": {"HostKernel", "HostKernelRegistry"}},
     "plugins/saved_model/weft_saved_model": {
         "weft.compiler": {"attributes", "inline"}, "weft.contract": {"ArgDef", "OpRegistry"},
         "weft.graph": {"Func", "Function", "ancestors", "did_you_mean", "graphdef", "graphdef_text", "parse_input"},

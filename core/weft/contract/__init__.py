@@ -27,8 +27,12 @@ from typing import TYPE_CHECKING
 from ..support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from .host_kernel import HostKernel as HostKernel
+    from .host_kernel import HostKernelRegistry as HostKernelRegistry
     from .kernel import run_of as run_of
     from .op import ArgDef as ArgDef
     from .op import OpRegistry as OpRegistry
 
-__getattr__ = lazy_exports(__name__, {".kernel": ("run_of",), ".op": ("ArgDef", "OpRegistry")})
+__getattr__ = lazy_exports(__name__, {
+    ".host_kernel": ("HostKernel", "HostKernelRegistry"), ".kernel": ("run_of",), ".op": ("ArgDef", "OpRegistry"),
+})

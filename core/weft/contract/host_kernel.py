@@ -4,8 +4,8 @@
     def clamp(x: I32, *, low: I32 = 0, high: I32) -> I32:
         return min(max(x, low), high)
 
-Parameters. Positional parameters are the arguments; `*values` takes any number of them. Keyword-only parameters are the
-attributes. A keyword-only Callee, or tuple of Callees, is a function of the program, for `step.call`. With `step=True`
+Parameters. Positional parameters are the arguments; `*values` takes any number of them. A call may leave out the last
+arguments whose parameters have defaults. Keyword-only parameters are the attributes. A keyword-only Callee, or tuple of Callees, is a function of the program, for `step.call`. With `step=True`
 the first parameter is the running Step, whose `host` is the Host. `Any` permits every type.
 
 Results. The return annotation is the type of the result. A tuple of types declares several results, None declares none,
@@ -20,6 +20,10 @@ Functions. `calls` checks the functions that a call names, when the program is l
 arguments and results, and returns the types that each function may have. Without it nothing is checked.
 
 Places. A keyword-only parameter of the type `Location` is filled in with the place of the call in its source, or None.
+
+Text. `syntax` is the form of a call in the text of programs, an assembly format of MLIR's operation definitions:
+`syntax="operands attr-dict"`, `syntax="$value attr-dict"`. Core keeps it; the reader of texts compiles it. Without it a
+call is written in the generic form.
 """
 
 from __future__ import annotations
@@ -91,6 +95,7 @@ class HostKernel(NamedTuple):
     plugin: str
     calls: CallRule | None = None
     located: str | None = None  # the parameter that receives the place of the call
+    syntax: str | None = None  # its assembly format; None for the generic form alone
 
     def __str__(self) -> str:
         """The declaration in one line: `my.clamp.i32(x: i32) {low: i32 = 0, high: i32} -> i32`."""
@@ -122,11 +127,11 @@ class HostKernels:
 
     def kernel(
         self, code: str, *, step: bool = False, asynchronous: bool = False, nonstrict: bool = False,
-        calls: CallRule | None = None, **types: Any
+        calls: CallRule | None = None, syntax: str | None = None, **types: Any
     ) -> Callable[[F], F]:
         """Decorate a function: it becomes the host kernel `code`, written `dialect.name`. `types` replaces TypeVars of
         the signature, by name, so that one generic function can be registered for several types. `calls`: the rule of
-        the functions that it is given.
+        the functions that it is given. `syntax`: the assembly format of its calls.
 
         Raises PluginError when the code is declared twice, and for a signature that `declared` refuses.
         """
@@ -135,7 +140,7 @@ class HostKernels:
             if code in self.added:
                 raise PluginError(f"the host kernel {code} is declared twice")
             kernel = declared(code, function, types, step, asynchronous, nonstrict, self._plugin)
-            self.added[code] = kernel._replace(calls=calls)
+            self.added[code] = kernel._replace(calls=calls, syntax=syntax)
             return function
 
         return add
@@ -170,7 +175,7 @@ def declared(
         if p.kind is p.VAR_POSITIONAL:
             variadic = Parameter(p.name, host_type(p.name))
         elif p.kind is not p.KEYWORD_ONLY:
-            arguments.append(Parameter(p.name, host_type(p.name)))
+            arguments.append(Parameter(p.name, host_type(p.name), p.default))
         elif hints.get(p.name) is Callee:
             callees.append(p.name)
         elif Location in (hints.get(p.name), *get_args(hints.get(p.name))):

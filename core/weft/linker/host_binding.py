@@ -26,10 +26,12 @@ def check_call(
     """
     types = function.register_types
     wanted = [argument.type for argument in kernel.arguments]
-    if len(call.args) < len(wanted) or (kernel.variadic is None and len(call.args) > len(wanted)):
+    needed = sum(argument.is_required for argument in kernel.arguments)
+    if len(call.args) < needed or (kernel.variadic is None and len(call.args) > len(wanted)):
         raise _unfit(kernel, call, f"has {len(call.args)} arguments")
     if kernel.variadic is not None:
         wanted += [kernel.variadic.type] * (len(call.args) - len(wanted))
+    del wanted[len(call.args):]
     for i, (register, kind) in enumerate(zip(call.args, wanted, strict=True)):
         if not _fits(types[register], kind):
             raise _unfit(kernel, call, f"has {types[register]} as argument {i}, which is {kind}")
