@@ -15,7 +15,13 @@ PINNED = {
     "conformance/weft_conformance": {
         "weft.contract": {"run_of"}, "weft.executor": {"BoundCall"}, "weft.host": {"KernelContext"},
     },
-    "plugins/mlir/weft_mlir": {"weft.contract": {"HostKernel", "HostKernelRegistry"}},
+    "plugins/mlir/weft_mlir": {
+        "weft.contract": {"HostKernel", "HostKernelRegistry"},
+        "weft.program": {"ELEMENT_TYPES", "HOST", "Call", "CallSignature", "CompiledModel", "ProgramDef",
+                         "ProgramFunction", "RegisterType", "ShapeAttribute", "is_number", "native_function",
+                         "number_type", "stream_numbers", "typed", "verify"},
+        "weft.support": {"file_path"},
+    },
     "plugins/saved_model/weft_saved_model": {
         "weft.compiler": {"attributes", "inline"}, "weft.contract": {"ArgDef", "OpRegistry"},
         "weft.graph": {"Func", "Function", "ancestors", "did_you_mean", "graphdef", "graphdef_text", "parse_input"},

@@ -67,8 +67,9 @@ def number_type(value: Any) -> DType | None:
 
 def plain(value: Any) -> Any:
     """The value as kernels receive it."""
-    if isinstance(value, TypedNumber):
-        return next(kind for kind in (int, float, complex) if isinstance(value, kind))(value)  # type: ignore[arg-type]
+    if issubclass(type(value), TypedNumber):
+        kind: Any = type(value).__bases__[1]
+        return kind(value)
     if isinstance(value, tuple) and type(value) in (tuple, ShapeAttribute):
         return tuple(map(plain, value))
     return value

@@ -1,4 +1,4 @@
-"""The plugin registers the host kernels of the dialects ts, tfrt_dht, tfrt_sht, coo and btf.
+"""The plugin registers the loader of `.mlir` files, commands, and the host kernels of ts, tfrt_dht, tfrt_sht, coo, btf.
 
 Every start of weft imports this module, so the module is light.
 """
@@ -13,3 +13,8 @@ WEFT_API = (1, 1)
 @hookimpl
 def weft_kernels(registry: Any) -> None:
     registry.host_kernels("weft_mlir.kernels:register")
+
+
+@hookimpl
+def weft_loaders(registry: Any) -> None:
+    registry.add("mlir", "weft_mlir.text_file:LOADER")

@@ -1,7 +1,7 @@
 """Attribute values: TFRT's attribute types where a value survives in them exactly, else a tagged value of our own.
 
 TFRT's types here: all numbers, String, Type, arrays of numbers and of Type, Shape (of dimensions that are partly
-unknown, and of ShapeAttributes), Dense (small arrays) and Aggregate (any other tuple). Other types of TFRT are read, not
+unknown, and ShapeAttribute), Dense (small arrays) and Aggregate (any other tuple). Other types of TFRT are read, not
 written.
 """
 

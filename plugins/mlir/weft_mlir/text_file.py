@@ -1,0 +1,151 @@
+"""Host programs in text files: the public functions of `weft.mlir`, and the loader of `.mlir` files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from weft.api import Description, LoadOptions, errors
+from weft.program import CompiledModel, ProgramDef
+from weft.support import file_path
+
+from .parser import parse
+from .printer import print_module
+from .program_reader import InvalidProgram, read_program
+from .program_writer import write_program
+
+if TYPE_CHECKING:
+    import weft
+
+SUFFIXES = (".mlir",)
+
+
+@errors.boundary
+def loads(text: str | bytes, *, file: str = "-") -> weft.HostProgram:
+    """The program in a text. `file`: its name in locations.
+
+    Raises MalformedText, an InvalidArgument, with file, line and column, for a text that is no module, and
+    InvalidProgram for a module that is no host program.
+    """
+    return _host_program(program_of(decoded(text, file), file))
+
+
+@errors.boundary
+def load(path: str | os.PathLike[str]) -> weft.HostProgram:
+    """The program in a file. Raises as `loads`; NotFound and others for a file that cannot be read."""
+    return _host_program(_load(file_path.file_path(path)))
+
+
+@errors.boundary
+def dumps(program: Any, *, generic: bool = False, locations: bool = False) -> str:
+    """A HostProgram, or a ProgramDef, as text.
+
+    `generic`: True for the generic form of all operations, functions and modules included.
+    `locations`: True for the location of each operation.
+
+    Raises Unimplemented for a compiled model, and for values that text does not hold.
+    """
+    return print_module(write_program(_definition(program), declared_callees), generic=generic, locations=locations)
+
+
+@errors.boundary
+def dump(program: Any, path: str | os.PathLike[str], *, generic: bool = False, locations: bool = False) -> None:
+    """Write a program to a text file. Raises as `dumps`; NotFound and others for a file that cannot be written."""
+    text = dumps(program, generic=generic, locations=locations)
+    file = file_path.file_path(path)
+    try:
+        file.write_text(text, "utf-8", "surrogateescape")
+    except OSError as error:
+        raise errors.of_system(error, file) from error
+
+
+def decoded(text: str | bytes, file: str) -> str:
+    """Text from bytes of UTF-8. Raises InvalidArgument for other objects."""
+    if isinstance(text, bytes):
+        return text.decode("utf-8", "surrogateescape")
+    if not isinstance(text, str):
+        raise errors.InvalidArgument(f"a text is a str, got {type(text).__name__}",
+                                     hint="load a file with weft.mlir.load(path)")
+    return text
+
+
+def program_of(text: str, file: str) -> ProgramDef:
+    """The program in a text. Raises Unimplemented for the text of a graph, others as `loads`."""
+    module = parse(text, file)
+    for operation in module.walk():
+        if operation.name.startswith("tfg."):
+            raise errors.Unimplemented("this is the text of a graph, not of a host program",
+                                       location=errors.Location(file), hint="write the graph as .pb or .pbtxt")
+    return read_program(module)
+
+
+def _load(path: Path) -> ProgramDef:
+    try:
+        return program_of(path.read_bytes().decode("utf-8", "surrogateescape"), str(path))
+    except OSError as error:
+        raise errors.of_system(error, path) from error
+
+
+def _host_program(made: ProgramDef) -> weft.HostProgram:
+    from weft import HostProgram
+
+    return HostProgram(made.functions, made.constants, made.requires)
+
+
+def _definition(program: Any) -> ProgramDef:
+    if isinstance(program, CompiledModel):
+        if program.entries:
+            raise errors.Unimplemented("text holds no signatures and no packed weights of a compiled model",
+                                       hint="write its program alone: weft.mlir.dumps(model.program)")
+        return program.program
+    if not isinstance(getattr(program, "functions", None), Mapping) or not hasattr(program, "requires"):
+        raise errors.InvalidArgument(f"text is written from a program, got {type(program).__name__}",
+                                     hint="a graph is written by weft.graphdef.dump")
+    return ProgramDef(program.functions, tuple(program.constants), tuple(program.requires))
+
+
+def declared_callees(code: str) -> tuple[tuple[str, ...], bool]:
+    """The names under which a kernel receives functions, and whether its one name stands for several."""
+    import weft
+
+    try:
+        kernel = weft.default_host().registries.host_kernels.get(code)
+    except errors.NotFound:
+        return (), False
+    return kernel.callees, kernel.takes_more_callees
+
+
+class MlirLoader:
+    """Recognises files by their suffix."""
+
+    def recognise(self, path: Path, head: bytes) -> bool:
+        return path.suffix.lower() in SUFFIXES
+
+    def open(self, path: Path, options: LoadOptions) -> MlirSource:
+        """Raises the errors of `weft.mlir.load`."""
+        return MlirSource(_load(path))
+
+
+class MlirSource:
+    """The program of a text."""
+
+    signatures: Mapping[str, Any] = MappingProxyType({})
+
+    def __init__(self, program: ProgramDef) -> None:
+        self._program = program
+
+    def describe(self) -> Description:
+        return Description("MLIR")
+
+    def program(self) -> ProgramDef:
+        return self._program
+
+    def initial_state(self) -> tuple[Any, ...]:
+        return ()
+
+
+LOADER = MlirLoader()
+__all__ = ["InvalidProgram", "dump", "dumps", "load", "loads"]
