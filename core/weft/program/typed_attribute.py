@@ -40,7 +40,7 @@ _CLASSES = {dtypes.named(name): _class(name, base) for name, base in _BASES.item
 
 
 def is_number(dtype: DType) -> bool:
-    """Whether there are attributes of this type."""
+    """Return True for a type that attributes may have."""
     return dtype in _CLASSES
 
 

@@ -3,7 +3,7 @@
 The public functions are `weft.mlir.loads`, `load`, `dumps` and `dump`; they are imported when they are first used.
 
 Modules: `lexer`, `attribute_parser` and `parser` read text as a parse tree (`ir`, `attributes`, `types`, `floats`), and
-`printer` writes it. `diagnostics` compares errors with those that a text expects. `program_reader` and `program_writer`
+`printer` writes it. `diagnostics` compares errors with expected ones. `program_reader` and `program_writer`
 convert the tree from and to a ProgramDef of core, with `program_attributes` and `lowered_attributes`. `text_file` has
 the public functions and the loader. `kernels` has the host kernels.
 """

@@ -78,7 +78,7 @@ def _constant(index: int, value: Any) -> a.Attribute:
 
 
 def argument_names(function: Operation, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names of a function's arguments: those given, or those of the attribute of an argument."""
+    """The names of a function's arguments. An argument's attribute goes before the given name."""
     given = function.attributes.get("arg_attrs")
     if not isinstance(given, a.ArrayAttr) or len(given.items) != len(names):
         return names

@@ -98,7 +98,7 @@ def _number(value: Any, dtype: DType) -> a.Attribute:
 
 
 def _is_partial(value: Any) -> bool:
-    """Whether a value is a shape with unknown dimensions."""
+    """Return True for a shape with unknown dimensions."""
     return isinstance(value, tuple) and any(dim is None for dim in value) and all(
         dim is None or (type(dim) is int and dim >= 0) for dim in value)
 

@@ -48,7 +48,7 @@ def dumps(program: Any, *, generic: bool = False, locations: bool = False) -> st
 
     Raises Unimplemented for a compiled model, and for values that text does not hold.
     """
-    return print_module(write_program(_definition(program), declared_callees), generic=generic, locations=locations)
+    return print_module(write_program(definition(program), declared_callees), generic=generic, locations=locations)
 
 
 @errors.boundary
@@ -72,9 +72,12 @@ def decoded(text: str | bytes, file: str) -> str:
     return text
 
 
-def program_of(text: str, file: str) -> ProgramDef:
-    """The program in a text. Raises Unimplemented for the text of a graph, others as `loads`."""
-    module = parse(text, file)
+def program_of(text: str, file: str, line: int = 1) -> ProgramDef:
+    """The program in a text, whose first line has the number `line`.
+
+    Raises Unimplemented for the text of a graph, others as `loads`.
+    """
+    module = parse(text, file, line)
     for operation in module.walk():
         if operation.name.startswith("tfg."):
             raise errors.Unimplemented("this is the text of a graph, not of a host program",
@@ -95,7 +98,8 @@ def _host_program(made: ProgramDef) -> weft.HostProgram:
     return HostProgram(made.functions, made.constants, made.requires)
 
 
-def _definition(program: Any) -> ProgramDef:
+def definition(program: Any) -> ProgramDef:
+    """The program of an object that has one. Raises Unimplemented for a compiled model, InvalidArgument for others."""
     if isinstance(program, CompiledModel):
         if program.entries:
             raise errors.Unimplemented("text holds no signatures and no packed weights of a compiled model",
