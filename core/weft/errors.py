@@ -63,6 +63,7 @@ class WeftError(Exception):
 
     `message`: The fault: the given value, and the expected one.
     `node`, `op`, `device`, `location`: The place of the fault; None where it is unknown.
+    `plugin`: The id of the plugin whose code raised or broke its contract; `method`: the method of its device.
     `hint`: The way out, or None.
     """
 
@@ -77,6 +78,7 @@ class WeftError(Exception):
         device: str | None = None,
         location: Location | None = None,
         hint: str | None = None,
+        plugin: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -84,27 +86,38 @@ class WeftError(Exception):
         self.op = op
         self.device = device
         self.location = location
+        self.plugin = plugin
+        self.method: str | None = None
         self.hint = hint
         self.is_reported = False  # True once a host's diagnostics handler has received it
 
     def __str__(self) -> str:
-        place = [f"node '{self.node}'"] if self.node is not None else []
-        place += [f"op {self.op}"] if self.op is not None else []
-        place += [f"device {self.device}"] if self.device is not None else []
+        place = self.place()
         text = f"{self.message} ({', '.join(place)})" if place else self.message
         if self.location is not None:
             text = f"{self.location}: {text}"
         return shown(f"{text}; {self.hint}" if self.hint else text, lines=True)
 
+    def place(self) -> list[str]:
+        """The known parts of the place as texts. A plugin or a method that the message names is left out."""
+        parts = [f"node '{self.node}'"] if self.node is not None else []
+        parts += [f"op {self.op}"] if self.op is not None else []
+        parts += [f"device {self.device}"] if self.device is not None else []
+        parts += [f"{what} {name}" for what, name in (("plugin", self.plugin), ("method", self.method))
+                  if name is not None and name not in self.message]
+        return parts
+
     def at(
         self, *, node: str | None = None, op: str | None = None, device: str | None = None,
-        location: Location | None = None,
+        location: Location | None = None, plugin: str | None = None, method: str | None = None,
     ) -> WeftError:
         """This error, with the given places filled in that it does not name yet."""
         self.node = self.node if self.node is not None else node
         self.op = self.op if self.op is not None else op
         self.device = self.device if self.device is not None else device
         self.location = self.location if self.location is not None else location
+        self.plugin = self.plugin if self.plugin is not None else plugin
+        self.method = self.method if self.method is not None else method
         return self
 
 

@@ -83,6 +83,7 @@ def weft_devices(registry):
 
 class Crashing:
     type, uid, attributes = "CRASHING", "crashing", {}
+    close = allocate = free = copy_in = copy_out = record = synchronize = lambda self, *_: None
 
     def open(self):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -98,6 +99,18 @@ def test_a_driver_that_takes_its_process_down_is_a_failed_check_in_isolation(com
     assert (rows["CPU:0"]["check"], rows["CPU:0"]["status"]) == ("PASS", "ok")
     assert (rows["CRASHING:0"]["check"], rows["CRASHING:0"]["status"]) == ("FAIL", "unavailable")
     assert rows["CRASHING:0"]["reason"] == "the process that checked it ended with SIGKILL"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals to die of")
+def test_a_scan_that_takes_its_process_down_is_a_failed_check_in_isolation(command, plugin):
+    text = CRASHING.replace("lambda config: [Crashing()]", "lambda config: os.abort()")
+    done = command("devices", "--isolate", "--json", "--plugin", plugin("aborting_scan_test", text))
+    assert done.status == 1
+    rows = by_name(done)
+    assert (rows["CPU:0"]["check"], rows["CPU:0"]["status"]) == ("PASS", "ok")
+    assert (rows["CRASHING:*"]["check"], rows["CRASHING:*"]["plugin"]) == ("FAIL", "aborting_scan_test")
+    assert rows["CRASHING:*"]["reason"] == "the process that checked it ended with SIGABRT"
+    assert rows["CRASHING:*"]["remedy"] == "look at its driver, or set [plugins] block = ['aborting_scan_test']"
 
 
 def test_only_the_devices_that_are_named_are_listed(command):

@@ -101,7 +101,7 @@ class Config:
     "odd_attributes": Case("WEFT_API = (1, 0)\ndef __getattr__(name): raise RuntimeError(name)", "ok", ""),
     # two that claim one device type
     "type_a": Case(GOOD.format(type="CLAIMED", priority=0), "conflict", "device type CLAIMED: claimed by plugin type_b "
-                   "too, type_b's is used", "set [plugins] block = ['type_a'] or ['type_b']"),
+                   "too, type_b's is used", "set [placement.provider] CLAIMED = 'type_a' or 'type_b'"),
     "type_b": Case(GOOD.format(type="CLAIMED", priority=5), "conflict",
                    "claimed by plugin type_a too, type_b's is used"),
     # two that claim one kernel, and one whose kernels cannot be imported, for a device type of a fourth

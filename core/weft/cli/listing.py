@@ -13,7 +13,7 @@ from .terminal import say
 
 if TYPE_CHECKING:
     from ..discovery.plugin_record import PluginRecord
-    from ..host.device_set import DeviceRecord
+    from ..host.device_record import DeviceRecord
     from ..host.host import Host
 
 PATIENCE = 60  # seconds that a device has to pass its check in a process of its own
@@ -37,11 +37,11 @@ def devices(args: Namespace) -> int:
     from .table import show, show_json
 
     host = runtime().host
-    with ticking("scanning"):
-        records = _chosen(host.records(), args.names)
     if args.isolate:
-        rows = [_check_apart(record, args.plugin) for record in records]
+        rows = _checked_apart(host, args.names, args.plugin)
     else:
+        with ticking("scanning"):
+            records = _chosen(host, args.names)
         rows = [_check(record, host) if args.check else _device(record) for record in records]
     if args.json:
         show_json(rows)
@@ -54,44 +54,66 @@ def devices(args: Namespace) -> int:
     return int(any(row.get("check") == "FAIL" for row in rows))
 
 
-def _chosen(records: list[DeviceRecord], names: Sequence[str]) -> list[DeviceRecord]:
-    """The records of these names, or all of them. Raises NotFound."""
+def _chosen(host: Host, names: Sequence[str]) -> list[DeviceRecord]:
+    """The records of these names, or all of them; `T:*` names all of a type. Raises NotFound."""
     from ..errors import NotFound, closest
 
-    have = [record.name for record in records]
+    types = [t for t in host.preference() if not names or t in [name.partition(":")[0] for name in names]]
+    records = [record for device_type in types for record in host.records(device_type)]
     for name in names:
-        if name not in have:
-            near = closest(name, have)
+        if name not in [record.name for record in records] and name.removesuffix(":*") not in types:
+            near = closest(name, [record.name for record in host.records()])
             raise NotFound(f"there is no device {name}", device=name,
                            hint=f"did you mean {near[0]}?" if near else "weft devices lists them")
-    return [record for record in records if not names or record.name in names]
+    return [record for record in records if not names or record.name in names or f"{record.type}:*" in names]
 
 
-def _check_apart(record: DeviceRecord, plugins: Sequence[str]) -> dict[str, Any]:
-    """As _check, in a process of its own: one that dies, or does not answer, is a device that fails."""
+def _checked_apart(host: Host, names: Sequence[str], plugins: Sequence[str]) -> list[dict[str, Any]]:
+    """As _check, each device in a process of its own. A type is scanned in one, too."""
+    types = dict.fromkeys(name.partition(":")[0] for name in names) if names else host.preference()
+    announced = {announced.type: announced.plugin for announced in host.registries.device_types.by_priority()}
+    rows: list[dict[str, Any]] = []
+    for device_type in types:
+        if device_type not in announced:
+            _chosen(host, [f"{device_type}:*"])
+        nobody = {"name": f"{device_type}:*", "type": device_type, "plugin": announced[device_type], "attributes": {}}
+        found = _apart(nobody, ["--json"], plugins)
+        for row in found:
+            if not names or row["name"] in names or f"{device_type}:*" in names:
+                rows += [row] if row.get("check") == "FAIL" else _apart(row, ["--check", "--json"], plugins)
+    dead = {row["type"] for row in rows if row["name"].endswith(":*")}
+    for name in names:
+        if name not in [row["name"] for row in rows] and name.partition(":")[0] not in dead:
+            _chosen(host, [name])
+    return rows
+
+
+def _apart(device: Mapping[str, Any], options: Sequence[str], plugins: Sequence[str]) -> list[dict[str, Any]]:
+    """The rows of `weft devices NAME` in a process of its own. One that dies, or does not answer, is a device that
+    fails."""
     import json
     import signal
     import subprocess
     import sys
 
-    command = [sys.executable, "-P", "-m", "weft", "devices", record.name, "--check", "--json"]
+    command = [sys.executable, "-P", "-m", "weft", "devices", device["name"], *options]
     for plugin in plugins:
         command += ["--plugin", plugin]
     start = perf_counter()
-    with ticking(f"checking {record.name}"):
+    with ticking(f"checking {device['name']}"):
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)  # noqa: S603
         except subprocess.TimeoutExpired:
             reason = f"no answer within {PATIENCE} s"
         else:
             if done.returncode >= 0 and done.stdout.startswith("["):
-                row: dict[str, Any] = json.loads(done.stdout)[0]
-                return row
+                rows: list[dict[str, Any]] = json.loads(done.stdout)
+                return rows
             how = signal.Signals(-done.returncode).name if done.returncode < 0 else f"status {done.returncode}"
             reason = f"the process that checked it ended with {how}"
     took = round(1000 * (perf_counter() - start), 1)
-    return {"check": "FAIL", "ms": took, **_device(record), "status": "unavailable", "reason": reason,
-            "remedy": "look at its driver"}
+    return [{"check": "FAIL", "ms": took, **device, "status": "unavailable", "reason": reason,
+             "remedy": f"look at its driver, or set [plugins] block = ['{device['plugin']}']"}]
 
 
 def _device(record: DeviceRecord) -> dict[str, Any]:

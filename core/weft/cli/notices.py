@@ -20,10 +20,7 @@ def tell_error(error: WeftError) -> None:
     """`error: ...` in one line; below it hint, place in the graph and cause, as far as there are any."""
     where = f"{error.location}: " if error.location is not None else ""
     _tell(f"error: {_line(where + error.message, MOST_ERROR)}")
-    place = [f"node '{error.node}'"] if error.node is not None else []
-    place += [f"op {error.op}"] if error.op is not None else []
-    place += [f"device {error.device}"] if error.device is not None else []
-    place = [part for part in place if part.partition(" ")[2] not in error.message]
+    place = [part for part in error.place() if part.partition(" ")[2] not in error.message]
     cause = error.__cause__
     is_told = (getattr(cause, "strerror", None) or told(cause).partition(": ")[2]) in error.message if cause else True
     for title, text in (

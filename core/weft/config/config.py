@@ -87,8 +87,9 @@ SECTIONS = ("plugins", "plugin", "placement", "kernels", "allocator", "limits", 
             "passes", "eager", "debug")
 # Weft's own settings that a found file may make, besides [kernels]. They choose among installed things.
 FOUND = frozenset({
-    "plugins.block", "placement.order", "placement.fallback", "placement.remap", "placement.clear", "allocator.name",
-    "work_queue.name", "work_queue.threads", "work_queue.seed", "passes.disable", "eager.handler",
+    "plugins.block", "placement.order", "placement.fallback", "placement.remap", "placement.provider",
+    "placement.clear", "allocator.name", "work_queue.name", "work_queue.threads", "work_queue.seed", "passes.disable",
+    "eager.handler",
 })
 MOST_NAMED = 10  # keys in a warning
 

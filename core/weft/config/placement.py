@@ -14,6 +14,7 @@ class PlacementConfig:
     `order`: "auto", or device types, the preferred first.
     `fallback`: The treatment of a request that cannot be met: allow, warn, error.
     `remap`: Requests that are replaced by others: `"GPU:*" = "OPENCL:0"`.
+    `provider`: By device type, the plugin that serves it where several announce it: `GPU = "cuda"`.
     `clear`: True drops all requests.
     `statistics`: A file of RunMetadata, whose measured times replace the modelled times of nodes on devices.
     """
@@ -21,6 +22,7 @@ class PlacementConfig:
     order: Literal["auto"] | tuple[str, ...] = "auto"
     fallback: Literal["allow", "warn", "error"] = "warn"
     remap: Mapping[str, str] = field(default_factory=dict)
+    provider: Mapping[str, str] = field(default_factory=dict)
     clear: bool = False
     statistics: str | None = None
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from ..errors import InvalidArgument, PluginError
@@ -72,8 +73,7 @@ class Device(Protocol):
         use it again.
         """
 
-    # Optional methods are `copy_peer` and `wait_event`, which the runtime does not call yet, and `wrap`, for a device
-    # that can read the host's memory as its own:
+    # The optional method `wrap` is for a device that can read the host's memory as its own:
     #
     #     def wrap(self, host) -> Buffer | None:
     #         """Return a buffer over the memory of a C-contiguous host array, or None.
@@ -174,29 +174,52 @@ class Conflict(NamedTuple):
 
 class DeviceTypeRegistry:
     """Device types by name. Of several announcements of one type the first is used: that of the highest priority, then
-    of the lowest plugin id. The others are conflicts."""
+    of the lowest plugin id. The others are conflicts.
 
-    def __init__(self) -> None:
+    `provider`: By type, the plugin that config chooses. Its announcement alone is used.
+    """
+
+    def __init__(self, provider: Mapping[str, str] = MappingProxyType({})) -> None:
         self._types: dict[str, list[DeviceType]] = {}
+        self._provider = dict(provider)
 
     def add(self, announced: DeviceType) -> None:
         rivals = [*self._types.get(announced.type, ()), announced]  # a new list: readers see the old or the new one
         self._types[announced.type] = sorted(rivals, key=lambda t: (-t.priority, t.plugin))
 
     def get(self, name: str) -> DeviceType | None:
-        rivals = self._types.get(name)
-        return rivals[0] if rivals else None
+        claims = self.claims(name)
+        return claims[0] if claims else None
+
+    def rivals(self, name: str) -> list[DeviceType]:
+        """All announcements of a type."""
+        return self._types.get(name, [])
+
+    def claims(self, name: str) -> list[DeviceType]:
+        """The announcements of a type that may serve it, in the order in which their devices are looked for."""
+        rivals = self.rivals(name)
+        return [each for each in rivals if each.plugin == self._provider.get(name)] or rivals
+
+    def settle(self, name: str, plugin: str) -> bool:
+        """Use the announcement of this plugin, since those before it have no device. Returns True when it was not used
+        before."""
+        first, *others = self.claims(name)
+        if first.plugin == plugin:
+            return False
+        self._types[name] = sorted([first, *others], key=lambda each: each.plugin != plugin)
+        return True
 
     def by_priority(self) -> list[DeviceType]:
         """The types in use, in placement's order of preference."""
-        return sorted((rivals[0] for rivals in self._types.values()), key=lambda t: (-t.priority, t.plugin))
+        return sorted((self.claims(name)[0] for name in self._types), key=lambda t: (-t.priority, t.plugin))
 
     def conflicts(self) -> list[Conflict]:
-        """The device types that several plugins announce."""
+        """The device types that several plugins announce, but those that config has settled."""
         return [
             Conflict(f"device type {name}", rivals[0].plugin, loser.plugin,
-                     f"set [plugins] block = ['{loser.plugin}'] or ['{rivals[0].plugin}']")
+                     f"set [placement.provider] {name} = '{loser.plugin}' or '{rivals[0].plugin}'")
             for name, rivals in sorted(self._types.items()) for loser in rivals[1:]
+            if all(each.plugin != self._provider.get(name) for each in rivals)
         ]
 
 

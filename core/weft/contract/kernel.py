@@ -423,6 +423,14 @@ class KernelRegistry:
                     self._register(pack)
             self._ready.add(device_type)
 
+    def reload(self, device_type: str) -> None:
+        """Forget the kernels for a device type: another plugin serves the type now. They are registered anew when next
+        asked for."""
+        with self._lock:
+            self._ready.discard(device_type)
+            self._waiting += [pack for pack in self._loaded if pack.device_type == device_type]
+            self._keep_ready()
+
     def candidates(self, op: str, device_type: str) -> list[KernelDef]:
         """The kernels that may serve `op` on this device type, best first. The pack that config chooses comes first,
         then the highest priority, then the name of the pack."""
@@ -475,11 +483,16 @@ class KernelRegistry:
         child."""
         self._lock = RLock()
         self._waiting = [p for p in self.packs() if p.device_type not in self._ready]
+        self._keep_ready()
+
+    def _keep_ready(self) -> None:
+        """Drop the kernels of all device types that are not ready."""
         self._loaded = [p for p in self._loaded if p.device_type in self._ready]
         self._kernels = {key: rivals for key, rivals in self._kernels.items() if key[1] in self._ready}
         self._fusions = {key: fusions for key, fusions in self._fusions.items() if key[0] in self._ready}
         self._patterns = {key: patterns for key, patterns in self._patterns.items() if key[0] in self._ready}
         self._families = [family for family in self._families if family[0].device_type in self._ready]
+        self._awaited = {each for each in self._awaited if each[1] in self._ready}
 
     def _load_families(self, op: str, device_type: str) -> None:
         """Register the families that have kernels for an op, and all families that share ops with them. Families are

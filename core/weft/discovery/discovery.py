@@ -32,7 +32,7 @@ class Plugins:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.registries = Registries(config.kernels)
+        self.registries = Registries(config.kernels, config.placement.provider)
         self.configs: dict[str, Any] = {}
         self._records: list[PluginRecord] = []
 

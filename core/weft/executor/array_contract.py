@@ -40,7 +40,8 @@ def check_returned(value: Any, outputs: Sequence[Any], kernel: KernelDef) -> Non
         if isinstance(each, np.ndarray | np.generic) and not any(_share(each, out) for out in outputs):
             raise PluginError(
                 f"the kernel of {kernel.op} (plugin {kernel.pack}) returned an array; it must write its output",
-                op=kernel.op, hint="write to the last argument, or declare the kernel with allocates=True")
+                op=kernel.op, plugin=kernel.pack,
+                hint="write to the last argument, or declare the kernel with allocates=True")
 
 
 def watched(run: Run, poisons: Sequence[Poisoner], kernel: KernelDef, first: int = 0) -> Run:
@@ -63,7 +64,7 @@ def watched(run: Run, poisons: Sequence[Poisoner], kernel: KernelDef, first: int
         for i, checksum in zip(read, before, strict=True):
             if _checksum(inputs[i]) != checksum:
                 raise PluginError(f"the kernel of {kernel.op} (plugin {kernel.pack}) changed its input {i}, which it "
-                                  "may only read", op=kernel.op,
+                                  "may only read", op=kernel.op, plugin=kernel.pack,
                                   hint="write to the outputs alone, or declare inplace for one of them")
         return returned
 

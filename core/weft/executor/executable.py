@@ -20,7 +20,8 @@ from ..errors import Cancelled, DeadlineExceeded, InvalidArgument, WeftError
 from ..host.bound_call_cache import bytes_of_call
 from ..host.kernel_context import KernelContext
 from ..program.host_program import ProgramFunction
-from ..support.kernel_errors import as_weft_error, is_interrupt
+from ..support.fault_place import method_of
+from ..support.kernel_errors import as_weft_error, is_interrupt, kernel_fault
 from ..values.async_value import DEAD, AsyncValue, available, failed, unwrapped
 from ..values.tensor import TensorMetadata
 from .autotune import Autotuner
@@ -379,10 +380,7 @@ class Executable:
                 self._keep(frame)
                 if is_interrupt(error):
                     raise
-                name = self._device_names[id(device)]
-                typed = as_weft_error(error, f"device {name}").at(device=name)
-                self._host.failed(device, typed)
-                raise typed from error
+                raise self._host.fault(device, error)  # noqa: B904 - the cause is set there
 
     def _quiet(self) -> None:
         """Wait for enqueued work of a failed step: it reads feeds, which the user may change or drop afterwards."""
@@ -410,7 +408,13 @@ class Executable:
         if isinstance(error, Cancelled | DeadlineExceeded):
             return error
         call = bound.call
-        typed = as_weft_error(error, f"kernel {call.code}")
+        if bound.device is not None and (bound.kernel is None or method_of(error, bound.device) is not None):
+            typed = self._host.fault(bound.device, error)
+            typed.at(node=call.node, op=call.op, location=call.location)
+            self._host.report(typed)
+            return typed
+        what = f"kernel {call.code}"
+        typed = as_weft_error(error, what) if bound.kernel is None else kernel_fault(error, what, bound.kernel)
         if bound.device is None:
             typed.at(node=call.node or None, op=call.code, location=call.location)
         else:

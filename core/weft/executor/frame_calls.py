@@ -132,10 +132,10 @@ def checked(
     """
     if kernel.nonstrict:
         inputs = [x if isinstance(x, AsyncValue) else available(x) for x in inputs]
-    values = returned(run(*inputs), metas, op)
+    values = returned(run(*inputs), metas, op, kernel.pack)
     if not (kernel.asynchronous or kernel.nonstrict) and any(isinstance(v, AsyncValue) for v in values):
-        raise Internal(f"the kernel of {op} returned an AsyncValue and is not declared asynchronous", op=op,
-                       hint="declare the kernel with asynchronous=True")
+        raise Internal(f"the kernel of {op} (plugin {kernel.pack}) returned an AsyncValue and is not declared "
+                       "asynchronous", op=op, plugin=kernel.pack, hint="declare the kernel with asynchronous=True")
     for value in values:
         if value.__class__ is ndarray and value.nbytes >= LARGE:
             memory.hold(value, "a result")

@@ -172,9 +172,8 @@ class FrameFactory:
         try:
             what = f"of {self._layout.plan.nbytes} bytes that a run of this program takes"
             return self._host.device_memory.allocate(device, nbytes, what)
-        except WeftError as error:
-            self._host.failed(device, error)
-            raise self._at(user, error)  # noqa: B904 - the same error
+        except Exception as error:  # noqa: BLE001 - raised again, typed
+            raise self._at(user, self._host.fault(device, error))  # noqa: B904 - the cause is set there
 
     def _at(self, user: BoundCall, error: WeftError) -> WeftError:
         name = None if user.device is None else self._host.name_of(user.device)
@@ -238,4 +237,4 @@ def _attach_kernel(
     try:
         return attach(inputs, outputs)
     except Exception as error:  # noqa: BLE001 - raised again, typed
-        raise_of("attach", error, bound.kernel.pack, bound.call.node, bound.call.op)
+        raise_of("attach", error, bound.kernel, bound.call.node, bound.call.op)

@@ -97,7 +97,10 @@ class FrameLayout:
         if register in self.opaque:
             return value
         producer = self.producer.get(register)
-        return given(value, self.metas[register], "an argument" if producer is None else producer.call.op)
+        if producer is None:
+            return given(value, self.metas[register], "an argument")
+        plugin = "" if producer.kernel is None else producer.kernel.pack
+        return given(value, self.metas[register], producer.call.op, plugin)
 
     def _lent(self, results: Sequence[int], arguments: range) -> frozenset[int]:
         """Return the registers whose arrays are read later, outside the order of the flat list.

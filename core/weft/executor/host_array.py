@@ -29,7 +29,7 @@ def stand_in(meta: TensorMetadata) -> Any:
     return np.broadcast_to(np.zeros((), meta.dtype.numpy), meta.dims)
 
 
-def returned(result: Any, metas: Sequence[TensorMetadata], op: str) -> list[Any]:
+def returned(result: Any, metas: Sequence[TensorMetadata], op: str, plugin: str = "") -> list[Any]:
     """Check the result of a kernel and list its values: contiguous arrays, or AsyncValues without a payload.
 
     An AsyncValue stays when it is pending, failed or dead. Raises Internal when the number of values differs from the
@@ -38,11 +38,12 @@ def returned(result: Any, metas: Sequence[TensorMetadata], op: str) -> list[Any]
     values = list(result) if isinstance(result, tuple | list) else [result]
     if len(values) != len(metas) or any(v is None for v in values):
         got = 0 if result is None else len(values)
-        raise Internal(f"the kernel of {op} returned {got} values, expected {len(metas)}", op=op)
-    return [given(v, meta, op) for v, meta in zip(values, metas, strict=True)]
+        raise Internal(f"{_whose(op, plugin)} returned {got} values, expected {len(metas)}", op=op,
+                       plugin=plugin or None)
+    return [given(v, meta, op, plugin) for v, meta in zip(values, metas, strict=True)]
 
 
-def given(value: Any, meta: TensorMetadata, op: str) -> Any:
+def given(value: Any, meta: TensorMetadata, op: str, plugin: str = "") -> Any:
     """Convert a value from a kernel to a register's form: a contiguous array, or an AsyncValue without a payload.
 
     A Python number fits any type. Raises Internal when an array does not match `meta`.
@@ -53,5 +54,9 @@ def given(value: Any, meta: TensorMetadata, op: str) -> Any:
     array = np.asarray(value, meta.dtype.numpy if isinstance(value, int | float | complex) else None, order="C")
     if array.dtype != meta.dtype.numpy or not fits(array.shape, meta):
         found = f"{array.dtype}{shape_text(array.shape)}"
-        raise Internal(f"the kernel of {op} returned {found}, expected {meta}", op=op)
+        raise Internal(f"{_whose(op, plugin)} returned {found}, expected {meta}", op=op, plugin=plugin or None)
     return array
+
+
+def _whose(op: str, plugin: str) -> str:
+    return f"the kernel of {op} (plugin {plugin})" if plugin else f"the kernel of {op}"

@@ -6,47 +6,24 @@ Nothing is scanned, opened or imported before a caller asks for the device type.
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..config.placement import preference
-from ..contract.device import Device, DeviceName, load_callable
+from ..contract.device import Device, DeviceName
 from ..contract.device_cost import DeviceCost
-from ..errors import NotFound, PluginError, Unavailable, WeftError, closest
+from ..errors import NotFound, PluginError, Unavailable, WeftError, WeftWarning, closest
 from ..support.fork_safety import inherited
+from .device_fault import device_fault
 from .device_memory import DeviceMemory
+from .device_record import DeviceRecord
 from .registries import Registries
+from .scan import scan
 
 if TYPE_CHECKING:
     from .stream_waiter import StreamWaiter
-
-
-@dataclass
-class DeviceRecord:
-    """One device, or one device type that has no device.
-
-    `status`: `found` (not opened yet), `ok` (opened, a kernel and a copy ran) or `unavailable` (also for a lost
-        device).
-    `reason`, `remedy`: The cause of `unavailable`, and the action that ends it.
-    """
-
-    name: str
-    type: str
-    plugin: str
-    status: str
-    reason: str = ""
-    remedy: str = ""
-    attributes: dict[str, Any] = field(default_factory=dict)
-    cost: DeviceCost | None = field(default=None, repr=False)
-    device: Device | None = field(default=None, repr=False)
-    is_open: bool = field(default=False, repr=False)  # also True for a lost device, until its host is closed
-
-    def give_up(self, error: Exception) -> None:
-        self.status = "unavailable"
-        self.reason = error.message if isinstance(error, WeftError) else f"{type(error).__name__}: {error}"
-        self.remedy = (error.hint or "") if isinstance(error, WeftError) else ""
 
 
 class DeviceSet:
@@ -64,6 +41,7 @@ class DeviceSet:
         self._lost: dict[int, DeviceRecord] = {}  # by id of the device
         self._waiters: dict[int, StreamWaiter] = {}  # by id of the device
         self._host_device: dict[None, str] = {}  # at most one: `setdefault` is atomic
+        self._faults: list[str] = []  # of scans, to be told
         self._lock = threading.RLock()
         inherited.add(self)
 
@@ -126,7 +104,11 @@ class DeviceSet:
         with self._lock:
             if device_type not in self._records:
                 self._records[device_type] = self._scan(device_type)
-            return self._records[device_type]
+            faults, self._faults = self._faults, []
+            found = self._records[device_type]
+        for fault in faults:
+            warnings.warn(fault, WeftWarning, stacklevel=3)
+        return found
 
     def opened(self) -> list[DeviceRecord]:
         """The records of the devices in use so far."""
@@ -135,6 +117,16 @@ class DeviceSet:
     def name_of(self, device: Device) -> str:
         """The short name of a device of this host; its type for a device without a record."""
         return next((r.name for rs in self._records.values() for r in rs if r.device is device), device.type)
+
+    def plugin_of(self, device: Device) -> str:
+        """The id of the plugin of a device of this host."""
+        return next((r.plugin for rs in self._records.values() for r in rs if r.device is device), "unknown")
+
+    def fault(self, device: Device, error: BaseException) -> WeftError:
+        """Return the typed error for an exception of one of this device's methods, and note it as `failed` does."""
+        typed = device_fault(error, device, self.name_of(device), self.plugin_of(device))
+        self.failed(device, typed)
+        return typed
 
     def failed(self, device: Device, error: WeftError) -> None:
         """Note an error that a device raised while it ran.
@@ -200,28 +192,20 @@ class DeviceSet:
 
         key = id(device)
         if key not in self._waiters:
-            self._waiters.setdefault(key, StreamWaiter(device, self.name_of(device)))
+            self._waiters.setdefault(key, StreamWaiter(device, self.name_of(device), self.plugin_of(device)))
         return self._waiters[key]
 
     def forked(self) -> None:
         self._lock = threading.RLock()  # a device that was being opened is still `found`: it is opened anew
 
     def _scan(self, device_type: str) -> list[DeviceRecord]:
-        announced = self.registries.device_types.get(device_type)
-        if announced is None:
+        if self.registries.device_types.get(device_type) is None:
             return []
-        nobody = DeviceRecord(f"{device_type}:*", device_type, announced.plugin, "unavailable")
-        try:
-            scan = load_callable(announced.scan)
-            found = list(scan(announced.config))
-        except Exception as error:  # noqa: BLE001 - a plugin's fault becomes a record
-            nobody.give_up(error)
-            return [nobody]
-        if not found:
-            nobody.reason = f"plugin {announced.plugin} found none"
-            return [nobody]
-        return [_record(DeviceName(type=device_type, index=i).short, announced.plugin, device)
-                for i, device in enumerate(found)]
+        found = scan(self.registries.device_types, device_type)
+        if self.registries.device_types.settle(device_type, found.plugin):
+            self.registries.kernels.reload(device_type)
+        self._faults += found.faults
+        return found.records
 
     def _open(self, record: DeviceRecord) -> bool:
         """Open and probe a device with status `found`. Returns True when the device is usable."""
@@ -242,16 +226,6 @@ class DeviceSet:
                         raise
                     record.status, record.is_open = "ok", True
                 except Exception as error:  # noqa: BLE001 - a plugin's fault becomes a record
-                    record.give_up(error)
+                    record.give_up(device_fault(error, record.device, record.name, record.plugin))
             return record.status == "ok"
 
-
-def _record(name: str, plugin: str, device: Device) -> DeviceRecord:
-    """Return the record of a scanned device; it is unavailable when its figures of cost are wrong."""
-    record = DeviceRecord(name, name.partition(":")[0], plugin, "found", device=device,
-                          attributes=dict(device.attributes))
-    try:
-        record.cost = DeviceCost.of(record.attributes["cost"]) if "cost" in record.attributes else None
-    except WeftError as error:
-        record.give_up(error)
-    return record

@@ -5,6 +5,7 @@ the memory budget, the resources that programs share, cancellation and diagnosti
 from __future__ import annotations
 
 import sys
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,14 +16,16 @@ from ..config.debug import DebugConfig
 from ..config.files import FilesConfig
 from ..contract.allocator import HostAllocator
 from ..contract.work_queue import ConcurrentWorkQueue, WorkQueueConfig
-from ..errors import Cancelled, NotFound, WeftError, closest
+from ..errors import Cancelled, NotFound, WeftError, WeftWarning, closest, told
 from ..support.available_memory import available_memory
 from ..support.memory_size import share_or_bytes
 from ..values.async_value import AsyncValue
 from .allocators import make_allocator
 from .cancellation import CancelToken
+from .device_fault import device_fault
 from .device_memory import DeviceMemory
-from .device_set import DeviceRecord, DeviceSet
+from .device_record import DeviceRecord
+from .device_set import DeviceSet
 from .file_policy import FilePolicy
 from .host_memory import HostMemory
 from .parallel import QueueWorkers, Workers
@@ -196,15 +199,24 @@ def _close(
     waiters: dict[int, StreamWaiter], memory: DeviceMemory,
 ) -> None:
     """Close everything that a host opened. A function of its parts, since it is the host's finalizer, too."""
+    faults: list[str] = []
     for waiter in waiters.values():
         waiter.close()
     waiters.clear()
     for queue in [*queues, *(workers.work_queue for workers in named.values())]:
-        queue.close()
+        try:
+            queue.close()
+        except Exception as error:  # noqa: BLE001 - a plugin's fault: the others are closed all the same
+            faults.append(f"close of work queue {type(queue).__module__}.{type(queue).__name__} raised {told(error)}")
     queues.clear()
     named.clear()
     memory.close()
     for record in [r for of_type in records.values() for r in of_type]:
         if record.is_open and record.device is not None:
-            record.device.close()
+            try:
+                record.device.close()
+            except Exception as error:  # noqa: BLE001 - as above
+                faults.append(device_fault(error, record.device, record.name, record.plugin).message)
     records.clear()
+    for fault in faults:
+        warnings.warn(fault, WeftWarning, stacklevel=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..contract import structural
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
 class Registries:
     """Filled while plugins are loaded, one whole Contribution at a time; read after that."""
 
-    def __init__(self, kernel_override: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, kernel_override: Mapping[str, str] | None = None, provider: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self.missing_plugins: dict[str, str] = {}  # plugins that are not in use, and why: what they bring is not here
         self.ops = OpRegistry(structural.OPS, self.missing_plugins)
-        self.device_types = DeviceTypeRegistry()
+        self.device_types = DeviceTypeRegistry(provider)
         self.kernels = KernelRegistry(self.device_types, kernel_override, self.ops)
         self.host_kernels = HostKernelRegistry()
         self.host_kernels.add_pack(HostPack("weft.host_kernels:register", OWN))

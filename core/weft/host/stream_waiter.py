@@ -17,8 +17,8 @@ from typing import Any
 from ..contract.device import STREAM, Device, Event
 from ..errors import FailedPrecondition, WeftError
 from ..support.fork_safety import inherited
-from ..support.kernel_errors import as_weft_error
 from ..values.async_value import AsyncValue
+from .device_fault import device_fault
 from .kernel_context import KernelContext
 
 Done = Callable[[WeftError | None], None]
@@ -27,9 +27,10 @@ Done = Callable[[WeftError | None], None]
 class StreamWaiter:
     """The waiter of one device, which has one stream. The thread starts with the first event and ends with `close`."""
 
-    def __init__(self, device: Device, name: str) -> None:
+    def __init__(self, device: Device, name: str, plugin: str) -> None:
         self._device = device
         self._name = name
+        self._plugin = plugin
         self._events: SimpleQueue[tuple[Event, Done] | None] = SimpleQueue()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -77,7 +78,7 @@ class StreamWaiter:
                 if self._thread is None:
                     # A kernel context, because a device may compute with NumPy, and may do so within `synchronize`.
                     self._thread = threading.Thread(
-                        target=KernelContext().run, args=(_wait, self._device, self._name, self._events),
+                        target=KernelContext().run, args=(_wait, self._device, self._name, self._plugin, self._events),
                         name=f"weft-waiter-{self._name}", daemon=True)
                     self._thread.start()
 
@@ -86,13 +87,13 @@ def _drop(_things: tuple[Any, ...], _error: WeftError | None) -> None:
     """Do nothing: the caller's reference to the kept objects was the last one."""
 
 
-def _wait(device: Device, name: str, events: SimpleQueue[tuple[Event, Done] | None]) -> None:
+def _wait(device: Device, name: str, plugin: str, events: SimpleQueue[tuple[Event, Done] | None]) -> None:
     while (next_one := events.get()) is not None:
         event, done = next_one
         error = None
         try:
             device.synchronize(event)
         except BaseException as raised:  # noqa: BLE001 - any exception of a device becomes the error of the value
-            error = as_weft_error(raised, f"device {name}").at(device=name)
+            error = device_fault(raised, device, name, plugin)
         done(error)
         del next_one, event, done, error

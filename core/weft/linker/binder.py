@@ -108,7 +108,7 @@ def bind(kernel: KernelDef, node: Bind, device: str) -> Bound | Declined:
         bound = kernel.bind(node)
         check_bound(bound, kernel.pack, node.op)
     except Exception as error:  # noqa: BLE001 - raised again, typed
-        raise_of("bind", error, kernel.pack, node.node, node.op, device)
+        raise_of("bind", error, kernel, node.node, node.op, device)
     return bound
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from ..errors import ResourceExhausted, WeftError
+from ..errors import ResourceExhausted
 from ..host.host import Host
 from ..host.host_memory import LaidOut
 from ..program.host_program import COPY, HOST, OWN, ProgramFunction
@@ -48,9 +48,8 @@ class KnownValues:
         try:
             laid_out = value if is_solid(value) else self._laid_out(register, value).array()
             buffer = self._host.device_memory.upload(device, laid_out)
-        except WeftError as error:
-            self._host.failed(device, error)
-            raise error.at(device=self._candidates.names[memory])  # noqa: B904 - the same error, with its device
+        except Exception as error:  # noqa: BLE001 - raised again, typed
+            raise self._host.fault(device, error)  # noqa: B904 - the cause is set there
         self._shared.buffers.append((device.free, buffer))
         if register in self._frozen:
             self._shared.uploaded[register] = buffer

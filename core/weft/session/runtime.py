@@ -14,7 +14,7 @@ from ..contract.allocator import HostAllocator
 from ..contract.work_queue import ConcurrentWorkQueue, WorkQueueConfig
 from ..discovery.discovery import PluginRecord, Plugins, load_plugins
 from ..errors import InvalidArgument, WeftError, boundary
-from ..host.device_set import DeviceRecord
+from ..host.device_record import DeviceRecord
 from ..host.host import Host
 from ..support.fork_safety import inherited
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from ..errors import (
     DeadlineExceeded,
@@ -18,6 +18,7 @@ from ..errors import (
     of_system,
     told,
 )
+from .fault_place import raised_at, with_place
 
 # TensorFlow's rule for Python functions in a graph.
 CODES: tuple[tuple[type[Exception], type[WeftError]], ...] = (
@@ -40,15 +41,40 @@ def as_weft_error(error: BaseException, what: str) -> WeftError:
     return typed
 
 
-def raise_of(what: str, error: Exception, pack: str, node: str, op: str, device: str | None = None) -> NoReturn:
+class PackKernel(Protocol):
+    """A kernel, as far as errors name it."""
+
+    @property
+    def pack(self) -> str: ...
+
+    @property
+    def bind(self) -> object: ...
+
+
+def kernel_fault(error: BaseException, what: str, kernel: PackKernel) -> WeftError:
+    """As `as_weft_error`, with the plugin of the kernel and, for an exception that is not weft's, the line of its code
+    that raised."""
+    typed, module = as_weft_error(error, what), getattr(kernel.bind, "__module__", "") or ""
+    if typed is not error:
+        typed.message = with_place(typed.message, error, module)
+    elif raised_at(error, module) is None:
+        return typed  # core raised it
+    return typed.at(plugin=kernel.pack)
+
+
+def raise_of(
+    what: str, error: Exception, kernel: PackKernel, node: str, op: str, device: str | None = None
+) -> NoReturn:
     """Raise an exception of a kernel's bind or attach, with its place filled in.
 
     An error of weft is raised as it is: the kernel means it for the user. A lack of memory becomes ResourceExhausted,
     every other exception PluginError.
     """
     if isinstance(error, WeftError):
-        raise error.at(node=node, op=op, device=device)
-    typed: WeftError = PluginError(f"{what} of {pack}'s kernel for {op} raised {told(error)}")
+        raise kernel_fault(error, what, kernel).at(node=node, op=op, device=device)
+    text = f"{what} of {kernel.pack}'s kernel for {op} raised {told(error)}"
+    typed: WeftError = PluginError(with_place(text, error, getattr(kernel.bind, "__module__", "") or ""),
+                                   plugin=kernel.pack)
     if is_lack_of_memory(error):
         typed = ResourceExhausted(f"no memory for the data that the kernel prepares: {error}")
     raise typed.at(node=node, op=op, device=device) from error

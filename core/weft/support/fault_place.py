@@ -1,0 +1,35 @@
+"""Fault place: the line of a plugin's own code that raised, read from the traceback. No call pays for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from traceback import walk_tb
+from types import FrameType
+
+
+def raised_at(error: BaseException, module: str) -> str | None:
+    """Return "FILE:LINE" of the innermost frame in the top package of `module`, or None when no frame is there."""
+    package = module.partition(".")[0]
+    place = None
+    for frame, line in _frames(error):
+        if str(frame.f_globals.get("__name__", "")).partition(".")[0] == package:
+            place = f"{frame.f_code.co_filename}:{line}"
+    return place
+
+
+def method_of(error: BaseException, owner: object) -> str | None:
+    """Return the name of the method of `owner`'s class that the exception passed through first, or None."""
+    methods = {getattr(value, "__code__", None): name for kind in reversed(type(owner).__mro__)
+               for name, value in vars(kind).items()}
+    names = (methods.get(frame.f_code) for frame, _ in _frames(error))
+    return next((name for name in names if name is not None), None)
+
+
+def with_place(text: str, error: BaseException, module: str) -> str:
+    """Return the text, with the line of the plugin's own code that raised where there is one."""
+    place = raised_at(error, module)
+    return text if place is None else f"{text}, raised at {place}"
+
+
+def _frames(error: BaseException) -> Iterator[tuple[FrameType, int]]:
+    return walk_tb(error.__traceback__)
