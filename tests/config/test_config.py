@@ -15,7 +15,7 @@ from weft.config.config import Config, load_config, plugin_config
 from weft.errors import InvalidArgument, NotFound, PluginError
 
 SECTIONS = "known: plugins, plugin, placement, kernels, allocator, limits, files, work_queue, " \
-           "work_queues, passes, debug"
+           "work_queues, passes, eager, debug"
 
 
 def load(folder: Path, argument: Any = None, toml: str | None = None, **environ: str) -> Config:
@@ -35,11 +35,11 @@ def test_without_any_source_everything_has_its_default(tmp_path: Path) -> None:
     assert [(row.key, row.value) for row in config.origins()] == [
         ("plugins.block", ()), ("plugins.allow", None), ("plugins.strict", False), ("plugins.load", ()),
         ("placement.order", "auto"), ("placement.fallback", "warn"), ("placement.remap", {}),
-        ("placement.clear", False), ("placement.statistics", None), ("allocator.name", "plain"),
-        ("allocator.limit", None),
+        ("placement.provider", {}), ("placement.clear", False), ("placement.statistics", None),
+        ("allocator.name", "plain"), ("allocator.limit", None),
         ("limits.memory", "80%"), ("files.read", ()), ("files.write", ()), ("files.allow_ops", ()),
         ("work_queue.name", "multi_threaded"), ("work_queue.threads", None), ("work_queue.seed", 0),
-        ("passes.disable", ()), ("debug.poison", False), ("debug.check_types", False),
+        ("passes.disable", ()), ("eager.handler", ""), ("debug.poison", False), ("debug.check_types", False),
     ]
     assert Config().placement == config.placement
 
