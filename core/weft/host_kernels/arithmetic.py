@@ -18,6 +18,8 @@ INTEGERS = {"i32": I32, "i64": I64}
 FLOATS = {"f32": F32, "f64": F64}
 CONSTANTS = {"i1": I1, **INTEGERS, "ui32": UI32, "ui64": UI64, "f16": F16, "bf16": BF16, **FLOATS,
              "complex64": C64, "complex128": C128}
+PLAIN, VALUE = "operands attr-dict", "$value attr-dict"  # syntax of most kernels, and of constants
+_WRITTEN = ("i1", "i32", "i64", "ui32", "f32", "f64")  # constants with a syntax
 _SHIFT = 10  # a 64-bit integer without its lowest bits fits a 64-bit float
 
 
@@ -41,21 +43,22 @@ _into_i32 = wrapped(32)
 
 def register(kernels: HostKernels) -> None:
     for name, kind in CONSTANTS.items():
-        kernels.kernel(f"tfrt.constant.{name}", N=kind)(rounded_constant if name == "f32" else constant)
+        syntax = VALUE if name in _WRITTEN else None
+        kernels.kernel(f"tfrt.constant.{name}", N=kind, syntax=syntax)(rounded_constant if name == "f32" else constant)
     for name, kind in INTEGERS.items():
-        kernels.kernel(f"tfrt.add.{name}", N=kind)(integer_sum(int(name[1:])))
+        kernels.kernel(f"tfrt.add.{name}", N=kind, syntax=PLAIN)(integer_sum(int(name[1:])))
     for name, kind in FLOATS.items():
-        kernels.kernel(f"tfrt.add.{name}", N=kind)(binary(operator.add, INTO[name]))
+        kernels.kernel(f"tfrt.add.{name}", N=kind, syntax=PLAIN)(binary(operator.add, INTO[name]))
         kernels.kernel(f"tfrt.multiply.{name}", N=kind)(binary(operator.mul, INTO[name]))
         kernels.kernel(f"tfrt.minimum.{name}", N=kind)(binary(min, INTO[name]))
         kernels.kernel(f"tfrt.div.{name}", N=kind)(quotient(INTO[name]))
-    kernels.kernel("tfrt.div.i32")(division)
-    kernels.kernel("tfrt.equal.i32")(equal)
+    kernels.kernel("tfrt.div.i32", syntax=PLAIN)(division)
+    kernels.kernel("tfrt.equal.i32", syntax=PLAIN)(equal)
     kernels.kernel("tfrt.lessequal.i32")(less_or_equal)
-    kernels.kernel("tfrt.cast.i64_to_f32")(i64_to_f32)
-    kernels.kernel("tfrt.cast.i64_to_f64")(i64_to_f64)
-    kernels.kernel("tfrt.cast.f32_to_i64", N=F32)(to_i64)
-    kernels.kernel("tfrt.cast.f64_to_i64", N=F64)(to_i64)
+    kernels.kernel("tfrt.cast.i64_to_f32", syntax=PLAIN)(i64_to_f32)
+    kernels.kernel("tfrt.cast.i64_to_f64", syntax=PLAIN)(i64_to_f64)
+    kernels.kernel("tfrt.cast.f32_to_i64", N=F32, syntax=PLAIN)(to_i64)
+    kernels.kernel("tfrt.cast.f64_to_i64", N=F64, syntax=PLAIN)(to_i64)
 
 
 def constant(*, value: N) -> N:

@@ -14,10 +14,10 @@ PRINTED = {"i1": (I1, "int1 = %d"), "i32": (I32, "int32 = %d"), "i64": (I64, "in
 
 
 def register(kernels: HostKernels) -> None:
-    kernels.kernel("tfrt.new.chain")(new_chain)
-    kernels.kernel("tfrt.merge.chains")(merge_chains)
+    kernels.kernel("tfrt.new.chain", syntax="attr-dict")(new_chain)
+    kernels.kernel("tfrt.merge.chains", syntax="(operands^ `:` type(operands))? attr-dict")(merge_chains)
     for name, (kind, form) in PRINTED.items():
-        kernels.kernel(f"tfrt.print.{name}", step=True, N=kind)(printing(form))
+        kernels.kernel(f"tfrt.print.{name}", step=True, N=kind, syntax="operands attr-dict")(printing(form))
 
 
 def new_chain() -> Chain:
@@ -29,7 +29,7 @@ def merge_chains(*values: Any) -> Chain:
 
 
 def printing(form: str) -> Any:
-    def kernel(step: Step, value: N, chain: Chain) -> Chain:  # noqa: ARG001 - the chain orders prints
+    def kernel(step: Step, value: N, chain: Chain = None) -> Chain:  # noqa: ARG001 - the chain orders prints
         step.host.print_line(form % value)
 
     return kernel

@@ -18,17 +18,24 @@ from ..values.async_value import AsyncValue, failed, unwrapped
 from .waiting import Turns, as_async, finished, pending
 
 BLOCK = 32  # iterations of tfrt.repeat that start before the first loop value is waited for
+_ARGUMENTS = "`(` $arguments `)` attr-dict `:` functional-type($arguments, results)"
+_CALL = "${} `(` operands `)` attr-dict `:` functional-type(operands, results)"
+_IF = ("$condition (`,` $arguments^)? attr-dict `:` functional-type($arguments, results) region($arguments) "
+       "(`else` region($arguments)^)?")
+_WHILE = f"$condition $body_fn {_ARGUMENTS} (`parallel_iterations` `(` $parallel_iterations^ `)`)?"
+_REPEAT = "$count (`,` $arguments^ `:` type($arguments, results))? attr-dict-with-keyword region($arguments)"
 Choice = Callable[[Any], Callee | None]  # the function for a value; None for a function that does nothing
 
 
 def register(kernels: HostKernels) -> None:
-    kernels.kernel("tfrt.call", step=True, calls=_whole)(call)
-    kernels.kernel("tfrt.if", step=True, calls=_behind_first)(if_else)
-    kernels.kernel("tfrt.cond", step=True, calls=_behind_first)(cond)
-    kernels.kernel("tfrt.case", step=True, calls=_behind_first)(case)
-    kernels.kernel("tfrt.while", step=True, calls=_while_body)(while_loop)
-    kernels.kernel("tfrt.repeat.i32", step=True, calls=_repeat_body)(repeat)
-    kernels.kernel("tfrt.once", step=True, calls=_whole)(once)
+    kernels.kernel("tfrt.call", step=True, calls=_whole, syntax=_CALL.format("callee"))(call)
+    kernels.kernel("tfrt.if", step=True, calls=_behind_first, syntax=_IF)(if_else)
+    kernels.kernel("tfrt.cond", step=True, calls=_behind_first,
+                   syntax=f"$condition $a_true_fn $b_false_fn {_ARGUMENTS}")(cond)
+    kernels.kernel("tfrt.case", step=True, calls=_behind_first, syntax=f"$index $branches {_ARGUMENTS}")(case)
+    kernels.kernel("tfrt.while", step=True, calls=_while_body, syntax=_WHILE)(while_loop)
+    kernels.kernel("tfrt.repeat.i32", step=True, calls=_repeat_body, syntax=_REPEAT)(repeat)
+    kernels.kernel("tfrt.once", step=True, calls=_whole, syntax=_CALL.format("function"))(once)
 
 
 def call(step: Step, *arguments: Any, callee: Callee) -> list[Any]:

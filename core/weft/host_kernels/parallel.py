@@ -18,10 +18,14 @@ from ..executor.step import Step
 from ..values.async_value import AsyncValue, failed
 from .waiting import Turns, finished, settled
 
+_BOUNDS = "$start `to` $end `fixed` $block"
+
 
 def register(kernels: HostKernels) -> None:
-    kernels.kernel("tfrt.parallel_for.i32", step=True, calls=_block_body)(parallel_for)
-    kernels.kernel("tfrt.parallel_call.i32", step=True, calls=_block_body)(parallel_call)
+    kernels.kernel("tfrt.parallel_for.i32", step=True, calls=_block_body, syntax=f"{_BOUNDS} "
+                   "(`,` $arguments^ `:` type($arguments))? attr-dict-with-keyword region($start, $end, $arguments)")(parallel_for)
+    kernels.kernel("tfrt.parallel_call.i32", step=True, calls=_block_body, syntax=f"{_BOUNDS} "
+                   "$callee `(` $arguments `)` attr-dict (`:` type($arguments)^)?")(parallel_call)
 
 
 def parallel_for(step: Step, start: I32, end: I32, block: I32, *arguments: Any, body: Callee) -> Chain:

@@ -10,6 +10,9 @@ from typing import Annotated, Any
 from weft.api import I32, AsyncValue, Callee, Chain, HostType, Step, String
 
 
+PLAIN = "operands attr-dict"
+
+
 class Counter:
     def __init__(self):
         self.value = 0
@@ -25,16 +28,19 @@ Atomic = Annotated[Counter, HostType("!test.atomic.i32", lambda value: isinstanc
 
 def register(kernels):
     whole = lambda arguments, results: [(arguments, results)]  # noqa: E731
-    kernels.kernel("tfrt_test.do.async", step=True, asynchronous=True, calls=whole)(do_async)
-    kernels.kernel("tfrt_test.benchmark", step=True, asynchronous=True)(benchmark)
+    kernels.kernel("tfrt_test.do.async", step=True, asynchronous=True, calls=whole,
+                   syntax="operands attr-dict `:` functional-type(operands, results) region(operands)")(do_async)
+    kernels.kernel("tfrt_test.benchmark", step=True, asynchronous=True,
+                   syntax=f"custom<{__package__}.benchmark_syntax:SYNTAX>")(benchmark)
     for name, function in {"add": async_add, "constant": async_constant, "copy": async_copy, "copy_2": async_copy,
                            "copy.with_delay": async_copy_with_delay}.items():
-        kernels.kernel(f"tfrt_test.async_{name}.i32", step=True, asynchronous=True)(function)
-    kernels.kernel("tfrt_test.as_chain")(as_chain)
-    kernels.kernel("tfrt_test.usleep", step=True)(usleep)
-    kernels.kernel("tfrt_test.blocking.usleep", step=True, asynchronous=True)(blocking_usleep)
+        syntax = "$value attr-dict" if name == "constant" else PLAIN
+        kernels.kernel(f"tfrt_test.async_{name}.i32", step=True, asynchronous=True, syntax=syntax)(function)
+    kernels.kernel("tfrt_test.as_chain", syntax="operands attr-dict `:` type(operands)")(as_chain)
+    kernels.kernel("tfrt_test.usleep", step=True, syntax=PLAIN)(usleep)
+    kernels.kernel("tfrt_test.blocking.usleep", step=True, asynchronous=True, syntax=PLAIN)(blocking_usleep)
     for name, function in {"create": create, "inc": inc, "add": add, "get": get}.items():
-        kernels.kernel(f"tfrt_test.atomic.{name}.i32")(function)
+        kernels.kernel(f"tfrt_test.atomic.{name}.i32", syntax=PLAIN)(function)
 
 
 def do_async(step: Step, *values: Any, body: Callee) -> list[Any]:

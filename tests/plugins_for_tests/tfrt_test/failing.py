@@ -6,6 +6,7 @@ from typing import Annotated
 
 from weft.api import I32, Chain, HostType, Step, errors, failed
 
+PLAIN = "operands attr-dict"
 BAD = "something bad happened"
 
 
@@ -29,12 +30,13 @@ TestResource = Annotated[Resource, HostType("!tfrt.test.resource", lambda value:
 
 def register(kernels):
     for function in (fail, partial_fail, error_chain):
-        kernels.kernel(f"tfrt_test.{function.__name__}")(function)
+        kernels.kernel(f"tfrt_test.{function.__name__}", syntax=PLAIN)(function)
     for function in (cancel, allocate_resource, deallocate_resource):
-        kernels.kernel(f"tfrt_test.{function.__name__}", step=True)(function)
-    kernels.kernel("tfrt_test.report_error_async", step=True, asynchronous=True)(report_error_async)
+        kernels.kernel(f"tfrt_test.{function.__name__}", step=True, syntax=PLAIN)(function)
+    kernels.kernel("tfrt_test.report_error_async", step=True, asynchronous=True, syntax=PLAIN)(report_error_async)
     for kind in ("concrete", "indirect"):
-        kernels.kernel(f"tfrt_test.report_error_{kind}_async", step=True, asynchronous=True)(report_error_unless_zero)
+        kernels.kernel(f"tfrt_test.report_error_{kind}_async", step=True, asynchronous=True, syntax=PLAIN)(
+            report_error_unless_zero)
 
 
 def fail() -> I32:

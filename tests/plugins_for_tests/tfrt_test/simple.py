@@ -12,19 +12,24 @@ from weft.api import I32, I64, Chain, Step, String, available, errors
 from weft.errors import Location
 
 N = TypeVar("N")
+PLAIN, VALUE, TYPED = "operands attr-dict", "$value attr-dict", "operands attr-dict `:` type(operands)"
+ANY = "operands attr-dict `:` functional-type(operands, results)"
+SYNTAX = {"get_string": VALUE, "identity": ANY, "multi_arg_result": ANY, "share_to_two": ANY, "test_cost": TYPED,
+          "flat": "attr-dict `:` type(results)", "unique_loc": "attr-dict"}
 LEAKED = []  # nobody ever frees these
 
 
 def register(kernels):
     for function in (get_string, append_string, identity, multi_arg_result, flat, share_to_two, async_value_get,
                      async_value_ref):
-        kernels.kernel(f"tfrt_test.{function.__name__}")(function)
+        kernels.kernel(f"tfrt_test.{function.__name__}", syntax=SYNTAX.get(function.__name__, PLAIN))(function)
     for function in (print_hello, print_string, get_thread_id, test_cost, print_debug_info, unique_loc, logging,
                      memory_leak_one_int32, use_sample_shared_context):
-        kernels.kernel(f"tfrt_test.{function.__name__}", step=True)(function)
-    kernels.kernel("tfrt_test.count3.i32")(count3)
+        kernels.kernel(f"tfrt_test.{function.__name__}", step=True,
+                       syntax=SYNTAX.get(function.__name__, PLAIN))(function)
+    kernels.kernel("tfrt_test.count3.i32", syntax=PLAIN)(count3)
     for name, kind in {"i32": I32, "i64": I64}.items():
-        kernels.kernel(f"tfrt_test.copy.with_delay.{name}", N=kind)(copy_with_delay)
+        kernels.kernel(f"tfrt_test.copy.with_delay.{name}", N=kind, syntax=PLAIN)(copy_with_delay)
 
 
 def print_hello(step: Step, chain: Chain) -> Chain:

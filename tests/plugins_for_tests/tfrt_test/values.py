@@ -31,9 +31,10 @@ Place = Annotated[Coordinate, HostType("!my.coordinate", lambda value: isinstanc
 
 def register(kernels):
     for function in (constant, add, print_value):
-        kernels.kernel(f"vt.{function.__name__.removesuffix('_value')}", step=True)(function)
-    kernels.kernel("tfrt_tutorial.create_coordinate")(create_coordinate)
-    kernels.kernel("tfrt_tutorial.print_coordinate", step=True)(print_coordinate)
+        syntax = "$value attr-dict" if function is constant else "operands attr-dict"
+        kernels.kernel(f"vt.{function.__name__.removesuffix('_value')}", step=True, syntax=syntax)(function)
+    kernels.kernel("tfrt_tutorial.create_coordinate", syntax="operands attr-dict")(create_coordinate)
+    kernels.kernel("tfrt_tutorial.print_coordinate", step=True, syntax="operands attr-dict")(print_coordinate)
 
 
 def constant(step: Step, *, value: I32) -> Value:

@@ -2,12 +2,14 @@
 
     operands            all operands                 $name                    an operand, an attribute, a function
     attr-dict           the other attributes         `word`                   a keyword or a punctuation
-    type(x)             the type of an operand       functional-type(x, results)
+    attr-dict-with-keyword      the same behind `attributes`, where a region follows
+    type(x)             the types of operands        functional-type(x, results)
+    type(x, results)    the types of operands, which are those of the results, too
     ( ... x^ ... )?     a group that may be missing: it is printed when x is there, and read when its first element is
     region(x, ...)      a region, the arguments of whose entry have the names and types of these operands
     custom<module:object>   alone: the object's own `parse(parser, name)` and `print(printer, operation)`
 
-Types that the declaration knows are never written. `region` and the name of the object are weft's own.
+Types that the declaration knows are never written. `region`, `type` of two and `custom` alone are weft's own.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from . import format_elements as f
 from .declaration import Declaration
 from .formatted import FormattedSyntax
 
-_TOKEN = re.compile(r"\s*(?:(`[^`\s]+`)|(\$\w+)|(attr-dict|functional-type|[a-z]+)|(\)\?|[()^,])|\Z)")
+_TOKEN = re.compile(r"\s*(?:(`[^`\s]+`)|(\$\w+)|(attr-dict-with-keyword|attr-dict|functional-type|[a-z]+)|(\)\?|[()^,])|\Z)")
 _CUSTOM = re.compile(r"custom<([\w.]+:[\w.]+)>")
 _LITERAL = re.compile(r"[A-Za-z_][\w$.]*|->|::|[(){}<>\[\],:=?*+\-/|]")
 
@@ -52,9 +54,14 @@ def _custom(declaration: Declaration, name: str) -> OpSyntax:
     return cast(OpSyntax, found)
 
 
+def _gives_results(element: f.Element) -> bool:
+    return isinstance(element, f.ResultTypes | f.FunctionalType) or (
+        isinstance(element, f.OperandTypes) and element.are_results)
+
+
 def _malformed(declaration: Declaration, what: str) -> errors.PluginError:
-    return errors.PluginError(f"the syntax {declaration.syntax!r}: {what}", op=declaration.name,
-                              plugin=declaration.plugin or None, hint="docs/mlir.md lists the elements of a format")
+    return errors.PluginError(f"plugin {declaration.plugin}: the syntax {declaration.syntax!r}: {what}",
+                              op=declaration.name, hint="docs/mlir.md lists the elements of a format")
 
 
 class _Compiler:
@@ -87,7 +94,7 @@ class _Compiler:
         if not any(isinstance(element, f.AttributeDictionary) for element in f.flat(found)):
             raise self._error("attr-dict is missing")
         results = self._declaration.results
-        if not any(isinstance(element, f.ResultTypes | f.FunctionalType) for element in found) and (
+        if not any(map(_gives_results, f.flat(found))) and (
                 results is None or any(result.type is None for result in results)):
             raise self._error("the types of the results are left open")
         return found
@@ -134,8 +141,8 @@ class _Compiler:
             return self._variable(token[1:])
         if token == "operands":
             return f.AllOperands()
-        if token == "attr-dict":
-            return f.AttributeDictionary()
+        if token in ("attr-dict", "attr-dict-with-keyword"):
+            return f.AttributeDictionary("" if token == "attr-dict" else "attributes")
         if token in ("type", "functional-type"):
             return self._type() if token == "type" else self._functional_type()
         if token == "region":
@@ -182,9 +189,11 @@ class _Compiler:
 
     def _type(self) -> f.Element:
         names = self._names()
-        if len(names) != 1:
-            raise self._error("type takes one operand")
-        return f.ResultTypes() if names[0] == "results" else f.OperandTypes(self._span(names[0]))
+        if not names or names[1:] not in ([], ["results"]):
+            raise self._error("type takes one operand, and perhaps results")
+        if names == ["results"]:
+            return f.ResultTypes()
+        return f.OperandTypes(self._span(names[0]), len(names) == 2)
 
     def _functional_type(self) -> f.Element:
         names = self._names()

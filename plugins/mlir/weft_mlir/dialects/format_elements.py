@@ -186,13 +186,15 @@ class SymbolElement(Element):
 
 
 class AttributeDictionary(Element):
-    """The attributes that no other element has."""
+    """The attributes that no other element has, behind a keyword where a region would be taken for them."""
 
-    elided: frozenset[str] = frozenset()
+    def __init__(self, keyword: str = "") -> None:
+        self.elided: frozenset[str] = frozenset()
+        self._keyword = keyword
 
     def parse(self, parsed: Parsed) -> None:
         parser = parsed.parser
-        if parser.text == "{":
+        if parser.accept(self._keyword) if self._keyword else parser.text == "{" and parser.kind == "punctuation":
             at, found = parser.at, parser.dictionary()
             for name in found.keys() & self.elided:
                 raise parser.error(f"'{name}' is given by the syntax of '{parsed.declaration.name}'", at)
@@ -200,24 +202,30 @@ class AttributeDictionary(Element):
 
     def print(self, printed: Printed) -> None:
         if printed.operation.attributes:
-            printed.printer.dictionary(printed.operation.attributes, self.elided)
+            printed.printer.dictionary(printed.operation.attributes, self.elided, self._keyword)
         printed.punctuated = False
 
 
 class OperandTypes(Element):
-    """The types of operands, with commas."""
+    """The types of operands, with commas. `are_results`: True where the results have them, too."""
 
-    def __init__(self, span: Span) -> None:
+    def __init__(self, span: Span, are_results: bool) -> None:
         self._span = span
+        self.are_results = are_results
 
     def parse(self, parsed: Parsed) -> None:
         name = self._span.name
         parsed.types[name] = parsed.parser.types_list() if parsed.uses.get(name) else ()
+        if self.are_results:
+            parsed.results = parsed.types[name]
 
     def print(self, printed: Printed) -> None:
         values = self._span.of(printed.operation)
         if values:
             printed.write(", ".join(str(value.type) for value in values))
+
+    def is_present(self, operation: Operation) -> bool:
+        return bool(self._span.of(operation))
 
 
 class ResultTypes(Element):

@@ -50,8 +50,7 @@ class FormattedSyntax:
 
     def _result_types(self, parsed: f.Parsed, at: int) -> tuple[t.Type, ...]:
         if parsed.results is None:
-            assert self._results is not None  # the compiler of the format sees to it
-            return self._results
+            return self._results or ()  # none: a group that gives their types is missing
         found = tuple(parsed.results)
         if self._results is not None and found != self._results:
             raise parsed.parser.error(f"'{self._declaration.name}' has results of other types than "

@@ -16,7 +16,7 @@ from typing import Any
 from weft.api import I32, HostKernels, Step, String, errors
 
 from .dense import allocated
-from .host_tensors import ELEMENTS, HostTensor, listed
+from .host_tensors import ELEMENTS, PLAIN, HostTensor, listed
 
 NAMES = ("i8", "i16", "i32", "i64", "f32", "f64", "ui8", "ui16", "ui32", "ui64")  # by the number of the element type
 RANKS = range(6)
@@ -29,7 +29,7 @@ def register(kernels: HostKernels) -> None:
     for number, name in enumerate(NAMES):
         for rank in RANKS:
             code = f"btf.read_dense_tensor.{name}.{rank}"
-            kernels.kernel(code, step=True, asynchronous=True)(_reader(code, number, rank))
+            kernels.kernel(code, step=True, asynchronous=True, syntax=PLAIN)(_reader(code, number, rank))
 
 
 def _reader(code: str, number: int, rank: int) -> Callable[..., Any]:

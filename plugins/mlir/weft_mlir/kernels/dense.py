@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from weft.api import I1, Chain, HostKernels, Step, errors
 
-from .host_tensors import ELEMENTS, Array, HostTensor, Integers, check, listed, text_of
+from .host_tensors import ELEMENTS, PLAIN, Array, HostTensor, Integers, check, listed, text_of
 
 RANKS = range(6)
 CLOSE = 2  # ULP
@@ -17,14 +17,17 @@ CLOSE = 2  # ULP
 def register(kernels: HostKernels) -> None:
     for name in ELEMENTS:
         for rank in RANKS:
-            kernels.kernel(f"tfrt_dht.create_uninitialized_tensor.{name}.{rank}", step=True)(_creator(name, rank))
-        kernels.kernel(f"tfrt_dht.fill_tensor_with_constant.{name}")(_filler(name))
-        kernels.kernel(f"tfrt_dht.set_tensor_with_constant_values.{name}")(_setter(name))
-        kernels.kernel(f"tfrt_dht.tensor_equal.{name}")(_comparison(name, lambda a, b: bool((a == b).all())))
+            code = f"tfrt_dht.create_uninitialized_tensor.{name}.{rank}"
+            kernels.kernel(code, step=True, syntax="$shape attr-dict")(_creator(name, rank))
+        kernels.kernel(f"tfrt_dht.fill_tensor_with_constant.{name}", syntax="operands $value attr-dict")(_filler(name))
+        kernels.kernel(f"tfrt_dht.set_tensor_with_constant_values.{name}", syntax="operands $values attr-dict")(
+            _setter(name))
+        kernels.kernel(f"tfrt_dht.tensor_equal.{name}", syntax=PLAIN)(
+            _comparison(name, lambda a, b: bool((a == b).all())))
     for name, bits in {"f32": np.int32, "f64": np.int64}.items():
-        kernels.kernel(f"tfrt_dht.tensor_allclose.{name}")(_comparison(name, _closeness(bits)))
-    kernels.kernel("tfrt_dht.print_tensor", step=True)(print_tensor)
-    kernels.kernel("tfrt_dht.print_tensor_shape", step=True)(print_tensor_shape)
+        kernels.kernel(f"tfrt_dht.tensor_allclose.{name}", syntax=PLAIN)(_comparison(name, _closeness(bits)))
+    kernels.kernel("tfrt_dht.print_tensor", step=True, syntax=PLAIN)(print_tensor)
+    kernels.kernel("tfrt_dht.print_tensor_shape", step=True, syntax=PLAIN)(print_tensor_shape)
 
 
 def allocated(step: Step, name: str, shape: tuple[int, ...]) -> Array:

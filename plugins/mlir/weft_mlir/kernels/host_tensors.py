@@ -9,6 +9,7 @@ import numpy as np
 from weft.api import HostType, dtypes, errors
 
 Array = np.ndarray[Any, Any]
+PLAIN = "operands attr-dict"  # the syntax of most kernels
 MOST_PRINTED = 16  # elements of a tensor
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 from weft.api import I1, I64, Chain, HostKernels, HostType, Step, errors
 
-from .host_tensors import Integers, listed
+from .host_tensors import PLAIN, Integers, listed
 
 UNKNOWN = -1  # a dimension of a partial shape
 RANKS = range(4)  # of shapes of a fixed rank
@@ -34,17 +34,19 @@ PartialType = Annotated[PartialShape, HostType("!ts.partial_shape", lambda paylo
 
 
 def register(kernels: HostKernels) -> None:
-    made: tuple[Callable[..., Any], ...] = (build_shape, build_partial_shape, build_unranked_partial_shape, to_shape,
-                                            to_partial_shape, equal_shape, get_num_elements)
+    kernels.kernel("ts.build_shape", syntax="$value attr-dict")(build_shape)
+    kernels.kernel("ts.build_partial_shape", syntax="$value attr-dict")(build_partial_shape)
+    made: tuple[Callable[..., Any], ...] = (build_unranked_partial_shape, to_shape, to_partial_shape, equal_shape,
+                                            get_num_elements)
     for function in made:
-        kernels.kernel(f"ts.{function.__name__}")(function)
-    kernels.kernel("ts.print_shape", step=True)(print_shape)
-    kernels.kernel("ts.print_partial_shape", step=True)(print_partial_shape)
+        kernels.kernel(f"ts.{function.__name__}", syntax=PLAIN)(function)
+    kernels.kernel("ts.print_shape", step=True, syntax=PLAIN)(print_shape)
+    kernels.kernel("ts.print_partial_shape", step=True, syntax=PLAIN)(print_partial_shape)
     for rank in RANKS:
         name = f"fixed_rank_shape.{rank}"
         fixed = Annotated[FixedRankShape, HostType(f"!ts.{name}", lambda payload: isinstance(payload, FixedRankShape))]
-        kernels.kernel(f"ts.as_{name}", S=fixed)(_as_fixed_rank(rank))
-        kernels.kernel(f"ts.print_{name}", step=True, S=fixed)(print_fixed_rank_shape)
+        kernels.kernel(f"ts.as_{name}", S=fixed, syntax=PLAIN)(_as_fixed_rank(rank))
+        kernels.kernel(f"ts.print_{name}", step=True, S=fixed, syntax=PLAIN)(print_fixed_rank_shape)
 
 
 def build_shape(*, value: Integers) -> ShapeType:

@@ -9,7 +9,7 @@ import numpy as np
 from weft.api import I1, Chain, HostKernels, Step, errors
 
 from .dense import allocated
-from .host_tensors import HostTensor, SparseTensor, check, wanted_kind
+from .host_tensors import PLAIN, HostTensor, SparseTensor, check, wanted_kind
 
 NAMES = ("i32", "f32")
 RANK = 2
@@ -17,9 +17,9 @@ RANK = 2
 
 def register(kernels: HostKernels) -> None:
     for name in NAMES:
-        kernels.kernel(f"coo.convert_dht_to_coo.{name}.{RANK}")(_to_sparse(name))
-        kernels.kernel(f"coo.convert_coo_to_dht.{name}.{RANK}", step=True)(_to_dense(name))
-        kernels.kernel(f"coo.tensor_equal.{name}.{RANK}")(equal)
+        kernels.kernel(f"coo.convert_dht_to_coo.{name}.{RANK}", syntax=PLAIN)(_to_sparse(name))
+        kernels.kernel(f"coo.convert_coo_to_dht.{name}.{RANK}", step=True, syntax=PLAIN)(_to_dense(name))
+        kernels.kernel(f"coo.tensor_equal.{name}.{RANK}", syntax=PLAIN)(equal)
 
 
 def _to_sparse(name: str) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ Strings = Annotated[tuple[str, ...], HostType(
 
 
 def register(kernels: HostKernels) -> None:
-    kernels.kernel("tfrt_sht.create_tensor")(create_tensor)
+    kernels.kernel("tfrt_sht.create_tensor", syntax="attr-dict")(create_tensor)
 
 
 def create_tensor(*, shape: Integers, values: Strings) -> HostTensor:
