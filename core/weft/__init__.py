@@ -54,16 +54,16 @@ _FORWARDED = {  # modules of other distributions: the module, and the distributi
 }
 
 __all__ = ["CancelToken", "Graph", "HostContext", "HostProgram", "Model", "OpAttrs", "OpHandler", "RequestContext",
-           "RunMetadata", "RunOptions", "Session", "TensorHandle", "__version__", "api", "bef", "default_host", "devices",
-           "errors", "execute", "graphdef", "load", "ops", "plugins", "register"]
+           "RunMetadata", "RunOptions", "Session", "TensorHandle", "__version__", "api", "bef", "default_host",
+           "devices", "errors", "execute", "graphdef", "load", "ops", "plugins", "register"]
 
 
 def __getattr__(name: str) -> "Any":
     from importlib import import_module
 
     if name in _MODULES:
-        module = globals()[name] = import_module(f".{_MODULES[name]}", __name__)
-        return module
+        globals()[name] = found = import_module(f".{_MODULES[name]}", __name__)
+        return found
     if name in _FORWARDED:
         from .support.lazy_exports import of_distribution
 

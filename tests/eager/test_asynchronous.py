@@ -140,7 +140,8 @@ def test_metadata_that_depends_on_data_comes_with_the_value():
     assert "?" in repr(doubled)
     assert doubled.dtype.name == "int64"
     assert doubled.shape == (2, 1)
-    reshaped = cpu.execute("Reshape", cpu.handle(np.arange(4)), cpu.handle(np.int32([2, 2])).to("SIM:0"), device="CPU:0")
+    shape = cpu.handle(np.int32([2, 2])).to("SIM:0")
+    reshaped = cpu.execute("Reshape", cpu.handle(np.arange(4)), shape, device="CPU:0")
     assert reshaped.shape == (2, 2)
 
 

@@ -61,7 +61,7 @@ def test_tensors_of_different_types_are_an_error_at_the_users_line():
 
 def test_strings_are_joined_and_shapes_that_do_not_broadcast_are_unequal():
     assert (weft.TensorHandle(["a", "b"]) + "c").numpy().tolist() == [b"ac", b"bc"]
-    assert not (weft.TensorHandle([1, 2]) == weft.TensorHandle([1, 2, 3]))
+    assert weft.TensorHandle([1, 2]) != weft.TensorHandle([1, 2, 3])
     assert weft.TensorHandle([1]) != None  # noqa: E711
     with pytest.raises(TypeError, match="unhashable"):
         hash(weft.TensorHandle([1]))

@@ -27,6 +27,10 @@ class OpAttrs(Mapping[str, Any]):
 
     __slots__ = ("_hash", "_key", "_values")
 
+    _values: dict[str, Any]
+    _key: frozenset[Any]
+    _hash: int
+
     def __init__(self, values: Mapping[str, Any] | None = None, /, **more: Any) -> None:
         if values is not None and not isinstance(values, Mapping):
             raise InvalidArgument(f"attributes are a mapping from names to values, not a {type(values).__name__}",

@@ -19,7 +19,7 @@ class OperatorTable(NamedTuple):
         of these kinds.
     `promote(symbol, operands, execute)`: returns the operands that the op takes: the promotion rule. One operand at
         least is a TensorHandle. Operands that it returns unchanged are converted as inputs of any op.
-    `index(handle, key, execute)`: returns `handle[key]`.
+    `indexing(handle, key, execute)`: returns `handle[key]`.
     `attrs`: by symbol, attributes of the op.
 
     The functions may be "package.module:function", which is imported at their first use.
@@ -27,5 +27,5 @@ class OperatorTable(NamedTuple):
 
     ops: Mapping[str, str | Mapping[str, str]]
     promote: str | Promote
-    index: str | Index
-    attrs: Mapping[str, Mapping[str, Any]] = {}  # noqa: RUF012 - a NamedTuple's default, never written
+    indexing: str | Index
+    attrs: Mapping[str, Mapping[str, Any]] = {}

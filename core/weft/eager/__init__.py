@@ -11,6 +11,6 @@
 Modules: `tensor_handle` is what users hold, `handle_state` the states of a handle. `execute` has the fast path,
 `core_runtime` everything behind it: `signature` (inputs and attributes), `dispatch` (run now, queue, or enqueue on a
 device), `bound_op` (an op and its kernel), `promise` (values that come later), `transfers` (copies between memories),
-`op_chains` and `call_end` (the order of effects), `op_handlers`, `source_line`. `default_runtime` and `op_functions` are
-`weft.execute` and `weft.ops`; `operators` are those of a handle.
+`op_chains` and `call_end` (the order of effects), `op_handlers`, `source_line`, `call_memo` (calls that have
+succeeded). `default_runtime` and `op_functions` are `weft.execute` and `weft.ops`; `operators` are those of a handle.
 """

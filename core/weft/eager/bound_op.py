@@ -97,8 +97,8 @@ class BoundOp:
         if self.is_view:
             meta, source = self.metas[0], self.alias[0]
             return lambda *arrays: view(arrays[source], meta)
-        run, make, kernel = self.run, self.makers[0], self.kernel
-        assert run is not None
+        make, kernel = self.makers[0], self.kernel
+        run: Any = self.run
         if isinstance(run, np.ufunc) and _allocates_alike(run, inputs, self.metas[0]):
             return run
 
@@ -121,7 +121,9 @@ class BoundOp:
             check_returned(run(*arrays, out), (out,), kernel)
             return out
 
-        return {1: one, 2: two}.get(len(inputs), any_number)
+        if len(inputs) > 2:
+            return any_number
+        return two if len(inputs) == 2 else one if inputs else any_number
 
 
 def _allocates_alike(function: np.ufunc, inputs: Sequence[Any], meta: TensorMetadata) -> bool:

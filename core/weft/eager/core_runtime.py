@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ..contract.device import DeviceName
 from ..contract.op import OpDef
 from ..contract.op_attrs import OpAttrs
-from ..contract.device import DeviceName
 from ..contract.op_handler import OpInvocation
 from ..errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, unexpected
 from ..executor.step import Step
@@ -82,8 +82,8 @@ class CoreRuntime:
     def default_device(self) -> str:
         """The device of calls that name none and whose inputs are in host memory. Raises FailedPrecondition without a
         device that works on host memory."""
-        for name in self._default_device.values():
-            return name
+        for known in self._default_device.values():
+            return known
         name = self.host.host_device()
         if name is None:
             raise FailedPrecondition("no device works on host memory", hint="pip install weft-cpu")
@@ -244,11 +244,11 @@ class CoreRuntime:
             _text(device, "device")
         if donate:
             gone = self._donated(inputs, donate)
-            before = {i: states[i] for i in gone}
+            kept = {i: states[i] for i in gone}
             try:
                 return self._in_chain(op, matched, states, device, linked, chain, gone, location)
             except BaseException:
-                for i, state in before.items():
+                for i, state in kept.items():
                     inputs[i]._become(state)
                 raise
         if chain is None and linked is None:

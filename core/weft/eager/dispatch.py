@@ -72,7 +72,6 @@ class Dispatch:
         Raises InvalidArgument when the metadata of the inputs does not fit the op, Unimplemented without a kernel, and
         as DeviceSet.open. An error of the kernel becomes the state of all results.
         """
-        runtime = self._runtime
         if call.chain or call.after or any(isinstance(state, Pending) for state in call.inputs):
             return self._queue(call)
         if not self._fetch_values(call):
@@ -196,7 +195,7 @@ class Dispatch:
             returned = runtime.in_context(bound.run, *first, *arrays, *outs)
             if returned is not None and (not outs or returned is not outs[0]):
                 bound.check(returned, outs)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - the state of the results; an interrupt is raised on
             return self._failed(call, bound, error)
         return [Ready(kind, out) for kind, out in zip(kinds, outs, strict=True)]
 
@@ -289,7 +288,7 @@ class Dispatch:
                 returned = runtime.in_context(bound.run, *first, *inputs, *[out.buffer for out in outs])
                 runtime.transfers.watch(work, device, bound.device_name, (values, outs))
             bound.check(returned, [out.buffer for out in outs])
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - the state of the results; an interrupt is raised on
             return self._failed(call, bound, error)
         return [Ready(kind, out) for kind, out in zip(kinds, outs, strict=True)]
 

@@ -122,4 +122,5 @@ def op_function(fast: FastTable, slow: Slow, op: str, count: int) -> Callable[..
         result._value, result._kind = value, kind
         return result
 
-    return {1: unary, 2: binary}.get(count, any_number)
+    by_count: dict[int, Callable[..., Any]] = {1: unary, 2: binary}
+    return by_count.get(count, any_number)

@@ -1,8 +1,8 @@
 """States of a handle: Ready metadata of a value, Pending, or Failed.
 
 A handle's first slot holds one of these objects. A Kind is shared by all handles of equal metadata on one device, so
-that tables of bound ops find it by identity. A Pending or Failed object is in no such table: a pending handle misses the
-fast path without a test for it.
+that tables of bound ops find it by identity. A Pending or Failed object is in no such table: a pending handle misses
+the fast path without a test for it.
 """
 
 from __future__ import annotations

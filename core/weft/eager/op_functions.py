@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..contract.op import ArgDef, AttrDef, OpDef, OpRegistry
-from ..contract.op import REQUIRED, attr_text
+from ..contract.op import REQUIRED, ArgDef, AttrDef, OpDef, OpRegistry, attr_text
 from ..errors import NotFound, WeftError, closest
 from .default_runtime import default_call, default_runtime, default_table
 from .execute import op_function

@@ -66,12 +66,13 @@ class LoggingOpHandler:
     """Writes each call to stderr: its inputs, its outputs when they are known, and the time of the dispatch. Waits for
     nothing."""
 
-    def __init__(self, context: OpHandlerContext, fallback: OpHandler) -> None:
+    def __init__(self, _: OpHandlerContext, fallback: OpHandler) -> None:
         self._fallback = fallback
         self._numbers = count()
 
     def make_op(self, op: str) -> OpFunction | None:
-        return partial(self._execute, self._fallback.make_op(op))
+        function = self._fallback.make_op(op)
+        return None if function is None else partial(self._execute, function)
 
     def _execute(self, function: OpFunction, invocation: OpInvocation) -> Sequence[Any]:
         number, op = next(self._numbers), invocation.op
@@ -135,10 +136,9 @@ class HandlerContext:
 
         def came() -> None:
             error = value.error
-            for promise, state in zip(promises, [] if error else value.get(), strict=error is None):
-                promise.settle(state._current())
-            for promise in promises if error is not None else ():
-                promise.settle(Failed(error))
+            states = [handle._current() for handle in value.get()] if error is None else [Failed(error)] * len(metas)
+            for promise, state in zip(promises, states, strict=True):
+                promise.settle(state)
 
         def demanded() -> None:
             try:
@@ -197,7 +197,7 @@ class OpHandlers:
         self._lock = threading.RLock()
 
     def chosen(self, handler: Any) -> LinkedHandler | None:
-        """The chain for the argument `handler`: a name, an OpHandler, or a sequence of these. None for the devices' own.
+        """The chain for `handler`: a name, an OpHandler, or a sequence of these. None for the devices' own handlers.
 
         Raises NotFound for an unknown name, InvalidArgument for another object.
         """

@@ -45,7 +45,7 @@ def index(handle: TensorHandle, key: Any) -> Any:
 
     runtime, _ = _runtime((handle,))
     try:
-        return load_callable(_table(runtime).index)(handle, key, runtime.execute)
+        return load_callable(_table(runtime).indexing)(handle, key, runtime.execute)
     except WeftError as error:
         raise error.at(location=calling_line()())  # noqa: B904 - as above
 

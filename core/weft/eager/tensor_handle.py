@@ -7,7 +7,6 @@ from typing import Any
 
 from ..errors import FailedPrecondition, InvalidArgument, WeftError, shown, told
 from ..values.dtypes import DType
-from ..values.tensor import shape_text
 from .handle_state import Failed, Kind, Pending, Ready, State, settled
 from .operators import Operators
 
@@ -48,7 +47,8 @@ class TensorHandle(Operators):
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape. Waits where the metadata is pending; raises the error of an error."""
-        return self._metadata().dims
+        dims: tuple[int, ...] = self._metadata().dims
+        return dims
 
     @property
     def device(self) -> str:
@@ -121,13 +121,13 @@ class TensorHandle(Operators):
         return self.numpy().item()
 
     def __bool__(self) -> bool:
-        return self._scalar(bool)
+        return bool(self._scalar(bool))
 
     def __int__(self) -> int:
-        return self._scalar(int)
+        return int(self._scalar(int))
 
     def __float__(self) -> float:
-        return self._scalar(float)
+        return float(self._scalar(float))
 
     def __index__(self) -> int:
         if self.shape != () or self.dtype.kind not in "iu":

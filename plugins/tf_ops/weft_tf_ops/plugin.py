@@ -21,7 +21,7 @@ OPERATORS = OperatorTable(
         "~": {"b": "LogicalNot", "iu": "Invert"}, "&": {"b": "LogicalAnd", "iu": "BitwiseAnd"},
         "|": {"b": "LogicalOr", "iu": "BitwiseOr"}, "^": {"b": "NotEqual", "iu": "BitwiseXor"},
     },
-    promote="weft_tf_ops.operators:promote", index="weft_tf_ops.operators:index",
+    promote="weft_tf_ops.operators:promote", indexing="weft_tf_ops.operators:index",
     attrs={"==": {"incompatible_shape_error": False}, "!=": {"incompatible_shape_error": False}},
 )
 

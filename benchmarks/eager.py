@@ -1,0 +1,170 @@
+"""Eager ops against their peers: small ops, large ones, donated buffers, a network op by op.
+
+    python benchmarks/eager.py [--tensorflow PYTHON] [--torch PYTHON]
+
+`execute` is `weft.execute("AddV2", a, b)`, `bound` is `weft.ops.add_v2` fetched once. TensorFlow (`tf.raw_ops`) and
+torch run in processes of their own, in turn with weft. Every figure of 2x2 float32 is the median of the rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import weft
+from tabulate import tabulate
+from timing import least, paired, seconds
+
+DIGITS = Path(__file__).parent.parent / "examples" / "digits"
+ROUNDS, REPEAT = 15, 20_000
+PEERS = {
+    "tf.raw_ops": """
+import os
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import tensorflow as tf
+a, b = tf.ones([2, 2]), tf.ones([2, 2])
+add, matmul = (lambda: tf.raw_ops.AddV2(x=a, y=b)), (lambda: tf.raw_ops.MatMul(a=a, b=b))
+""",
+    "torch": """
+import torch
+a, b = torch.ones(2, 2), torch.ones(2, 2)
+add, matmul = (lambda: torch.add(a, b)), (lambda: torch.matmul(a, b))
+""",
+}
+SERVE = """
+import json, sys
+from time import perf_counter
+def seconds(f, n):
+    start = perf_counter()
+    for _ in range(n):
+        f()
+    return (perf_counter() - start) / n
+print("ready", flush=True)
+for line in sys.stdin:
+    name, n = json.loads(line)
+    f = {"add": add, "matmul": matmul}[name]
+    seconds(f, n // 4)
+    print(seconds(f, n), flush=True)
+"""
+
+
+class Peer:
+    """A runtime in a process of its own, which times its ops when it is asked."""
+
+    def __init__(self, name: str, python: str) -> None:
+        self._process = subprocess.Popen([python, "-c", PEERS[name] + SERVE], stdin=subprocess.PIPE,
+                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        if self._read() != "ready":
+            raise SystemExit(f"{python} has no {name}")
+
+    def seconds(self, op: str) -> float:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{json.dumps([op, REPEAT])}\n")
+        self._process.stdin.flush()
+        return float(self._read())
+
+    def _read(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+
+def small(peers: dict[str, Peer]) -> list[list[str]]:
+    """Rows of 2x2 float32: weft, its peers and NumPy, in turn."""
+    array = np.ones((2, 2), np.float32)
+    a, b, out = weft.TensorHandle(array), weft.TensorHandle(array), np.empty_like(array)
+    execute, rows = weft.execute, []
+    for name, op, bound, function in (("add", "AddV2", weft.ops.add_v2, np.add),
+                                      ("matmul", "MatMul", weft.ops.matmul, np.matmul)):
+        ours: dict[str, list[float]] = {"execute": [], "bound": [], "NumPy": [], **{peer: [] for peer in peers}}
+        works = {"execute": lambda op=op: execute(op, a, b), "bound": lambda bound=bound: bound(a, b),
+                 "NumPy": lambda function=function: function(array, array, out)}
+        for _ in range(ROUNDS):
+            for key, work in works.items():
+                seconds(work, REPEAT // 4)
+                ours[key].append(seconds(work, REPEAT))
+            for key, peer in peers.items():
+                ours[key].append(peer.seconds(name))
+        for key in ("execute", "bound"):
+            row = [f"2x2 {name}, {key}", f"{median(ours[key]) * 1e6:.2f} us"]
+            for other in ("tf.raw_ops", "torch", "NumPy"):
+                times = ours.get(other)
+                row.append("-" if times is None else f"{median(times) * 1e6:.2f} us, "
+                           f"{median(x / y for x, y in zip(ours[key], times, strict=True)):.2f}")
+            rows.append(row)
+    return rows
+
+
+def large() -> list[str]:
+    """A row of an addition of 1M elements."""
+    x = np.ones(1 << 20, np.float32)
+    a = weft.TensorHandle(x)
+    add = weft.ops.add_v2
+    ours, numpy, ratio = paired(lambda: add(a, a), lambda: np.add(x, x), 20)
+    return ["add of 1M elements, bound", f"{ours * 1e6:.0f} us", "-", "-", f"{numpy * 1e6:.0f} us, {ratio:.2f}"]
+
+
+def donated() -> str:
+    """The peak of a chain of 1,000 additions on 100 MB, in buffers, in a process of its own."""
+    code = f"""
+import resource, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import numpy as np, weft
+weft.execute("AddV2", np.ones(4, np.float32), 1)
+base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+x = weft.execute("Fill", [25_000_000], np.float32(0))
+for _ in range(1000):
+    x = weft.execute("AddV2", x, 1, donate=(0,))
+assert x.numpy()[-1] == 1000
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - base) * 1024 / 100e6)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return f"{float(done.stdout):.2f} buffers at most"
+
+
+def network() -> str:
+    """The digits network, one image: op by op against the session."""
+    graph = weft.graphdef.load(DIGITS / "frozen.pb")
+    image = np.load(DIGITS / "test.npz")["image"][:1]
+    session = weft.Session(graph)
+    step = session.make_callable("logits:0", ["image:0"])
+    calls, known = [], {}
+    for name, node in graph.nodes.items():
+        if node.op == "Const":
+            known[name] = weft.TensorHandle(node.attrs["value"].array())
+        elif node.op not in ("Placeholder", "NoOp"):
+            attrs = {key: value for key, value in node.attrs.items() if not key.startswith("_")}
+            calls.append((name, node.op, [source for source, _, _ in node.inputs], attrs))
+        if name == "logits":
+            break
+
+    def one_by_one() -> Any:
+        values = {**known, "image": weft.TensorHandle(image)}
+        for name, op, inputs, attrs in calls:
+            values[name] = weft.execute(op, *[values[i] for i in inputs], attrs=attrs)
+        return values["logits"].numpy()
+
+    assert np.allclose(one_by_one(), step(image), atol=1e-3)
+    ours, theirs = least(one_by_one, lambda: step(image))
+    return f"{ours * 1e6:.0f} us by {len(calls)} ops, {theirs * 1e6:.0f} us by the session, {ours / theirs:.1f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("tensorflow", "torch"):
+        parser.add_argument(f"--{name}", metavar="PYTHON", help=f"a Python that has {name}")
+    given = parser.parse_args()
+    found = {"tf.raw_ops": given.tensorflow, "torch": given.torch}
+    peers = {name: Peer(name, python) for name, python in found.items() if python}
+    print(tabulate([*small(peers), large()], headers=["work", "weft", "tf.raw_ops", "torch", "NumPy"]))
+    print(f"\nchain of 1,000 additions on 100 MB with donate: {donated()}")
+    print(f"digits network: {network()}")
+
+
+if __name__ == "__main__":
+    main()
