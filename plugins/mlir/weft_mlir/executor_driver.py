@@ -18,6 +18,7 @@ from weft.api import AsyncValue, TensorMetadata, WorkQueueConfig, errors
 
 from .diagnosed import all_diagnostics
 from .diagnostics import Diagnostic, expected_diagnostics, unexpected
+from .text_file import decoded, program_of
 from .translation import MAGIC, STDIN, read
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ def add_arguments(parser: ArgumentParser) -> None:
                         help=f"the allocator of host memory ({LEAK_CHECK})")
     parser.add_argument("--functions", default="", metavar="F,...", help="run these functions alone")
     parser.add_argument("--test_init_function", default="", metavar="F", help="run this function first")
+    parser.add_argument("--shared_libs", action="append", default=[], metavar="FILE",
+                        help="register a plugin with kernels: a one-file plugin, or a module by its name (repeatable)")
     parser.add_argument("--print_error_code", action="store_true", help="print the code of an error result")
 
 
@@ -63,6 +66,8 @@ class Driver:
         import weft
 
         args = self._args
+        for plugin in args.shared_libs:
+            weft.register(plugin)
         announced, allocator = _ALLOCATORS[args.host_allocator_type]
         queue, threads = _work_queue(args.work_queue_type)
         self._say(f"Choosing {announced}.")
@@ -165,9 +170,8 @@ class Driver:
 def _program(source: str) -> weft.HostProgram:
     import weft
 
-    if source != STDIN and not read(source).startswith(MAGIC):
-        return weft.HostProgram.load(source)
-    program = weft.bef.loads(read(source)).program
+    data = read(source)
+    program = weft.bef.loads(data).program if data.startswith(MAGIC) else program_of(decoded(data, source), source)
     return weft.HostProgram(program.functions, program.constants, program.requires)
 
 

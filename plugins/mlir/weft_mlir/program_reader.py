@@ -123,7 +123,10 @@ class _Reader:
 
     def _body(self, operation: Operation, region: Region, name: str, of: t.FunctionType | None, threshold: int,
               merges: bool) -> ProgramFunction:
-        """The function of a region, after the functions of its own regions. `of`: the type of a function that has a name."""
+        """The function of a region, after the functions of its own regions.
+
+        `of`: the type of a function that has a name.
+        """
         if len(region.blocks) != 1:
             raise fault(operation.location, f"'{operation.name}' op expects a region with one block")
         block = region.blocks[0]

@@ -12,6 +12,7 @@ from weft.api import Description, LoadOptions, errors
 from weft.program import CompiledModel, ProgramDef
 from weft.support import file_path
 
+from .dialects.registry import KernelDialects
 from .parser import parse
 from .printer import print_module
 from .program_reader import InvalidProgram, read_program
@@ -48,7 +49,8 @@ def dumps(program: Any, *, generic: bool = False, locations: bool = False) -> st
 
     Raises Unimplemented for a compiled model, and for values that text does not hold.
     """
-    return print_module(write_program(definition(program), declared_callees), generic=generic, locations=locations)
+    module = write_program(definition(program), declared_callees)
+    return print_module(module, dialects(), generic=generic, locations=locations)
 
 
 @errors.boundary
@@ -77,7 +79,7 @@ def program_of(text: str, file: str, line: int = 1) -> ProgramDef:
 
     Raises Unimplemented for the text of a graph, others as `loads`.
     """
-    module = parse(text, file, line)
+    module = parse(text, file, line, dialects())
     for operation in module.walk():
         if operation.name.startswith("tfg."):
             raise errors.Unimplemented("this is the text of a graph, not of a host program",
@@ -109,6 +111,13 @@ def definition(program: Any) -> ProgramDef:
         raise errors.InvalidArgument(f"text is written from a program, got {type(program).__name__}",
                                      hint="a graph is written by weft.graphdef.dump")
     return ProgramDef(program.functions, tuple(program.constants), tuple(program.requires))
+
+
+def dialects() -> KernelDialects:
+    """The operations that the host kernels of the process declare."""
+    import weft
+
+    return KernelDialects(weft.default_host().registries.host_kernels)
 
 
 def declared_callees(code: str) -> tuple[tuple[str, ...], bool]:

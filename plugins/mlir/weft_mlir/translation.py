@@ -10,9 +10,9 @@ from weft.api import errors
 
 from .diagnosed import handle
 from .diagnostics import Diagnostic, Piece
-from .text_file import declared_callees, decoded, definition, program_of
 from .printer import print_module
 from .program_writer import write_program
+from .text_file import declared_callees, decoded, definition, dialects, program_of
 
 MAGIC = b"\x0b\xef"
 SEPARATOR = "// -----\n"
@@ -79,5 +79,5 @@ def _text(data: bytes, args: Namespace) -> str:
     model = bef.loads(data)
     if model.entries:
         sys.stderr.write(f"{args.source}: remark: text has the program alone, without signatures and packed weights\n")
-    return print_module(write_program(definition(model.program), declared_callees),
+    return print_module(write_program(definition(model.program), declared_callees), dialects(),
                         generic=args.mlir_print_op_generic, locations=args.mlir_print_debuginfo)

@@ -107,7 +107,7 @@ class _Compiler:
         while text[position:].strip():
             match = _TOKEN.match(text, position)
             if match is None:
-                raise self._error(f"'{text[position:].split()[0]}' is no element")
+                raise self._error(f"'{text[position:].split(maxsplit=1)[0]}' is no element")
             position = match.end()
             yield match[0].strip()
 
