@@ -22,11 +22,14 @@ def values(handle: weft.TensorHandle) -> list:
 def test_a_handle_of_a_device_returns_before_the_work_is_done():
     cpu = core()
     native = cpu.host.open("SIM:0").native
-    spans = len(native.spans)
-    handle = cpu.execute("MatMul", ONES, ONES, device="SIM:0")
-    assert (handle.shape, handle.dtype.name, handle.device) == ((2, 2), "float32", "SIM:0")
-    assert values(handle) == [[2, 2], [2, 2]]
-    assert len(native.spans) > spans
+    with native.machine.lock:  # no other thread moves the device's clock
+        handle = cpu.execute("MatMul", ONES, ONES, device="SIM:0")
+        assert (handle.shape, handle.dtype.name, handle.device) == ((2, 2), "float32", "SIM:0")
+        assert "enqueued" in repr(handle)
+        copied = handle.to("CPU:0")
+        assert not copied.is_available
+    assert values(handle) == values(copied) == [[2, 2], [2, 2]]
+    assert "value" in repr(handle)
     assert native.report == []
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import os
+import pickle
+import subprocess
 import sys
+import textwrap
 import threading
 
 import numpy as np
@@ -165,6 +170,49 @@ def test_a_handle_is_an_array_to_numpy_and_exports_dlpack():
     assert [10, 20][weft.TensorHandle(1)] == 20
     with pytest.raises(errors.InvalidArgument, match="4 elements"):
         bool(handle)
+
+
+def test_a_constant_is_a_handle_and_ops_of_graphs_alone_say_so():
+    assert weft.execute("Const", attrs={"value": ONES, "dtype": "float32"}).numpy().tolist() == ONES.tolist()
+    assert weft.execute("NoOp") == ()
+    with pytest.raises(errors.Unimplemented, match=r"Placeholder has a meaning in graphs only"):
+        weft.execute("Placeholder", attrs={"dtype": "float32"})
+
+
+def test_files_are_opened_by_permission_only():
+    with pytest.raises(errors.PermissionDenied, match=r"set \[files\] read"):
+        weft.execute("ReadFile", __file__)
+
+
+def test_handles_are_values():
+    handle = weft.TensorHandle(ONES)
+    assert copy.copy(handle) is copy.deepcopy(handle) is handle
+    with pytest.raises(errors.FailedPrecondition, match=r"pickle handle\.numpy\(\)"):
+        pickle.dumps(handle)
+
+
+def test_a_dequeue_returns_at_once_and_a_later_enqueue_gives_its_value():
+    queue = weft.execute("FIFOQueueV2", attrs={"component_types": [np.float32], "shapes": [[]]})
+    element = weft.execute("QueueDequeueV2", queue, attrs={"component_types": ["float32"]})
+    assert not element.is_available
+    weft.execute("QueueEnqueueV2", queue, [np.float32(3)])
+    assert float(element) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_goes_on():
+    handle = weft.execute("AddV2", ONES, 1)
+    code = textwrap.dedent("""
+        import os, numpy as np, weft
+        x = weft.execute("AddV2", np.ones(2), 1)
+        child = os.fork()
+        if not child:
+            os._exit(int(float(weft.execute("Sum", weft.execute("AddV2", x, x), 0)) + 0.5))
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "8"
+    assert handle.numpy()[0, 0] == 2
 
 
 def test_ops_are_functions_by_their_small_names():

@@ -18,8 +18,8 @@ class OpAttrs(Mapping[str, Any]):
     """The attributes of one call, by name. Immutable and hashable; two of them are equal when names, types and values
     are.
 
-    Values are what an op table declares: bool, int, float, str or bytes, a DType or NumPy dtype, a shape, an array, a
-    function, or a list of these. Lists become tuples, and an array is copied. Defaults are added, and declarations
+    An op table declares the types of values: bool, int, float, str or bytes, a DType or NumPy dtype, a shape, an array,
+    a function, or a list of these. Lists become tuples, and an array is copied. Defaults are added, and declarations
     checked, when an op is executed.
 
     Raises InvalidArgument for a value that cannot be frozen.

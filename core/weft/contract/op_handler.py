@@ -14,10 +14,10 @@ from ..errors import Location, PluginError
 from ..support.plugin_guard import plugin_guard
 from ..values.tensor import TensorMetadata
 from .device import load_callable
-from .op_attrs import OpAttrs
 
 if TYPE_CHECKING:
     from ..values.async_value import AsyncValue
+    from .op_attrs import OpAttrs
 
 Handle = Any  # a weft.TensorHandle; its room is above this one
 
@@ -32,7 +32,7 @@ class OpInvocation(NamedTuple):
     `location`: returns the source line of the call. Reading it takes microseconds: for messages only.
     `after`: values that must be complete before the call starts.
     `ended`: called by the device's handler with a value that completes when the call is over, or with None when it is
-        over; None when nobody asks.
+        over; None when no caller asks.
     """
 
     op: str

@@ -3,14 +3,15 @@
 - A call matches its signature, runs the metadata function, and returns handles at once. It raises shape and dtype
   errors itself. Every later error is the state of its handles.
 - An op is bound through the same registries, kernels and binder as a call of a graph. No program is made.
-- The fast path is one look-up in a table. Whatever needs a test is absent from the table.
-- A handle is a value: nobody writes its array, unless it was donated.
+- The fast path is one look-up in a table. A call that needs a test has no entry there.
+- A handle is a value: no op writes its array, unless the handle was donated.
 - Errors and cancellation settle promises; the first to settle a promise wins.
 - This room may use sessions' runtime and feeds. Only the command line is above it.
 
-Modules: `tensor_handle` is what users hold, `handle_state` the states of a handle. `execute` has the fast path,
+Modules: `tensor_handle` has the public class, `handle_state` its states. `execute` has the fast path,
 `core_runtime` everything behind it: `signature` (inputs and attributes), `dispatch` (run now, queue, or enqueue on a
 device), `bound_op` (an op and its kernel), `promise` (values that come later), `transfers` (copies between memories),
 `op_chains` and `call_end` (the order of effects), `op_handlers`, `source_line`, `call_memo` (calls that have
-succeeded). `default_runtime` and `op_functions` are `weft.execute` and `weft.ops`; `operators` are those of a handle.
+succeeded). `default_runtime` and `op_functions` are `weft.execute` and `weft.ops`; `operators` has the operators of a
+handle.
 """

@@ -17,6 +17,7 @@ from ..executor.array_contract import buffer_poisoner, check_returned, poison_ar
 from ..executor.frame_calls import returning
 from ..executor.host_array import view
 from ..host.bound_call_cache import bytes_of_call
+from ..host.file_policy import refusal
 from ..host.host import Host
 from ..host.resources import Resources
 from ..linker.binder import Binder
@@ -91,7 +92,7 @@ class BoundOp:
 
     def fast_function(self, inputs: Sequence[Any]) -> Callable[..., Any] | None:
         """A function from arrays to the one result, for calls without a check between them; None where a call needs
-        more. `inputs` are those of a call that has succeeded."""
+        more. `inputs` are the arrays of a call that has succeeded."""
         if self.native is not None or self.returns or self.is_stateful or self.kernel.step or len(self.metas) != 1:
             return None
         if self.is_view:
@@ -156,7 +157,8 @@ class Binding:
         """Bind the op to the first kernel of the device that takes it.
 
         `node`: names the state that the kernel keeps. Raises InvalidArgument when the inputs do not fit the op,
-        Unimplemented with each kernel's reason when no kernel takes them, and as DeviceSet.open.
+        Unimplemented with each kernel's reason when no kernel takes them, PermissionDenied for a kernel that opens
+        files where [files] permits none, and as DeviceSet.open.
         """
         outputs = self.infer(op, attrs, inputs)
         device = self._host.open(device_name)
@@ -167,14 +169,17 @@ class Binding:
         chain = None if outputs else len(inputs)
         call = Call(f"eager.{op.name}", tuple(range(len(inputs))), tuple(range(len(outputs))), attrs, 0, node,
                     chain=chain)
+        for kernel in able:
+            if kernel.files and not self._host.files.permits(op.name, kernel.files):
+                raise refusal([(node, op.name, kernel.files)])
         while able:
             group = tuple(k for k in able if k.host == able[0].host)
             binder = Binder(call, op, self.rule(op), group, device, device_name, {}, self._host.memory,
                             self._resources.get, "eager", self._host.debug.poison, self._host.files)
-            kernel, bound, declined = binder.bind(inputs, [o.meta for o in outputs])
-            if kernel is not None:
-                _check_open(op, kernel, outputs)
-                return BoundOp(op, attrs, device, device_name, kernel, bound, outputs, call, self._host)
+            chosen, bound, declined = binder.bind(inputs, [o.meta for o in outputs])
+            if chosen is not None:
+                _check_open(op, chosen, outputs)
+                return BoundOp(op, attrs, device, device_name, chosen, bound, outputs, call, self._host)
             refusals += declined
             able = [k for k in able if k not in group]
         raise self._no_kernel(op, attrs, device, device_name, refusals)

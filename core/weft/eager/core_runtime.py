@@ -14,7 +14,8 @@ from ..contract.device import DeviceName
 from ..contract.op import OpDef
 from ..contract.op_attrs import OpAttrs
 from ..contract.op_handler import OpInvocation
-from ..errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError, unexpected
+from ..contract.structural import CONST, CONTROL_TRIGGER, NO_KERNEL, NO_OP
+from ..errors import Cancelled, FailedPrecondition, InvalidArgument, Unimplemented, WeftError, unexpected
 from ..executor.step import Step
 from ..host.host import Host
 from ..host.kernel_context import KernelContext
@@ -216,6 +217,8 @@ class CoreRuntime:
             elif not outputs:
                 raise raisable(error)
             return [Failed(error)] * outputs
+        if op.name in NO_KERNEL:
+            return self._of_compiler(op, attrs)
         name = self._device_of(states) if device is None else DeviceName.parse(device).short
         chain = tuple([value for value in after if not value.is_available()])
         call = EagerCall(op, attrs, states, name, device is None, donate, location, borrowed, chain)
@@ -232,6 +235,16 @@ class CoreRuntime:
         elif not results and call.ended is not None and call.ended.error is not None:
             raise raisable(call.ended.error)  # no handle would carry it
         return results
+
+    def _of_compiler(self, op: OpDef, attrs: OpAttrs) -> list[State]:
+        """The results of an op that the compiler itself interprets. Raises Unimplemented for ops of graphs alone."""
+        if op.name == CONST:
+            value = attrs["value"]
+            return [self.ready(value.array(), value.dtype)]
+        if op.name in (NO_OP, CONTROL_TRIGGER):
+            return []
+        raise Unimplemented(f"op {op.name} has a meaning in graphs only", op=op.name,
+                            hint="run a graph that has it, with weft.Session")
 
     def _called(
         self, op: OpDef, matched: Matched, device: str | None, handler: Any, chain: Any, donate: Sequence[int],

@@ -31,7 +31,7 @@ class EagerCall:
     `device`: the short name of the device, which may have no kernel if `is_soft`.
     `borrowed`: indices of the inputs whose arrays the caller may write after the call.
     `chain`: values that are complete before the call starts, and whose errors are its own.
-    `after`: values that are complete before the call starts, whatever their state.
+    `after`: values that are complete before the call starts; their errors do not matter.
     """
 
     op: OpDef

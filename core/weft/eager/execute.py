@@ -1,8 +1,8 @@
 """The fast path of `weft.execute` and of bound ops.
 
-A table maps an op and the Kinds of its inputs to a function of their arrays. Whatever needs more than one call of that
-function has no entry: pending and failed handles, effects, handlers, donations, a cancelled host. So the path tests for
-none of them, and every exception in it, a missing entry included, leaves the call to the slow path.
+A table maps an op and the Kinds of its inputs to a function of their arrays. Calls that need more than this function
+have no entry: pending and failed handles, effects, handlers, donations, a cancelled host. So the path tests for none of
+them, and every exception in it, a missing entry included, leaves the call to the slow path.
 """
 
 from __future__ import annotations

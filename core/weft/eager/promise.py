@@ -76,7 +76,7 @@ class QueuedCall:
 
     `start()` returns a state for each of `metas`, and a value that completes when the work has begun, or None when it
     has. Its error, or the first error among `needs`, becomes the state of all results.
-    `after`: values that only have to be complete, whatever their state.
+    `after`: values that only have to be complete; their errors do not matter.
     `started`: completed when the work has begun, without a payload.
     """
 

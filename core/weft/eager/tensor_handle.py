@@ -80,7 +80,9 @@ class TensorHandle(Operators):
         Strings are object arrays of bytes. Raises the error of an error.
         """
         kind = self._kind
-        array = self._value if kind.__class__ is Kind and kind.native is None else host_array(self)
+        array = self._value if kind.__class__ is Kind and kind.native is None else None
+        if array is None:  # also where another thread has just donated the handle
+            array = host_array(self)
         view = array.view()
         view.flags.writeable = False
         return view
@@ -190,6 +192,12 @@ class TensorHandle(Operators):
             raise raisable(state.error)
         assert isinstance(state, Ready)
         return state.kind.meta
+
+    def __copy__(self) -> TensorHandle:
+        return self
+
+    def __deepcopy__(self, memo: object) -> TensorHandle:
+        return self
 
     def __reduce__(self) -> Any:
         raise FailedPrecondition("a TensorHandle cannot be pickled", hint="pickle handle.numpy()")
