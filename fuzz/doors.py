@@ -19,6 +19,7 @@ import weft
 from weft import bef, graphdef
 from weft.config.config import load_config, plugin_config
 from weft.discovery.discovery import Plugins
+from weft.errors import InvalidArgument
 from weft.executor.step import RunOptions
 from weft.graph.graph import Graph
 from weft.session.feeds import convert
@@ -59,6 +60,19 @@ def program(sample: Sample, _folder: Path) -> None:
     if [*again.program.functions] != [*model.program.functions] or bef.dumps(again) != written_again:
         raise Lossy("a program is not what it was when it has been written and read")
     list(model.prepared)
+
+
+def program_text(sample: Sample, _folder: Path) -> None:
+    """A text of a host program: read, written with its locations, read again. An error of the text has its place."""
+    try:
+        program = weft.mlir.loads(sample[SINGLE])
+    except InvalidArgument as error:
+        if b"loc(" not in sample[SINGLE] and not (error.location and error.location.line and error.location.column):
+            raise Lossy(f"an error without line and column: {error}") from error
+        raise
+    written_again = weft.mlir.dumps(program, locations=True)
+    if weft.mlir.dumps(weft.mlir.loads(written_again), locations=True) != written_again:
+        raise Lossy("a program is not what it was when it has been written and read")
 
 
 def _run_graph(graph: Graph) -> None:

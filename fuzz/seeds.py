@@ -108,6 +108,24 @@ def program_words() -> tuple[bytes, ...]:
 
 
 @cache
+def program_texts() -> tuple[Pool, ...]:
+    """The texts of host programs of the tests, without those that need the kernels of a test plugin."""
+    found = []
+    for file in sorted((ROOT / "tests" / "programs").rglob("*.mlir")):
+        with suppress(InvalidArgument):
+            weft.mlir.loads(file.read_bytes())
+            found.append(file.read_bytes())
+    return (Pool(1.0, _single(found)),)
+
+
+def program_text_words() -> tuple[bytes, ...]:
+    """The vocabulary of MLIR: types, attributes, locations."""
+    words = ("i1 i32 ui8 f32 bf16 !tfrt.chain tensor<2x?xf32> (i32)->i32 dense<1> unit array<i32:1> loc(unknown) #a !a "
+             "^bb1 %arg0 @f tfrt.sync tfrt.native bef.nonstrict weft.stream tfrt.cost_threshold _tfrt_cost 0x7FC00000")
+    return tuple(words.encode().split())
+
+
+@cache
 def saved_models() -> tuple[Pool, ...]:
     """The SavedModels of the tests; the fast ones get the most mutants."""
     found = {path.parent.name: samples.folder(path) for path in sorted((DATA / "saved_models").glob("*/model"))}

@@ -16,6 +16,8 @@ MOST_DEPTH = 64  # of brackets and regions within each other
 _INTEGER = re.compile(r"([su]?)i([1-9]\d{0,7})\Z")
 _DIMS = re.compile(r"\s*(\*x|(?:(?:\d+|\?)x)*)")
 _BRACKETS = re.compile(r'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"|->|[<>()\[\]{}]')
+_MOST_DIGITS = 18  # of a dimension, a line, a count
+_MOST_LITERAL = 100  # characters of a number
 _PAIRS = {"<": ">", "(": ")", "[": "]", "{": "}"}
 _SHAPED = ("tensor", "vector", "memref")
 
@@ -38,6 +40,13 @@ class AttributeParser(Lexer):
         result = parse()
         self.depth -= 1
         return result
+
+    def count(self, what: str) -> int:
+        """Parse a small number without sign. Raises MalformedText with `what` was expected."""
+        at, text = self.at, self.take("number", what)
+        if not text.isdigit() or len(text) > _MOST_DIGITS:
+            raise self.error(f"expected {what}", at)
+        return int(text)
 
     def comma_list(self, opening: str, closing: str, parse: Callable[[], T]) -> list[T]:
         """Parse elements between brackets, with commas."""
@@ -146,6 +155,8 @@ class AttributeParser(Lexer):
             raise self.error("expected '<'")
         match = _DIMS.match(self.source, self.end)
         assert match is not None
+        if any(len(dim) > _MOST_DIGITS for dim in match[1].split("x")):
+            raise self.error("invalid dimension", match.start(1))
         self.jump(match.end())
         shape = None if match[1] == "*x" else tuple(
             None if dim == "?" else int(dim) for dim in match[1].split("x")[:-1])
@@ -220,6 +231,8 @@ class AttributeParser(Lexer):
 
     def number_of(self, text: str, negative: bool, of: t.Type, at: int) -> a.Attribute:
         """A literal as a number of a type. Raises MalformedText for one that does not fit."""
+        if len(text) > _MOST_LITERAL:
+            raise self.error("number literal is too long", at)
         if isinstance(of, t.NamedType) and of.name in floats.FORMATS:
             return a.FloatAttr(self.float_bits(text, negative, of.name, at), of)
         if "." in text:
@@ -403,9 +416,9 @@ class AttributeParser(Lexer):
             text = unescaped(self.text)
             self.advance()
             if self.accept(":"):
-                line = self.take("number", "integer line number in FileLineColLoc")
+                line = self.count("integer line number in FileLineColLoc")
                 self.expect(":")
-                return a.FileLineColLoc(text, int(line, 0), int(self.take("number", "integer column number"), 0))
+                return a.FileLineColLoc(text, line, self.count("integer column number in FileLineColLoc"))
             child = None
             if self.accept("("):
                 child = self.location_inside()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .printer import Printer
 
 MODULE, FUNCTION = "builtin.module", "func.func"
-_NAME = rf"%{SUFFIX}(?:\#\d+)?"
+_NAME = rf"%{SUFFIX}(?:\#\d{{1,9}})?"
 _LINE = re.compile(  # the common form of an operation: one result, no attributes, plain types
     rf'(?:(%{SUFFIX}) = )?"([\w$.]+)"\(((?:{_NAME}(?:, {_NAME})*)?)\) : '
     rf'\(([\w$.!, ]*)\) -> (\(\)|[\w$.!]+)\n', re.ASCII)
@@ -137,10 +137,9 @@ class Parser(AttributeParser):
             name, where, count = self.text, self.at, 1
             self.advance()
             if self.accept(":"):
-                text = self.take("number", "integer number of results")
-                if not text.isdigit() or int(text) < 1:
+                count = self.count("integer number of results")
+                if count < 1:
                     raise self.error("expected named operation to have at least 1 result", where)
-                count = int(text)
             results.append((name, count, where))
             if not self.accept(","):
                 self.expect("=", " after SSA name")
@@ -211,6 +210,8 @@ class Parser(AttributeParser):
         name = self.take("value", "SSA operand")
         index = 0
         if self.kind == "alias" and self.text[1:].isdigit():
+            if len(self.text) > 10:
+                raise self.error("reference to invalid result number")
             index = int(self.text[1:])
             self.advance()
         return name, index, at
