@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from .host_program import ProgramFunction as ProgramFunction
     from .host_program import RegisterType as RegisterType
     from .host_program import native_function as native_function
+    from .stream_analysis import Stream as Stream
+    from .stream_analysis import analyse_streams as analyse_streams
     from .stream_analysis import stream_numbers as stream_numbers
     from .typed_attribute import ShapeAttribute as ShapeAttribute
     from .typed_attribute import is_number as is_number
@@ -40,7 +42,7 @@ __getattr__ = lazy_exports(__name__, {
     ".compiled_model": ("CompiledModel",),
     ".host_program": ("HOST", "OWN", "Call", "CallSignature", "ProgramDef", "ProgramFunction", "RegisterType",
                       "native_function"),
-    ".stream_analysis": ("stream_numbers",),
+    ".stream_analysis": ("Stream", "analyse_streams", "stream_numbers"),
     ".typed_attribute": ("ShapeAttribute", "is_number", "number_type", "typed"),
     ".verifier": ("verify",),
 })

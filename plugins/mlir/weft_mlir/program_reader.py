@@ -104,19 +104,16 @@ class _Reader:
     def _function(self, module: Operation, function: Operation) -> None:
         name, of = _symbol(function), _function_type(function)
         _, place = place_of(function.location)
-        attributes = function.attributes
-        if NATIVE in attributes:
+        if NATIVE in function.attributes:
             inputs, results = ([register_type(each) for each in side] for side in (of.inputs, of.results))
             self.functions[name] = native_function(name, inputs, results, place)
             return
         if not function.regions or not function.regions[0].blocks:
             raise fault(function.location, "external functions are not allowed")
-        outer = module.attributes
-        threshold = _integer(attributes.get(THRESHOLD, outer.get(THRESHOLD)))
-        merges = attributes.get(MERGES, outer.get(MERGES)) not in (None, a.FALSE)
+        threshold, merges = stream_options(module, function)
         body = self._body(function, function.regions[0], name, of, threshold, merges)
         names = lowered.argument_names(function, body.arg_names)
-        made = body._replace(name=name, arg_names=names, is_sync=SYNC in attributes, location=place)
+        made = body._replace(name=name, arg_names=names, is_sync=SYNC in function.attributes, location=place)
         if made.is_sync:
             _check_sync(function, made.results, len(names))
         self.functions[name] = lowered.of_function(function, made)
@@ -225,8 +222,12 @@ def _symbols(attribute: a.Attribute) -> list[a.SymbolRefAttr]:
     return symbols if len(symbols) == len(items) else []
 
 
-def _integer(attribute: a.Attribute | None) -> int:
-    return attribute.value if isinstance(attribute, a.IntegerAttr) else 0
+def stream_options(module: Operation, function: Operation) -> tuple[int, bool]:
+    """The threshold of a function's stream analysis, and whether inter-dependent streams become one."""
+    attributes = {**module.attributes, **function.attributes}
+    threshold = attributes.get(THRESHOLD)
+    return (threshold.value if isinstance(threshold, a.IntegerAttr) else 0,
+            attributes.get(MERGES) not in (None, a.FALSE))
 
 
 def _used(operation: Operation, block: Block, registers: dict[int, int]) -> tuple[int, ...]:
