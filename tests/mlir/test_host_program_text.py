@@ -59,7 +59,8 @@ def test_places_names_and_marks_of_calls_survive():
 
 ATTRIBUTES = st.deferred(lambda: st.one_of(
     st.booleans(), st.text(max_size=5), st.just(()), st.none(),
-    st.tuples(st.integers(0, 9), st.none()), st.lists(st.floats(width=16, allow_nan=False, allow_infinity=False), min_size=1, max_size=3).map(tuple),
+    st.tuples(st.integers(0, 9), st.none()),
+    st.lists(st.floats(width=16, allow_nan=False, allow_infinity=False), min_size=1, max_size=3).map(tuple),
     *(st.integers(least, most).map(lambda n, name=name: typed(n, dtypes.named(name))) for name, least, most in (
         ("int8", -128, 127), ("uint8", 0, 255), ("int32", -2**31, 2**31 - 1), ("uint64", 0, 2**64 - 1),
         ("int64", -2**63, 2**63 - 1))),

@@ -1,24 +1,36 @@
-"""weft translate: one graph, another form."""
+"""weft translate: one graph or host program, another form. Programs are translated by weft-mlir."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from contextlib import suppress
 
+from ..errors import Unavailable
 from .progress import ticking
 from .terminal import say
 
-EPILOG = "The suffix tells the form: .pb is a binary GraphDef, .pbtxt the same in text."
+EPILOG = "The suffix tells the form: .pb is a binary GraphDef, .pbtxt the same in text; .bef a program, .mlir its text."
+PROGRAMS = (".bef", ".mlir")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("source", metavar="IN", help="the graph to read: .pb or .pbtxt")
-    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the file to write: .pb or .pbtxt")
+    parser.add_argument("source", metavar="IN", help="the file to read: .pb, .pbtxt, .bef or .mlir")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the file to write")
+    with suppress(Unavailable):
+        import weft
+
+        weft.mlir.add_translate_arguments(parser)
 
 
 def translate(args: Namespace) -> int:
     from pathlib import Path
 
+    if Path(args.source).suffix.lower() in PROGRAMS:
+        import weft
+
+        status: int = weft.mlir.translate(args)
+        return status
     from ..graph.graphdef import dump, load
     from .table import byte_text, plural
 

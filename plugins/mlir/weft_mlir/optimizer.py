@@ -86,7 +86,7 @@ def _streams(module: Operation) -> list[Diagnostic]:
 
 
 def _remark(operation: Operation, stream: Stream) -> Diagnostic:
-    place = place_of(operation.location)[1]
+    file, line, column = place_of(operation.location)[1] or ("-", None, None)
     parent = -1 if stream.parent is None else stream.parent
-    return Diagnostic("remark", place.file if place else "-", (place and place.line) or 0, (place and place.column) or 0,
+    return Diagnostic("remark", file, line or 0, column or 0,
                       f"stream id: {stream.number}, stream cost: {stream.cost}, parent stream: {parent}")

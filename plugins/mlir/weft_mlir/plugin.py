@@ -18,3 +18,9 @@ def weft_kernels(registry: Any) -> None:
 @hookimpl
 def weft_loaders(registry: Any) -> None:
     registry.add("mlir", "weft_mlir.text_file:LOADER")
+
+
+@hookimpl
+def weft_commands(registry: Any) -> None:
+    registry.add("opt", help="rewrite and check the text of a host program",
+                 add_arguments="weft_mlir.commands:add_opt_arguments", run="weft_mlir.commands:opt")

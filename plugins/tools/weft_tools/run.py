@@ -31,6 +31,8 @@ Without NAME= it is for the model's only input."""
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_step(parser)
+    parser.add_argument("function", nargs="?", metavar="FUNCTION",
+                        help="of a host program (.mlir, .bef): the function to run; all without arguments by default")
     parser.add_argument("--output", metavar="DIR|FILE.npz",
                         help="save the outputs: all in one .npz, or an .npy each in a folder")
     parser.add_argument("--repeat", type=positive, default=0, metavar="N", help="after the first run, time N more")
@@ -55,6 +57,16 @@ def run(args: Namespace) -> int:
 
     from .outputs import check_place
 
+    if _is_program(args):
+        import weft
+
+        status: int = weft.mlir.run_program(args.model, args.function)
+        return status
+    if args.function is not None:
+        from weft.errors import InvalidArgument
+
+        raise InvalidArgument(f"'{args.model}' is a model: it has no function '{args.function}' to run alone",
+                              hint="--signature names a signature of a model")
     if args.output is not None:
         check_place(args.output)
     model = loaded(args)
@@ -70,6 +82,18 @@ def run(args: Namespace) -> int:
         times.append(perf_counter() - start)
     _tell(args, dict(zip(model.outputs, results, strict=True)), times)
     return 0
+
+
+def _is_program(args: Namespace) -> bool:
+    """Return True for a file of a host program. Without weft-mlir no file is one."""
+    import weft
+    from weft.errors import Unavailable
+
+    try:
+        found: bool = args.format in (None, "bef", "mlir") and weft.mlir.is_program(args.model)
+    except Unavailable:
+        return False
+    return found
 
 
 def step_of(args: Namespace, model: AnyModel) -> tuple[Callable[..., Sequence[Any]], list[Any]]:

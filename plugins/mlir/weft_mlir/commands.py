@@ -1,0 +1,62 @@
+"""The commands of `weft` that take host programs: opt, and the parts of translate and run."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from weft.api import errors
+from weft.support import file_path
+
+from . import executor_driver, optimizer, translation
+from .text_file import SUFFIXES
+
+BEF = ".bef"
+
+
+def add_opt_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("source", nargs="?", default=translation.STDIN, metavar="FILE", help="a text; stdin by default")
+    parser.add_argument("-o", "--output", default=translation.STDIN, metavar="OUT", help="the file to write (stdout)")
+    optimizer.add_arguments(parser)
+
+
+def opt(args: Namespace) -> int:
+    return optimizer.optimize(args)
+
+
+def add_translate_arguments(parser: ArgumentParser) -> None:
+    """Add the options of `weft translate` for programs."""
+    translation.add_arguments(parser.add_argument_group("programs: .mlir and .bef"))  # type: ignore[arg-type]
+
+
+def translate(args: Namespace) -> int:
+    """Translate a program. Raises InvalidArgument for an output whose suffix is not that of the result."""
+    suffix = Path(args.output).suffix.lower()
+    if args.output != translation.STDIN and suffix not in (BEF, *SUFFIXES):
+        raise errors.InvalidArgument(f"'{args.output}': programs are written as {BEF} and {', '.join(SUFFIXES)}",
+                                     hint="the suffix tells the form; - is stdout")
+    return translation.translate(args)
+
+
+def is_program(path: str) -> bool:
+    """Return True for a file of a host program: a text, or a BEF file without a model."""
+    file = file_path.file_path(path)
+    if file.suffix.lower() in SUFFIXES:
+        return True
+    if not file.is_file():
+        return False
+    with file.open("rb") as opened:
+        if opened.read(len(translation.MAGIC)) != translation.MAGIC:
+            return False
+    from weft import bef
+
+    return not bef.load(file).entries
+
+
+def run_program(path: str, function: str | None) -> int:
+    """Run a function of a program, or all of them, as bef_executor does."""
+    parser = ArgumentParser()
+    executor_driver.add_arguments(parser)
+    options = parser.parse_args([f"--functions={function}"] if function else [])
+    options.source = path
+    return executor_driver.execute(options, "weft run")
