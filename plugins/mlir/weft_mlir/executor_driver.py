@@ -18,6 +18,7 @@ from weft.api import AsyncValue, TensorMetadata, WorkQueueConfig, errors
 
 from .diagnosed import all_diagnostics
 from .diagnostics import Diagnostic, expected_diagnostics, unexpected
+from .program_writer import is_native
 from .text_file import decoded, program_of
 from .translation import MAGIC, STDIN, read
 
@@ -98,7 +99,8 @@ class Driver:
         first = [args.test_init_function] if args.test_init_function in program.functions else []
         chosen = [name for name in args.functions.split(",") if name] or list(program.functions)
         for name in (*first, *(each for each in chosen if each not in first)):
-            if not name.startswith("%") and not self._run_function(host, program, name):
+            runs = not name.startswith("%") and not is_native(program.functions[name])
+            if runs and not self._run_function(host, program, name):
                 break
         return 0
 

@@ -66,7 +66,7 @@ class _Writer:
         region = Region()
         made = Operation(FUNCTION, attributes=attributes, regions=[region],
                          location=location_of("", function.location))
-        if _is_native(function):
+        if is_native(function):
             attributes |= {"sym_visibility": a.StringAttr("private"), NATIVE: a.UNIT}
             return made
         region.blocks.append(self.block(function, 0))
@@ -137,7 +137,8 @@ class _Writer:
         return {name: references[0] if len(references) == 1 and not is_array else a.ArrayAttr(references)}
 
 
-def _is_native(function: ProgramFunction) -> bool:
+def is_native(function: ProgramFunction) -> bool:
+    """Return True for a function that stands for a native one."""
     if len(function.kernels) != 1:
         return False
     [call] = function.kernels

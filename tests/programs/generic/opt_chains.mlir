@@ -2,14 +2,14 @@
 
 // CHECK-LABEL: func.func @twice
 func.func @twice(%x: i32, %ch: !tfrt.chain) -> (i32, !tfrt.chain) {
-  // CHECK-NEXT: return
+  // CHECK-NEXT: tfrt.return %arg0, %arg1
   "tfrt.return"(%x, %ch) : (i32, !tfrt.chain) -> ()
 }
 
 // CHECK-LABEL: func.func @main
 // CHECK-NOT: tfrt.constant
 // CHECK-NOT: tfrt.call
-// CHECK: "tfrt.print.i32"(%arg0, %arg1)
+// CHECK: tfrt.print.i32 %arg0, %arg1
 // CHECK-NEXT: tfrt.merge.chains
 // CHECK-NOT: tfrt.merge.chains
 func.func @main(%x: i32, %ch: !tfrt.chain) -> (!tfrt.chain, !tfrt.chain) {
