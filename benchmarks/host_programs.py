@@ -3,12 +3,14 @@
     python benchmarks/host_programs.py
 
 `adds`: a chain of additions, and of constants and additions in turn. `loop`: additions in tfrt.while. `fizzbuzz`: 1,000
-lines by tfrt.repeat and nested tfrt.cond, written to a stream that keeps nothing. Each time is the least of many runs.
+lines by tfrt.repeat and nested tfrt.cond, written to a stream that keeps nothing. `constant_add`: a constant and an
+addition in tfrt.repeat. The last two are the texts in `programs/`. Each time is the least of many runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TextIO, cast
 
 import weft
@@ -18,6 +20,7 @@ from weft.program.host_program import Call, ProgramFunction
 
 CHAIN = "!tfrt.chain"
 COUNT = 1000
+PROGRAMS = Path(__file__).parent / "programs"
 
 
 class Void:
@@ -73,26 +76,11 @@ def loop() -> weft.HostProgram:
     return program(body.function("body", following, total, goes_on), main.function("main", *results))
 
 
-def fizzbuzz() -> weft.HostProgram:
-    body, main, functions = Writer("i32", CHAIN), Writer(), []
-    (number,) = body("tfrt.add.i32", 0, body.constant(1))
-    divides = []
-    for divisor in (3, 5):
-        _, rest = body("tfrt.div.i32", number, body.constant(divisor), types=("i32", "i32"))
-        divides += body("tfrt.equal.i32", rest, body.constant(0), types=("i1",))
-    printed = body("tfrt.cond", *divides, number, 1, types=(CHAIN,), functions=("3", "not 3"))
-    functions.append(body.function("body", number, *printed))
-    for name, branches in {"3": ("15", "only 3"), "not 3": ("5", "number")}.items():
-        w = Writer("i1", "i32", CHAIN)
-        functions.append(w.function(name, *w("tfrt.cond", 0, 1, 2, types=(CHAIN,), functions=branches)))
-    for name, value in {"15": 15, "only 3": 3, "5": 5, "number": None}.items():
-        w = Writer("i32", CHAIN)
-        told = 0 if value is None else w.constant(value)
-        functions.append(w.function(name, *w("tfrt.print.i32", told, 1, types=(CHAIN,))))
-    (chain,) = main("tfrt.new.chain", types=(CHAIN,))
-    results = main("tfrt.repeat.i32", main.constant(COUNT), main.constant(0), chain, types=("i32", CHAIN),
-                   functions=("body",))
-    return program(*functions, main.function("main", *results))
+def python_constant_add() -> int:
+    total = 0
+    for _ in range(COUNT):
+        total = (total + 42 + 2**31) % 2**32 - 2**31
+    return total
 
 
 def python_adds() -> int:
@@ -126,7 +114,8 @@ def main() -> None:
         ("adds", COUNT, adds(constants=False), python_adds),
         ("constants and adds", 2 * COUNT, adds(constants=True), python_adds),
         ("loop", 5 * COUNT, loop(), python_adds),
-        ("fizzbuzz", 12 * COUNT, fizzbuzz(), python_fizzbuzz),
+        ("fizzbuzz", 13 * COUNT, weft.HostProgram.load(PROGRAMS / "fizzbuzz.mlir"), python_fizzbuzz),
+        ("constant_add", 2 * COUNT, weft.HostProgram.load(PROGRAMS / "constant_add.mlir"), python_constant_add),
     ):
         ours, theirs = least(runner(made), peer)
         speed = f"{kernels / ours / 1e6:.2f}"

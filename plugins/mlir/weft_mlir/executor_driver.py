@@ -157,7 +157,7 @@ class Driver:
             self._diagnostics.append(each._replace(message=f"{kind}{each.message}"))
 
     def _verified(self) -> int:
-        """Compare the diagnostics with those that their files expect; write the differences; return the status."""
+        """Compare the diagnostics with the expected ones; write the differences; return the status."""
         status = 0
         for file in dict.fromkeys(each.file for each in self._diagnostics):
             mine = [each for each in self._diagnostics if each.file == file]

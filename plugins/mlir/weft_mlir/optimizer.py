@@ -19,7 +19,7 @@ from .text_file import decoded, dialects
 from .translation import SEPARATOR, read, write
 
 _BUILTIN = ("builtin", "func")
-_OPEN = ("tfrt", "tfrt_test", "corert", "tfrt_dht", "coo")  # dialects that may have operations nobody declares
+_OPEN = ("tfrt", "tfrt_test", "corert", "tfrt_dht", "coo")  # dialects whose undeclared operations are permitted
 
 
 def add_arguments(parser: ArgumentParser) -> None:
