@@ -87,3 +87,22 @@ def printed(line, dialects=DIALECTS):
 ])
 def test_text_that_is_read_prints_as_it_was(line):
     assert printed(line) == line.replace("#0", "").replace(" : i64, 2 : i64", ", 2")
+
+
+@pytest.mark.parametrize(("line", "message"), [
+    ("%0 = tfrt.constant.i32 1.0", "floating point value not valid for specified type"),
+    ("%0 = tfrt.constant.f32 1", "unexpected decimal integer literal for a floating point value"),
+    ("%0 = tfrt.add.i32 %arg0", "number of operands and types do not match: got 1 operands and 2 types"),
+    ("%0 = tfrt.add.i32 %arg0, %arg2", "expects different type than prior uses: 'i32' vs '!tfrt.chain'"),
+    ("%0 = tfrt.call @f(%arg0) : i32", "expected function type"),
+    ("%0 = tfrt.call @f(%arg0) : () -> i32", "number of operands and types do not match: got 1 operands and 0 types"),
+    ("%0 = tfrt.call 7(%arg0) : () -> i32", "expected a symbol reference"),
+    ("%0 = tfrt.constant.i32 1 {value = 2 : i32}", "'value' is given by the syntax of 'tfrt.constant.i32'"),
+    ("tfrt.if %arg3, %c#1 : (i32) -> () {}", "'%c#1' cannot name an argument of a region"),
+    ("tfrt.if %arg3 : () -> () { tfrt.print.i32 %arg0 }", "use of undeclared SSA value name '%arg0'"),
+    ("tfrt.unheard %arg0", "custom op 'tfrt.unheard' is unknown"),
+])
+def test_text_that_does_not_fit_its_syntax_is_an_error_with_its_place(line, message):
+    with pytest.raises(MalformedText, match=message.replace("(", r"\(")) as raised:
+        parse(f"{HEAD}{line}\n}}}}", "p.mlir", dialects=DIALECTS)
+    assert (raised.value.location.file, raised.value.location.line) == ("p.mlir", 3)
