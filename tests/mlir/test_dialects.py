@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import pytest
-from weft.api import I32, HostKernels, HostType
-from weft.contract.host_kernel import HostKernelRegistry, HostPack
+from builders.dialects import DIALECTS, KERNELS, kernels_of
+from weft.api import I32, Callee, HostType
 from weft.errors import InvalidArgument, PluginError
 from weft_mlir.dialects.registry import KernelDialects
-from weft_mlir.ir import Operation
+from weft_mlir.ir import Block, Operation, Region
 from weft_mlir.lexer import MalformedText
 from weft_mlir.parser import parse
 from weft_mlir.printer import print_module
 
-PACKS = {"weft": "weft.host_kernels:register", "mlir": "weft_mlir.kernels:register",
-         "tfrt_test": "plugins_for_tests.tfrt_test.kernels:register"}
-
-
-def registry(**packs):
-    made = HostKernelRegistry()
-    for plugin, pack in packs.items():
-        made.add_pack(HostPack(pack, plugin))
-    return made
-
-
-KERNELS = registry(**PACKS)
-DIALECTS = KernelDialects(KERNELS)
 HEAD = """module {
   func.func @f(%arg0: i32, %arg1: i32, %arg2: !tfrt.chain, %arg3: i1, %arg4: !ts.shape, %arg5: !tfrt_tensor.tensor) {
 """
@@ -106,3 +94,119 @@ def test_text_that_does_not_fit_its_syntax_is_an_error_with_its_place(line, mess
     with pytest.raises(MalformedText, match=message.replace("(", r"\(")) as raised:
         parse(f"{HEAD}{line}\n}}}}", "p.mlir", dialects=DIALECTS)
     assert (raised.value.location.file, raised.value.location.line) == ("p.mlir", 3)
+
+
+EXAMPLES = {"i1": "true", "f32": "1.0", "f64": "1.0", "!tfrt.string": '"s"'}
+
+
+def call_of(kernel):
+    """The text of a call, for a kernel whose operands and results have types and whose functions are none."""
+    types = [str(argument.type) for argument in kernel.arguments]
+    values = ", ".join(f"%arg{index}" for index in range(len(types)))
+    if "$" not in kernel.syntax:
+        line = f"{kernel.code} {values}"
+    else:
+        (name,) = [part[1:] for part in kernel.syntax.split() if part[0] == "$"]
+        of = kernel.attributes[name].type
+        literal = "[1, 2]" if "array of i64" in str(of) else EXAMPLES.get(str(of), "7")
+        line = f"{kernel.code} {values} {literal}"
+    inputs = ", ".join(f"%arg{index}: {of}" for index, of in enumerate(types))
+    bound = {0: "", 1: "%0 = "}.get(len(kernel.results), f"%0:{len(kernel.results)} = ")
+    return f"func.func @f({inputs}) {{\n{bound}{line}\n}}"
+
+
+PLAIN_SYNTAX = {"operands attr-dict", "$value attr-dict", "operands $value attr-dict", "operands $values attr-dict",
+                "$shape attr-dict"}
+
+
+def test_every_kernel_with_a_plain_syntax_prints_what_it_reads():
+    KERNELS.load()
+    plain = [kernel for kernel in KERNELS._kernels.values() if kernel.syntax in PLAIN_SYNTAX]
+    for kernel in plain:
+        text = print_module(parse(call_of(kernel), kernel.code, dialects=DIALECTS), DIALECTS)
+        assert f" {kernel.code}" in text
+        assert '"' not in text.replace('"s"', "")
+        assert print_module(parse(text, dialects=DIALECTS), DIALECTS) == text
+    assert len(plain) > 250
+
+
+def test_every_syntax_is_well_formed():
+    KERNELS.load()
+    assert all((DIALECTS.syntax(code) is None) == (kernel.syntax is None) for code, kernel in KERNELS._kernels.items())
+
+
+@pytest.mark.parametrize("code", ["tfrt.lessequal.i32", "tfrt.minimum.f32", "tfrt.div.f64", "tfrt.constant.bf16"])
+def test_a_kernel_without_a_syntax_has_the_generic_form_only(code):
+    assert DIALECTS.syntax(code) is None
+    assert DIALECTS.declaration(code) is not None
+
+
+Box = Annotated[list, HostType("!third.box<i32>")]
+
+
+class Arrow:
+    """`third.arrow %a => %b`."""
+
+    @staticmethod
+    def parse(parser, name):
+        first = parser.use()
+        parser.expect("=")
+        parser.expect(">")
+        return Operation(name, [parser.resolve(*use, parser.types["i32"]) for use in (first, parser.use())])
+
+    @staticmethod
+    def print(printer, operation):
+        printer.write(" " + " => ".join(map(printer.operand, operation.operands)))
+
+
+def third_party(kernels):
+    @kernels.kernel("third.box", syntax="$item (`,` $more^)? `kept` $label `[` `]` attr-dict (`:` type($more)^)?")
+    def box(item: I32, *more: Any, label: I32) -> Box: ...
+
+    @kernels.kernel("third.arrow", syntax=f"custom<{__name__}:Arrow>")
+    def arrow(a: I32, b: I32) -> None: ...
+
+
+def test_a_third_party_has_a_dialect_with_types_and_a_syntax_of_its_own(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, __name__, SimpleNamespace(Arrow=Arrow))
+    dialects = KernelDialects(kernels_of(third=third_party))
+    for line in ("%0 = third.box %arg0 kept 7[]", "%0 = third.box %arg0, %arg1, %arg2 kept -7[] {a} : i32, !tfrt.chain",
+                 "third.arrow %arg0 => %arg1"):
+        assert printed(line, dialects) == line
+    module = parse(f"{HEAD}%0 = third.box %arg0 kept 7[]\n}}}}", dialects=dialects)
+    assert str([*module.walk()][2].results[0].type) == "!third.box<i32>"
+
+
+def several(a: I32, *more: Any, x: I32, f: Callee) -> list[Any]: ...
+
+
+@pytest.mark.parametrize(("syntax", "message"), [
+    ("operands", "attr-dict is missing"),
+    ("operands attr-dict", "the types of the results are left open"),
+    ("$a attr-dict `:` type(results)", "the operands are a, more"),
+    ("operands $a attr-dict `:` type(results)", "it has both operands and"),
+    ("operands $b attr-dict", "the operation has no operand or attribute 'b'"),
+    ("operands attr-dict `:` type($b)", "the operation has no operand 'b'"),
+    ("operands (`,` attr-dict)?", "a group has one anchor"),
+    ("operands (`,` attr-dict^", "a group is open at its end"),
+    ("operands ($x^)? attr-dict", "a group begins with a literal"),
+    ("operands `%` attr-dict", "`%` is no keyword and no punctuation"),
+    ("operands attr-dict type(operands", "a parenthesis is open"),
+    ("operands ATTR", "'ATTR' is no element"),
+    ("custom<nowhere.at_all:x>", "cannot import nowhere.at_all:x"),
+    ("custom<os.path:join>", "has no functions parse and print"),
+])
+def test_a_malformed_syntax_is_an_error_that_names_plugin_and_operation(syntax, message):
+    dialects = KernelDialects(kernels_of(mine=lambda kernels: kernels.kernel("my.op", syntax=syntax)(several)))
+    with pytest.raises(PluginError, match="plugin mine") as raised:
+        dialects.syntax("my.op")
+    assert message in raised.value.message
+    assert raised.value.op == "my.op"
+
+
+def test_an_operation_that_lacks_an_attribute_is_not_printed():
+    module = Operation("builtin.module", regions=[Region()])
+    module.regions[0].blocks.append(Block())
+    module.regions[0].blocks[0].operations.append(Operation("tfrt.constant.i32"))
+    with pytest.raises(InvalidArgument, match="lacks what its syntax"):
+        print_module(module, DIALECTS)

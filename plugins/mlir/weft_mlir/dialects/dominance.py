@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir import Block, Operation, Region, Value
 from ..lexer import MalformedText
-from .faults import fault, location_of
+from .faults import location_of
 
 _Place = tuple[Block, int]  # a block, and a position in it
 
@@ -61,8 +61,6 @@ def _dominators(region: Region) -> dict[Block, set[Block]]:
 
 
 def _undominated(operation: Operation, number: int, value: Value) -> MalformedText:
-    error = fault(operation, "")
     message = f"operand #{number} does not dominate this use"
     notes = ((location_of(value.owner), "operand defined here"),) if isinstance(value.owner, Operation) else ()
-    assert error.location is not None
-    return MalformedText(message, error.location, notes)
+    return MalformedText(message, location_of(operation), notes)

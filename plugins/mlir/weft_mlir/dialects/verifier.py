@@ -22,11 +22,7 @@ def verify(module: Operation, dialects: KernelDialects) -> None:
 
     Operations that nobody declares are checked for dominance alone.
     """
-    _check_operation(module, [], dialects)
-
-
-def _check_operation(outermost: Operation, parents: list[Operation], dialects: KernelDialects) -> None:
-    left: list[tuple[Operation, tuple[Operation, ...]]] = [(outermost, tuple(parents))]
+    left: list[tuple[Operation, tuple[Operation, ...]]] = [(module, ())]
     while left:
         operation, around = left.pop()
         declaration = dialects.declaration(operation.name)

@@ -1,0 +1,19 @@
+"""The dialects of core, of weft-mlir, and of the test plugin `tfrt_test`."""
+
+from __future__ import annotations
+
+from weft.contract.host_kernel import HostKernelRegistry, HostPack
+from weft_mlir.dialects.registry import KernelDialects
+
+
+def kernels_of(**packs):
+    """A registry of host kernels: plugin=register function, or its name."""
+    made = HostKernelRegistry()
+    for plugin, pack in packs.items():
+        made.add_pack(HostPack(pack, plugin))
+    return made
+
+
+KERNELS = kernels_of(weft="weft.host_kernels:register", mlir="weft_mlir.kernels:register",
+                     tfrt_test="plugins_for_tests.tfrt_test.kernels:register")
+DIALECTS = KernelDialects(KERNELS)
