@@ -9,6 +9,7 @@ from weft.program import Stream, analyse_streams
 from . import attributes as a
 from .diagnosed import handle
 from .diagnostics import Diagnostic, Piece
+from .dialects.verifier import verify
 from .ir import Operation
 from .parser import FUNCTION, MODULE, parse
 from .printer import print_module
@@ -39,15 +40,18 @@ def optimize(args: Namespace) -> int:
     """Rewrite `args.source` to `args.output` and return the exit status."""
 
     def rewritten(piece: Piece) -> tuple[str, list[Diagnostic]]:
-        module = parse(piece.text, args.source, piece.line, dialects())
+        declared = dialects()
+        module = parse(piece.text, args.source, piece.line, declared)
+        verify(module, declared)
         if not args.allow_unregistered_dialect:
             _check_dialects(module)
         if args.inline:
             inline(module)
         if args.canonicalize:
             canonicalize(module)
+        verify(module, declared)
         remarks = _streams(module) if args.tfrt_print_stream else []
-        return print_module(module, dialects(), generic=args.mlir_print_op_generic,
+        return print_module(module, declared, generic=args.mlir_print_op_generic,
                             locations=args.mlir_print_debuginfo), remarks
 
     outputs, status = handle(decoded(read(args.source), args.source), args.source, rewritten,

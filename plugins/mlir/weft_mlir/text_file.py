@@ -13,6 +13,8 @@ from weft.program import CompiledModel, ProgramDef
 from weft.support import file_path
 
 from .dialects.registry import KernelDialects
+from .dialects.verifier import verify as verify_module
+from .ir import Operation
 from .parser import parse
 from .printer import print_module
 from .program_reader import InvalidProgram, read_program
@@ -79,12 +81,18 @@ def program_of(text: str, file: str, line: int = 1) -> ProgramDef:
 
     Raises Unimplemented for the text of a graph, others as `loads`.
     """
-    module = parse(text, file, line, dialects())
+    declared = dialects()
+    module = parse(text, file, line, declared)
+    _refuse_graphs(module, file)
+    verify_module(module, declared)
+    return read_program(module)
+
+
+def _refuse_graphs(module: Operation, file: str) -> None:
     for operation in module.walk():
         if operation.name.startswith("tfg."):
             raise errors.Unimplemented("this is the text of a graph, not of a host program",
                                        location=errors.Location(file), hint="write the graph as .pb or .pbtxt")
-    return read_program(module)
 
 
 def _load(path: Path) -> ProgramDef:
