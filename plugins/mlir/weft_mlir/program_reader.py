@@ -47,8 +47,10 @@ def _placed(location: a.Location) -> errors.Location:
 
 
 def read_program(module: Operation) -> ProgramDef:
-    """The program of a module. Raises InvalidProgram, with the location of the operation, for one that BEF cannot
-    hold."""
+    """The program of a module that the verifier has accepted.
+
+    Raises InvalidProgram, with the location of the operation, for a module that BEF cannot hold.
+    """
     return _Reader(module).program()
 
 
@@ -111,26 +113,21 @@ class _Reader:
         if not function.regions or not function.regions[0].blocks:
             raise fault(function.location, "external functions are not allowed")
         threshold, merges = stream_options(module, function)
-        body = self._body(function, function.regions[0], name, of, threshold, merges)
+        body = self._body(function, function.regions[0], name, threshold, merges)
         names = lowered.argument_names(function, body.arg_names)
         made = body._replace(name=name, arg_names=names, is_sync=SYNC in function.attributes, location=place)
         if made.is_sync:
             _check_sync(function, made.results, len(names))
         self.functions[name] = lowered.of_function(function, made)
 
-    def _body(self, operation: Operation, region: Region, name: str, of: t.FunctionType | None, threshold: int,
-              merges: bool) -> ProgramFunction:
-        """The function of a region, after the functions of its own regions.
-
-        `of`: the type of a function that has a name.
-        """
+    def _body(self, operation: Operation, region: Region, name: str, threshold: int, merges: bool) -> ProgramFunction:
+        """The function of a region, after the functions of its own regions."""
         if len(region.blocks) != 1:
             raise fault(operation.location, f"'{operation.name}' op expects a region with one block")
         block = region.blocks[0]
         if not block.operations or block.operations[-1].name != RETURN:
             raise fault(operation.location, "all functions need to have a tfrt.return")
         ending = block.operations[-1]
-        _check_return(ending, operation, of)
         registers = {id(value): index for index, value in enumerate(block.arguments)}
         types: list[RegisterType] = [register_type(value.type) for value in block.arguments]
         calls = []
@@ -148,7 +145,7 @@ class _Reader:
         return made
 
     def _region(self, operation: Operation, region: Region, threshold: int, merges: bool) -> str:
-        made = self._body(operation, region, "", None, threshold, merges)
+        made = self._body(operation, region, "", threshold, merges)
         name = f"%{len(self.functions)}"
         if name in self.declared:
             raise fault(self.declared[name].location, f"function '{name}' has the name of a region",
@@ -250,20 +247,6 @@ def _defined_in(value: Value, block: Block) -> bool:
 
 def _location_of(value: Value) -> a.Location:
     return value.owner.location if isinstance(value.owner, Operation) else value.location
-
-
-def _check_return(ending: Operation, parent: Operation, of: t.FunctionType | None) -> None:
-    types = [value.type for value in ending.operands]
-    types = types[:len(types) - lowered.count(ending, lowered.TARGETS)]
-    if of is None:
-        return  # the kernel's declaration tells the results of its regions
-    if len(types) != len(of.results):
-        raise fault(ending.location,
-                    f"'{RETURN}' op has {len(types)} operands, but enclosing function returns {len(of.results)}")
-    for index, (given, wanted) in enumerate(zip(types, of.results, strict=True)):
-        if given != wanted:
-            raise fault(ending.location, f"type of return operand {index} ('{given}') doesn't match function result "
-                        f"type ('{wanted}')")
 
 
 def _check_sync(function: Operation, results: tuple[int, ...], arguments: int) -> None:
