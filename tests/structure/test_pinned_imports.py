@@ -18,7 +18,8 @@ PINNED = {
     "plugins/mlir/weft_mlir": {
         "weft.contract": {"HostKernel", "HostKernelRegistry"},
         "weft.program": {"ELEMENT_TYPES", "HOST", "Call", "CallSignature", "CompiledModel", "ProgramDef",
-                         "ProgramFunction", "RegisterType", "ShapeAttribute", "Stream", "analyse_streams", "is_number", "native_function",
+                         "ProgramFunction", "RegisterType", "ShapeAttribute", "Stream", "analyse_streams", "is_number",
+                         "native_function",
                          "number_type", "stream_numbers", "typed", "verify"},
         "weft.support": {"file_path"},
     },
