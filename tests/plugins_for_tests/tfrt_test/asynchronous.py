@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 from weft.api import I32, AsyncValue, Callee, Chain, HostType, Step, String
 
-
 PLAIN = "operands attr-dict"
 
 

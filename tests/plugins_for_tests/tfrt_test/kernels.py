@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import asynchronous, failing, native, simple, values
+from . import asynchronous, failing, native, resnet, simple, values
 
 
 def register(kernels):
-    for module in (simple, failing, asynchronous, values, native):
+    for module in (simple, failing, asynchronous, values, resnet, native):
         module.register(kernels)

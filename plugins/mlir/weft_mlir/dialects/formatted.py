@@ -64,5 +64,6 @@ class FormattedSyntax:
             for element in self._elements:
                 element.print(printed)
         except (IndexError, KeyError) as error:
-            raise errors.InvalidArgument(f"the operation lacks what its syntax '{self._declaration.syntax}' prints",
-                                         op=operation.name, hint="verify it first, or print its generic form") from error
+            raise errors.InvalidArgument(
+                f"the operation lacks what its syntax '{self._declaration.syntax}' prints", op=operation.name,
+                hint="verify it first, or print its generic form") from error
