@@ -5,8 +5,9 @@
         return min(max(x, low), high)
 
 Parameters. Positional parameters are the arguments; `*values` takes any number of them. A call may leave out the last
-arguments whose parameters have defaults. Keyword-only parameters are the attributes. A keyword-only Callee, or tuple of Callees, is a function of the program, for `step.call`. With `step=True`
-the first parameter is the running Step, whose `host` is the Host. `Any` permits every type.
+arguments whose parameters have defaults. Keyword-only parameters are the attributes. A keyword-only Callee, or tuple of
+Callees, is a function of the program, for `step.call`. With `step=True` the first parameter is the running Step, whose
+`host` is the Host. `Any` permits every type.
 
 Results. The return annotation is the type of the result. A tuple of types declares several results, None declares none,
 and `list[...]` as many as the call has.

@@ -23,7 +23,8 @@ _BOUNDS = "$start `to` $end `fixed` $block"
 
 def register(kernels: HostKernels) -> None:
     kernels.kernel("tfrt.parallel_for.i32", step=True, calls=_block_body, syntax=f"{_BOUNDS} "
-                   "(`,` $arguments^ `:` type($arguments))? attr-dict-with-keyword region($start, $end, $arguments)")(parallel_for)
+                   "(`,` $arguments^ `:` type($arguments))? attr-dict-with-keyword region($start, $end, $arguments)")(
+        parallel_for)
     kernels.kernel("tfrt.parallel_call.i32", step=True, calls=_block_body, syntax=f"{_BOUNDS} "
                    "$callee `(` $arguments `)` attr-dict (`:` type($arguments)^)?")(parallel_call)
 

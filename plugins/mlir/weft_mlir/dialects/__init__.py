@@ -2,9 +2,9 @@
 
 - A declaration comes from the signature of a host kernel, and the syntax from its `syntax`: no operation is declared
   twice. A third party's kernels bring dialects of their own through the ordinary hook `weft_kernels`.
-- Types are those of the signature, by their text in programs. A type that is no type of MLIR permits every type.
+- Types come from the signature, by their text in programs. A type that is no type of MLIR permits every type.
 
 Modules: `declaration` (operands, results, attributes, regions of an operation), `assembly_format` (the text of a
-format as its elements), `format_elements` (how each element is parsed and printed), `registry` (the declarations of a
+format as its elements), `format_elements` (parsing and printing of each element), `registry` (the declarations of a
 host), `verifier`, `call_verifier` (functions and what they return), `dominance`.
 """

@@ -26,7 +26,8 @@ from . import format_elements as f
 from .declaration import Declaration
 from .formatted import FormattedSyntax
 
-_TOKEN = re.compile(r"\s*(?:(`[^`\s]+`)|(\$\w+)|(attr-dict-with-keyword|attr-dict|functional-type|[a-z]+)|(\)\?|[()^,])|\Z)")
+_TOKEN = re.compile(
+    r"\s*(?:(`[^`\s]+`)|(\$\w+)|(attr-dict-with-keyword|attr-dict|functional-type|[a-z]+)|(\)\?|[()^,])|\Z)")
 _CUSTOM = re.compile(r"custom<([\w.]+:[\w.]+)>")
 _LITERAL = re.compile(r"[A-Za-z_][\w$.]*|->|::|[(){}<>\[\],:=?*+\-/|]")
 
@@ -114,44 +115,44 @@ class _Compiler:
     def _next(self) -> str | None:
         return self._tokens.pop(0) if self._tokens else None
 
-    def _expect(self, token: str) -> None:
+    def _expect(self, word: str) -> None:
         found = self._next()
-        if found != token:
-            raise self._error(f"'{token}' is expected, not {found!r}")
+        if found != word:
+            raise self._error(f"'{word}' is expected, not {found!r}")
 
     def _until(self, closing: str | None) -> list[tuple[f.Element, bool]]:
-        """Elements up to a token, each with True for the anchor of a group."""
+        """Elements up to a word, each with True for the anchor of a group."""
         found = []
-        while (token := self._next()) != closing:
-            if token is None:
+        while (word := self._next()) != closing:
+            if word is None:
                 raise self._error("a group is open at its end")
-            element = self._element(token)
+            element = self._element(word)
             is_anchor = bool(self._tokens) and self._tokens[0] == "^"
             if is_anchor:
                 self._next()
             found.append((element, is_anchor))
         return found
 
-    def _element(self, token: str) -> f.Element:
-        if token[0] == "`":
-            if not _LITERAL.fullmatch(token[1:-1]):
-                raise self._error(f"{token} is no keyword and no punctuation")
-            return f.Literal(token[1:-1])
-        if token[0] == "$":
-            return self._variable(token[1:])
-        if token == "operands":
+    def _element(self, word: str) -> f.Element:
+        if word[0] == "`":
+            if not _LITERAL.fullmatch(word[1:-1]):
+                raise self._error(f"{word} is no keyword and no punctuation")
+            return f.Literal(word[1:-1])
+        if word[0] == "$":
+            return self._variable(word[1:])
+        if word == "operands":
             return f.AllOperands()
-        if token in ("attr-dict", "attr-dict-with-keyword"):
-            return f.AttributeDictionary("" if token == "attr-dict" else "attributes")
-        if token in ("type", "functional-type"):
-            return self._type() if token == "type" else self._functional_type()
-        if token == "region":
+        if word in ("attr-dict", "attr-dict-with-keyword"):
+            return f.AttributeDictionary("" if word == "attr-dict" else "attributes")
+        if word in ("type", "functional-type"):
+            return self._type() if word == "type" else self._functional_type()
+        if word == "region":
             region = f.RegionElement(self._regions, self._operands_named())
             self._regions += 1
             return region
-        if token == "(":
+        if word == "(":
             return self._group()
-        raise self._error(f"'{token}' is no element")
+        raise self._error(f"'{word}' is no element")
 
     def _variable(self, name: str) -> f.Element:
         declaration = self._declaration
@@ -171,10 +172,10 @@ class _Compiler:
         """The names between parentheses."""
         self._expect("(")
         names: list[str] = []
-        while (token := self._next()) != ")":
-            if token is None:
+        while (word := self._next()) != ")":
+            if word is None:
                 raise self._error("a parenthesis is open at its end")
-            names.append(token.removeprefix("$"))
+            names.append(word.removeprefix("$"))
             if self._tokens and self._tokens[0] == ",":
                 self._next()
         return names

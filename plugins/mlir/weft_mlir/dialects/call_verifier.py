@@ -1,4 +1,4 @@
-"""Functions that operations call: they exist, they have the types of the call, and they return what they declare."""
+"""Functions that operations call: existence, the types of the call, and the results."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Declaration(NamedTuple):
     `variadic`: The operand of further values; None when there may be none. `results`: None for any number of results.
     `callees`: The functions that it calls, by name: symbols, or regions where its syntax names no symbol.
     `any_callees`: One name stands for any number of functions.
-    `calls`: The types that these functions may have, from those of operands and results; None where any will do.
+    `calls`: The types that these functions may have, from the types of operands and results; None where any will do.
     """
 
     name: str

@@ -26,7 +26,7 @@ Use = tuple[str, int, int]  # the name of a value, its index in a pack, its posi
 
 
 class Span(NamedTuple):
-    """Operands of a name, or ALL: those of an operation from `start` up to `stop`."""
+    """Operands of a name, or ALL: the operands of an operation from `start` up to `stop`."""
 
     name: str
     start: int
@@ -311,7 +311,7 @@ class Group(Element):
 
 
 def flat(elements: Iterable[Element]) -> Iterator[Element]:
-    """Yield elements, and those of groups."""
+    """Yield elements, and the elements of groups."""
     for element in elements:
         if isinstance(element, Group):
             yield from flat(element.elements)

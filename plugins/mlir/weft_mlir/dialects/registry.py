@@ -1,4 +1,4 @@
-"""The declared operations of a host: those of its host kernels, and a few that are no kernels."""
+"""The declared operations of a host: the host kernels, and a few operations that are no kernels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class KernelDialects:
         self._syntaxes: dict[str, OpSyntax | None] = {}
 
     def declaration(self, name: str) -> Declaration | None:
-        """The declaration of an operation; None for one that nobody declares."""
+        """The declaration of an operation; None for an unknown one."""
         if name not in self._declarations:
             try:
                 self._declarations[name] = declaration_of(self._kernels.get(name))

@@ -20,7 +20,7 @@ _COST = "_tfrt_cost"  # of an operation, for stream analysis
 def verify(module: Operation, dialects: KernelDialects) -> None:
     """Check a module and all operations in it. Raises MalformedText, with the place of the operation in its source.
 
-    Operations that nobody declares are checked for dominance alone.
+    Undeclared operations are checked for dominance alone.
     """
     left: list[tuple[Operation, tuple[Operation, ...]]] = [(module, ())]
     while left:
