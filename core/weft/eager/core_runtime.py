@@ -176,14 +176,17 @@ class CoreRuntime:
         """Drop a bound op, and all fast entries: they are made again by their next calls."""
         found = self._bound.pop(key, None)
         if found is not None:
-            self.fast.clear()
-            self.memo.clear()
+            self.clear()
+
+    def clear(self) -> None:
+        """Drop all short ways of calls: the next call of each kind takes the long way."""
+        self.fast.clear()
+        self.memo.clear()
 
     def cancel(self, error: WeftError) -> None:
         """Turn all pending handles, and the results of all later calls, into errors, until `restart`."""
         self.cancelled = error
-        self.fast.clear()
-        self.memo.clear()
+        self.clear()
         self.step.cancel(error)
         self.transfers.cancel(error)
         self.promises.fail(error)
@@ -371,6 +374,8 @@ class CoreRuntime:
             self._add_fast((op.name, *key[1: len(given) + 1], *(raw or {}).items()), function, bound.kinds[0])
         if raw or not all(isinstance(x, TensorHandle) for x in given):
             self.memo.add(key, MemoCall(function, bound.kinds[0], tuple(constants)))
+        if self.cancelled is not None:  # by another thread, meanwhile
+            self.clear()
 
     def _add_fast(self, key: tuple[Any, ...], function: Callable[..., Any], kind: Kind) -> None:
         if len(self.fast) >= MOST_FAST:

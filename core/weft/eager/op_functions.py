@@ -6,7 +6,7 @@ A function takes the op's inputs by position and its attributes by keyword. Fetc
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any  # `weft.ops.any` is the op: small names are looked up
 
 from ..contract.op import REQUIRED, ArgDef, AttrDef, OpDef, OpRegistry, attr_text
 from ..errors import NotFound, WeftError, closest

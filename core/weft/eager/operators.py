@@ -106,6 +106,8 @@ def _remember(
         entry = runtime.fast.get((op, *kinds, *(attrs or {}).items()))
         if entry is not None:
             runtime.fast[(symbol, *kinds)] = entry
+    if runtime.cancelled is not None:  # by another thread, meanwhile
+        runtime.clear()
 
 
 def _function(symbol: str, count: int = 2) -> Any:
