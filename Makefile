@@ -38,6 +38,7 @@ conformance: $(VENV)/.ready
 
 bench: $(VENV)/.ready
 	$(VENV)/bin/python benchmarks/overhead.py
+	$(VENV)/bin/python benchmarks/eager.py
 	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python benchmarks/kernels.py
 	$(VENV)/bin/python benchmarks/peers.py
 	$(VENV)/bin/python benchmarks/control_flow.py
