@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..errors import WeftError
@@ -24,6 +26,7 @@ class Promises:
 
     def __init__(self) -> None:
         self._open: dict[int, Promise] = {}
+        self.queued: set[QueuedCall] = set()  # tasks refer to them weakly: a host's queue would keep the host alive
 
     def make(self) -> Promise:
         promise = Promise(self._open)
@@ -110,7 +113,8 @@ class QueuedCall:
             self._run()  # nothing is computed: the error goes on at once
             return
         try:
-            self._runtime.host.work_queue.add_task(self._run)
+            self._runtime.promises.queued.add(self)
+            self._runtime.host.work_queue.add_task(partial(_run, weakref.ref(self)))
         except WeftError as error:  # the queue is closed
             self._settle([Failed(error)] * len(self._promises))
 
@@ -118,6 +122,7 @@ class QueuedCall:
         return next((value.error for value in self._needs if value.error is not None), None)
 
     def _run(self) -> None:
+        self._runtime.promises.queued.discard(self)
         start, self._start = self._start, None
         error = self._error() or self._runtime.cancelled
         if error is not None or start is None:
@@ -142,6 +147,13 @@ class QueuedCall:
             self._begun.settle(failed)
         else:
             self._begun.follow(begun)
+
+
+def _run(call: weakref.ref[QueuedCall]) -> None:
+    """The task of a call, which does nothing once its runtime is gone."""
+    alive = call()
+    if alive is not None:
+        alive._run()
 
 
 OVER = Ready(None, None)  # type: ignore[arg-type]
