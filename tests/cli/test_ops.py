@@ -66,7 +66,7 @@ def test_what_a_model_lacks_is_told_with_nodes_and_reasons(command, saved):
         placeholder("b", (), dtypes.bool_), node("r", "Exp", "b", T=dtypes.bool_), node("fine", "Neg", "x"),
     )
     done = command("ops", "--missing", model)
-    assert (done.status, done.err) == (0, "")
+    assert (done.status, done.err) == (1, "")
     lines = done.words
     assert lines[1][:2] == ["NoSuchOp", "5"]
     assert lines[1][-6:] == ["m0,", "m1,", "m2", "and", "2", "more"]

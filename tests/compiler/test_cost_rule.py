@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from weft.compiler.cost_rule import MOST_NODES
 from weft.contract.device_cost import DeviceCost
-from weft.errors import InvalidArgument
+from weft.errors import InvalidArgument, WeftWarning
 from weft.values import dtypes
 
 pytestmark = pytest.mark.usefixtures("graphs_as_written")
@@ -276,5 +276,6 @@ def weft_devices(registry):
     registry.device(type="ODD", scan=scan, kernels="weft_example.kernels:register_kernels")
 """)
     nodes = graph(placeholder("x", (3,)), node("n", "Neg", "x", device="ODD:0"))
-    made = weft.Session(nodes, {"plugins": {"load": [str(path)]}, "placement": {"fallback": "allow"}})
+    with pytest.warns(WeftWarning, match=r"device ODD:0 \(plugin odd\): the figure 'flops'"):
+        made = weft.Session(nodes, {"plugins": {"load": [str(path)]}, "placement": {"fallback": "allow"}})
     assert "ODD:0: unavailable: the figure 'flops' of the attribute 'cost' is -1" in rows(made)["n"]["refused"]

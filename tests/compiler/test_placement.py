@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import weft
 from builders.graphs import const, graph, node, placeholder
-from weft.errors import InvalidArgument, NotFound, Unimplemented, WeftWarning
+from weft.config.config import load_config
+from weft.errors import InvalidArgument, NotFound, PluginError, Unimplemented, WeftWarning
 from weft.values import dtypes
 
 
@@ -168,12 +169,18 @@ def test_an_unknown_device_in_the_api_is_an_error_with_the_devices():
         weft.session.runtime.runtime().host.open("TPU:0")
 
 
-def test_a_device_whose_plugin_failed_is_refused_with_that_reason(tmp_path):
+def test_a_device_whose_plugin_failed_is_refused_with_that_reason(monkeypatch):
+    own = weft.session.runtime.Runtime(load_config({"placement": {"fallback": "error"}}))
+    monkeypatch.setitem(own.plugins.registries.missing_plugins, "npu", "failed: libnpu.so.1 is missing")
+    with pytest.raises(InvalidArgument, match=r"NPU:0.*plugin npu is failed: .*libnpu\.so\.1 is missing"):
+        weft.Session(two_nodes(first="NPU:0"), own).run("a", {"x": X})
+
+
+def test_a_plugin_that_config_loads_and_that_cannot_be_used_is_an_error(tmp_path):
     path = tmp_path / "npu.py"
     path.write_text("raise ImportError('libnpu.so.1 is missing')")
-    config = {"plugins": {"load": [str(path)]}, "placement": {"fallback": "error"}}
-    with pytest.raises(InvalidArgument, match=r"NPU:0.*plugin npu is failed: .*libnpu\.so\.1 is missing"):
-        weft.Session(two_nodes(first="NPU:0"), config).run("a", {"x": X})
+    with pytest.raises(PluginError, match=r"plugin npu is failed: .*libnpu\.so\.1 is missing"):
+        weft.Session(two_nodes(), {"plugins": {"load": [str(path)]}})
 
 
 def test_why_a_device_type_is_not_there_is_told_once(tmp_path):

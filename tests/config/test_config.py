@@ -154,7 +154,7 @@ def test_names_of_ops_keep_their_case_in_the_environment(tmp_path: Path) -> None
 
 WRONG = {
     "WEFT_PLUGINS__STRIKT=1": "environment WEFT_PLUGINS__STRIKT: [plugins] has no key 'strikt'; did you mean strict?",
-    "WEFT_FOO=1": f"environment WEFT_FOO: there is no section [foo]; {SECTIONS}",
+    "WEFT_FOO__X=1": f"environment WEFT_FOO__X: there is no section [foo]; {SECTIONS}",
     "WEFT_PLUGIN=1": "environment WEFT_PLUGIN: [plugin] must be a table, not '1'",
     "WEFT_PLUGIN__CPU=1": "environment WEFT_PLUGIN__CPU: [plugin.cpu] must be a table, not '1'",
     "WEFT_PLUGINS__STRICT=yes": "environment WEFT_PLUGINS__STRICT: plugins.strict must be true or false, not 'yes'",

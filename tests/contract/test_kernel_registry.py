@@ -17,6 +17,8 @@ from weft.values import dtypes
 
 FLOAT, INT = {"T": dtypes.float32}, {"T": dtypes.int32}
 
+pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")  # as in test_discovery
+
 
 def registry(override: dict[str, str] | None = None, *, owner: str = "dev") -> KernelRegistry:
     types = DeviceTypeRegistry()

@@ -78,7 +78,7 @@ def test_a_type_without_devices_names_every_claimant():
 ])
 def test_a_wrong_result_of_a_scan_is_a_record_and_the_other_devices_serve(given, reason):
     made = host(a=lambda _: [given, device()])
-    with pytest.warns(WeftWarning, match=r"^device T:0: scan of plugin a gave "):
+    with pytest.warns(WeftWarning, match=r"^device T:0 \(plugin a\): scan of plugin a gave "):
         assert rows(made) == [("T:0", "a", "unavailable"), ("T:1", "a", "found")]
     assert reason in made.records("T")[0].reason
 

@@ -14,6 +14,7 @@ from weft.executor.step import Step
 from weft.executor.task_partition import TaskPartition
 from weft.session.runtime import runtime
 
+pytestmark = pytest.mark.filterwarnings("ignore:work_queues.wrong.name")  # which one test asks for
 X = np.float32([1, 2, 3])
 CONFIG = {
     "plugins": {"load": ["plugins_for_tests.counting_queue_plugin"]},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 from ..contract.command import CORE, Command, CommandRegistry
 from ..contract.device import load_callable
@@ -71,7 +71,7 @@ def run(command: Command, args: Namespace) -> int:
     """Run the command and return its exit status. Raises the errors of the command, PluginError for a status that is
     no int."""
     if command.plugin == CORE:  # else the plugins are registered: one of them may bring the command
-        register_plugins(vars(args).get("plugin", ()))
+        _register_for(command, vars(args).get("plugin", ()))
     with _guarded(command):
         function = load_callable(command.run)
     status = function(args)
@@ -79,6 +79,16 @@ def run(command: Command, args: Namespace) -> int:
         raise PluginError(f"command '{command.name}' of plugin {command.plugin} returned {status!r}, not a status",
                           hint="return 0 when it did what it was asked to, else 1")
     return status
+
+
+def _register_for(command: Command, files: Sequence[str]) -> None:
+    """Register the values of --plugin. `weft plugins` lists failed ones; for other commands they are errors."""
+    if command.name != "plugins":
+        register_plugins(files)
+        return
+    for file in files:
+        with suppress(PluginError):
+            register_plugins([file])
 
 
 def missing(name: str) -> str:

@@ -160,9 +160,10 @@ def plugins(args: Namespace) -> int:
     from ..session.runtime import runtime
     from .table import show, show_json
 
-    records = runtime().plugins.listing()
+    records = runtime(checks=False).plugins.listing()
+    failed = int(bool(runtime(checks=False).plugins.refused))  # by --plugin
     if args.traceback is not None:
-        return _traceback(records, args.traceback)
+        return _traceback(records, args.traceback) or failed
     rows = [_plugin(record) for record in records]
     if args.json:
         show_json(rows)
@@ -172,7 +173,7 @@ def plugins(args: Namespace) -> int:
              wrap=("brings", "reason", "remedy"))
     else:
         say("no plugin is installed; the CPU's is installed with: pip install weft-cpu")
-    return 0
+    return failed
 
 
 def _plugin(record: PluginRecord) -> dict[str, Any]:

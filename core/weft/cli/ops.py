@@ -203,7 +203,7 @@ def _missing(args: Namespace, host: Host) -> int:
     rows = [row._asdict() for row in missing(found, host)]
     if args.json:
         show_json(rows)
-        return 0
+        return int(bool(rows))
     if not rows:
         say(f"nothing is missing: every op that the outputs of {args.missing} need has a kernel")
         return 0
@@ -212,7 +212,7 @@ def _missing(args: Namespace, host: Host) -> int:
     show(cells, ("op", "count", "reason", "nodes"), wrap=("reason", "nodes"))
     lost = sum(len(row["nodes"]) for row in rows)
     say(f"\n{plural(lost, 'node')} of {len(found):,} cannot run here")
-    return 0
+    return 1
 
 
 def _named(names: list[str]) -> str:

@@ -97,8 +97,8 @@ class Placer:
         self._devices = devices
         self._kernels = kernels
         self._config = config
-        self._prefer = DeviceName.parse(prefer) if prefer else None
         self._remap = [(DeviceName.parse(old), DeviceName.parse(new)) for old, new in config.remap.items()]
+        self._prefer = self._remapped(DeviceName.parse(prefer)) if prefer else None
         self._declined: dict[tuple[str, str], list[tuple[str, str]]] = {}  # (node, device type) -> (pack, reason)
         self._missing: dict[tuple[str, str], list[str]] = {}  # (warning, reason) -> nodes
         self._reported: set[tuple[str, str]] = set()
@@ -253,10 +253,13 @@ class Placer:
     def _request(self, text: str) -> DeviceName | None:
         """Return a node's request after clear and remap; None when it asks for no device type."""
         wanted = DeviceName() if self._config.clear else DeviceName.parse(text)
-        for old, new in self._remap:
-            if old.type == wanted.type and old.index in (None, wanted.index):
-                return new
-        return wanted if wanted.type is not None else None
+        found = self._remapped(wanted)
+        return found if found.type is not None else None
+
+    def _remapped(self, wanted: DeviceName) -> DeviceName:
+        """Return the name that config puts in the place of this one, or this one."""
+        return next((new for old, new in self._remap
+                     if old.type == wanted.type and old.index in (None, wanted.index)), wanted)
 
     def _how(self, group: PlacementGroup, request: DeviceName) -> str:
         """Return the reason text for a request that is met."""

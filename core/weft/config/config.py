@@ -24,7 +24,7 @@ from .debug import DebugConfig
 from .files import FilesConfig
 from .placement import PlacementConfig
 from .schema import Found, Row, Setting, as_table, check_keys, plain, read_fields, read_layers
-from .sources import gather
+from .sources import SECTIONS, gather
 
 T = TypeVar("T")
 
@@ -83,8 +83,6 @@ class EagerConfig:
     handler: str | tuple[str, ...] = ""
 
 
-SECTIONS = ("plugins", "plugin", "placement", "kernels", "allocator", "limits", "files", "work_queue", "work_queues",
-            "passes", "eager", "debug")
 # Weft's own settings that a found file may make, besides [kernels]. They choose among installed things.
 FOUND = frozenset({
     "plugins.block", "placement.order", "placement.fallback", "placement.remap", "placement.provider",
@@ -98,7 +96,7 @@ class Config:
     """The merged settings of all layers; `Config()` has every default. Raises InvalidArgument, with the origin of the
     setting.
 
-    `left_out`: A warning for each found file that is not used at all.
+    `left_out`: A warning for each found file, and each environment variable, that is not used at all.
     """
 
     def __init__(self, layers: Sequence[Setting] = (), left_out: Sequence[str] = ()) -> None:
@@ -137,13 +135,16 @@ class Config:
         return [Row(name, None, section.origin, section.found) for (name, section), *_ in self._plugin.values()]
 
     def origins(self, plugins: Mapping[str, Any] = MappingProxyType({})) -> list[Row]:
-        """Every setting with its origin, defaults included; options of plugins as they were given.
+        """Every setting with its origin, defaults included; options of plugins that were given as they were given.
 
         `plugins` has the settings of each loaded plugin, as in `ignored`.
         """
         gone = self.ignored(plugins)
         given = {(own, option): row for own, option, row in self._options() if row not in gone}
-        return [*self._rows, *given.values()]
+        defaults = [Row(f"plugin.{name}.{field.name}", getattr(settings, field.name, None), "default")
+                    for name, settings in plugins.items() if settings is not None for field in fields(settings)
+                    if field.init and (folded(name), field.name) not in given]
+        return [*self._rows, *given.values(), *defaults]
 
     def ignored(self, plugins: Mapping[str, Any]) -> list[Row]:
         """The settings of found files that do not count.

@@ -30,11 +30,12 @@ call is written in the generic form.
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from typing import Annotated, Any, NamedTuple, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
-from ..errors import Location, NotFound, PluginError, closest
+from ..errors import Location, NotFound, PluginError, WeftWarning, closest
 from ..support.fork_safety import inherited
 from ..support.plugin_guard import plugin_guard
 from .device import Conflict, load_callable
@@ -228,6 +229,7 @@ class HostKernelRegistry:
         self._packs: list[HostPack] = []
         self._kernels: dict[str, HostKernel] = {}
         self._conflicts: list[Conflict] = []
+        self._to_tell: list[str] = []  # failures, to be warned of
         self._lock = RLock()
         inherited.add(self)
 
@@ -257,6 +259,8 @@ class HostKernelRegistry:
             for pack in sorted(self._packs, key=lambda pack: _rank(pack.plugin)):
                 self._register(pack)
                 self._packs.remove(pack)  # removed last: a forked child may have to register it again
+        while self._to_tell:
+            warnings.warn(self._to_tell.pop(0), WeftWarning, stacklevel=3)
 
     def conflicts(self) -> list[Conflict]:
         return list(self._conflicts)
@@ -271,6 +275,7 @@ class HostKernelRegistry:
                 load_callable(pack.register)(kernels)
         except PluginError as error:
             self.failures[pack.plugin] = error
+            self._to_tell.append(f"plugin {pack.plugin}: {error}")
             return
         for code, kernel in kernels.added.items():
             rival = self._kernels.setdefault(code, kernel)

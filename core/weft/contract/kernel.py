@@ -14,6 +14,7 @@ A run writes every element of its outputs, only reads its inputs, and returns no
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -21,7 +22,7 @@ from threading import RLock
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from ..errors import InvalidArgument, PermissionDenied, PluginError, Unavailable, WeftError
+from ..errors import InvalidArgument, PermissionDenied, PluginError, Unavailable, WeftError, WeftWarning
 from ..support.fork_safety import inherited
 from ..support.plugin_guard import plugin_guard
 from ..values.dtypes import DType, named
@@ -399,6 +400,8 @@ class KernelRegistry:
         self._families: list[tuple[KernelPack, frozenset[str]]] = []  # not registered yet, with their ops
         self._awaited: set[tuple[str, str]] = set()  # (op, device type) of the families that are not registered yet
         self._ready: set[str] = set()  # device types whose packs are all registered
+        self._displaced: set[tuple[str, ...]] = set()  # (device type, pack, pack) that were noted
+        self._to_tell: list[str] = []
         self._lock = RLock()
         inherited.add(self)
 
@@ -422,6 +425,7 @@ class KernelRegistry:
                 if not pack.own or owner == pack.plugin:
                     self._register(pack)
             self._ready.add(device_type)
+        self._tell()
 
     def reload(self, device_type: str) -> None:
         """Forget the kernels for a device type: another plugin serves the type now. They are registered anew when next
@@ -509,6 +513,12 @@ class KernelRegistry:
                     self._register(pack)
                     self._families.remove((pack, theirs))
             self._awaited -= {(each, device_type) for each in ops}
+        self._tell()
+
+    def _tell(self) -> None:
+        """Warn of packs that failed and of kernels that were displaced since the last call."""
+        while self._to_tell:
+            warnings.warn(self._to_tell.pop(0), WeftWarning, stacklevel=4)
 
     def _register(self, pack: KernelPack) -> None:
         kernels = Kernels(pack)
@@ -520,6 +530,8 @@ class KernelRegistry:
         except PluginError as error:
             missing = error.__cause__ if isinstance(error.__cause__, Unavailable) else error
             self.failures[pack.device_type, pack.plugin] = missing
+            if missing is error:
+                self._to_tell.append(f"plugin {pack.plugin}: {error}")
             return
         for ops, register in kernels.families:
             self._families.append((pack._replace(register=register), frozenset(ops)))
@@ -528,9 +540,21 @@ class KernelRegistry:
             rivals = self._kernels.setdefault((kernel.op, pack.device_type), [])
             rivals.append(kernel)
             rivals.sort(key=self._rank)
+            self._note_displaced(kernel, rivals)
         if kernels.fusions:
             self._fusions[pack.device_type, pack.plugin] = sorted(kernels.fusions, key=lambda f: -f.kernel.priority)
         self._patterns[pack.device_type, pack.plugin] = kernels.patterns
+
+    def _note_displaced(self, kernel: KernelDef, rivals: Sequence[KernelDef]) -> None:
+        """Note that a kernel and a rival of equal rank serve the same nodes: once for each pair of packs."""
+        for rival in rivals if kernel.op not in self._override else ():
+            pair = (kernel.device_type, *sorted((kernel.pack, rival.pack)))
+            if rival.pack != kernel.pack and pair not in self._displaced and _overlap(kernel, rival):
+                self._displaced.add(pair)
+                winner, loser = sorted((kernel.pack, rival.pack))
+                self._to_tell.append(
+                    f"plugins {winner} and {loser} have kernels for {kernel.op} on {kernel.device_type} at equal "
+                    f"priority: {winner}'s is used; set [kernels] {kernel.op} = '{loser}' or '{winner}'")
 
     def _check_inputs(self, kernel: KernelDef) -> None:
         """Raise PluginError when the kernel names an input that its op does not have. An op that is not registered is

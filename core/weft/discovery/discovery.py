@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import __version__
 from ..config.config import Config, folded
 from ..config.file import is_path
-from ..errors import PluginError, WeftError, WeftWarning, closest
+from ..errors import PluginError, WeftError, WeftWarning
 from ..host.registries import Registries
+from .config_names import unknown_names
 from .entry_points import Distribution, scan, too_old, unmet
 from .plugin_record import Blocked, Duplicate, Incompatible, PluginRecord, summary
 
@@ -34,6 +35,7 @@ class Plugins:
         self.config = config
         self.registries = Registries(config.kernels, config.placement.provider)
         self.configs: dict[str, Any] = {}
+        self.refused: list[PluginRecord] = []  # of plugins that `register` could not use
         self._records: list[PluginRecord] = []
 
     def register(self, plugin: ModuleType | Path | str) -> PluginRecord:
@@ -48,21 +50,21 @@ class Plugins:
         record, brought = self._read(candidate)
         if brought is not None:
             record = self._registered(record, brought)
+        self.refused = [other for other in self.refused if other.module != record.module]
         if record.status != "ok":
+            self.refused.append(record)
             raise record.failure()
         self._records.append(record)
         return record
 
     def listing(self) -> list[PluginRecord]:
-        """The record of every plugin, with conflicts between kernels.
-
-        Kernels of two plugins can be compared only when both are registered. So this imports the kernel packs of the
-        device types for which several plugins have one, and all packs of host kernels.
+        """The record of every plugin, also of those that `register` refused, with failures of kernel packs and
+        conflicts between kernels. So this imports the kernel packs of all announced device types, and of host kernels.
         """
-        for device_type in self._shared_types():
-            self.registries.kernels.load(device_type)
+        for announced in self.registries.device_types.by_priority():
+            self.registries.kernels.load(announced.type)
         self.registries.host_kernels.load()
-        return self.records()
+        return [*self.records(), *self.refused]
 
     def records(self) -> list[PluginRecord]:
         """The record of every plugin, as far as it is known without any import."""
@@ -102,22 +104,34 @@ class Plugins:
     def check(self) -> None:
         """Compare config with the plugins, once all are loaded.
 
-        Warns of settings that do not count, because a found file must not make them or because their plugin is not
-        installed. With `[plugins] strict` the first plugin that cannot be used is raised as PluginError.
+        Warns of settings that do not count, because a found file must not make them or because they name what is not
+        there, and of each plugin that failed, is incompatible or was displaced. Raises PluginError for the first plugin
+        in `[plugins] load` that cannot be used, and with `[plugins] strict` for the first of all.
         """
         self.warn_of_ignored()
+        for record in self._records:
+            if record.distribution is None and record.status not in ("ok", "blocked"):
+                raise record.failure()
         records = self.records()
-        known = [record.id for record in records]
-        for mention, plugin_id, is_found in _mentions(self.config):
-            if folded(plugin_id) not in map(folded, known):
-                near = closest(plugin_id, known)
-                # The hint has no command with a name that a stranger chose.
-                install = "" if is_found else f"; pip install weft-{plugin_id.replace('_', '-')}"
-                remedy = f"; did you mean {near[0]}?" if near else install
-                warnings.warn(f"{mention} is for a plugin that is not installed{remedy}", WeftWarning, stacklevel=3)
         for record in records:
             if self.config.plugins.strict and record.status in ("failed", "incompatible", "conflict"):
                 raise record.failure()
+        names = unknown_names(self.config, self.registries, [record.id for record in records])
+        for text in dict.fromkeys([*names, *self._faults()]):
+            warnings.warn(text, WeftWarning, stacklevel=3)
+
+    def _faults(self) -> Iterator[str]:
+        """Yield a text for each plugin that cannot be used, and for each pair of plugins that claim one thing."""
+        for record in self._records:
+            if record.status in ("failed", "incompatible", "conflict"):
+                yield str(record.failure())
+        for what, winner, loser, remedy in self.registries.device_types.conflicts():
+            yield f"{what} is announced by plugins {winner} and {loser}: {winner}'s is used; {remedy}"
+        told: set[str] = set()  # remedies, which the plugins of one conflict share
+        for claim in [*self.registries.commands.conflicts(), *self.registries.sessions.conflicts()]:
+            if claim.remedy not in told:
+                told.add(claim.remedy)
+                yield f"plugin {claim.plugin}: {claim.reason}; {claim.remedy}"
 
     def warn_of_ignored(self) -> None:
         """Warn of each found file with settings that do not count."""
@@ -195,15 +209,6 @@ class Plugins:
         inert = sorted(device_type for device_type in aims if device_types.get(device_type) is None)
         return record.noted(f"inert: no plugin announces device type {', '.join(inert)}") if inert else record
 
-    def _shared_types(self) -> list[str]:
-        """The device types for which several plugins have kernels that count."""
-        owners: dict[str, set[str]] = {}
-        for pack in self.registries.kernels.packs():
-            announced = self.registries.device_types.get(pack.device_type)
-            if announced is not None and (not pack.own or pack.plugin == announced.plugin):
-                owners.setdefault(pack.device_type, set()).add(pack.plugin)
-        return sorted(device_type for device_type, plugins in owners.items() if len(plugins) > 1)
-
 
 def load_plugins(config: Config) -> Plugins:
     """Load every plugin that is installed or that config names. Warns and raises as `Plugins.check`."""
@@ -254,11 +259,3 @@ def _check_requirement(distribution: Distribution) -> None:
         needs = f"{distribution.name} {distribution.version} requires {requirement}"
         raise Incompatible(f"{needs}, this is {__version__}", hint=upgrade)
 
-
-def _mentions(config: Config) -> Iterator[tuple[str, str, bool]]:
-    """The places where config names plugins: the text, the id, and True for a place in a found file."""
-    for row in config.plugin_sections():
-        yield f"[plugin.{row.key}] ({row.origin})", row.key, row.found is not None
-    for row in config.origins():
-        if row.key.startswith("kernels."):
-            yield f"{row.key} = '{row.value}' ({row.origin})", row.value, row.found is not None

@@ -64,7 +64,8 @@ def _devices(claim: DeviceType, faults: list[str]) -> list[DeviceRecord]:
         nobody.reason = f"plugin {claim.plugin} found none"
         return [nobody]
     records = [_record(DeviceName(type=claim.type, index=i).short, claim, device) for i, device in enumerate(found)]
-    faults += [f"device {record.name}: {record.reason}" for record in records if record.status == "unavailable"]
+    faults += [f"device {record.name} (plugin {claim.plugin}): {record.reason}" for record in records
+               if record.status == "unavailable"]
     return records
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,7 @@ from ..compiler.placement import Placement
 from ..compiler.prune import needed_placeholders
 from ..compiler.resolve import Resolved
 from ..contract.loader import LoadOptions, SignatureDef, Source, TensorInfo, signature_text
-from ..errors import NotFound, WeftError
+from ..errors import NotFound, WeftError, WeftWarning
 from ..graph.graph import Graph
 from ..graph.traversal import unused
 from ..values.tensor import TensorMetadata
@@ -142,7 +143,8 @@ def _infos(tensors: Mapping[str, str], metas: Sequence[TensorMetadata]) -> dict[
 
 
 def find_outputs(session: Session) -> tuple[str, ...]:
-    """The nodes with outputs that no node takes, in the graph's order: tensors by name.
+    """The nodes with outputs that no node takes, in the graph's order: tensors by name. Warns of each node that is left
+    out because its op is not known.
 
     Raises NotFound when there are none, or what is wrong with the only ones there are.
     """
@@ -159,6 +161,8 @@ def find_outputs(session: Session) -> tuple[str, ...]:
                   if tensor.dtype not in HELD]
     if not found and broken:
         raise broken[0]
+    for error in broken:
+        warnings.warn(f"output '{error.node}' is left out: {error}", WeftWarning, stacklevel=4)
     if not found:
         raise NotFound("the graph has no node whose result nobody takes", hint="name the outputs: outputs=['y']")
     return tuple(found)

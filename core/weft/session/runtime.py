@@ -12,7 +12,7 @@ from typing import Any, TextIO
 from ..config.config import Config, load_config
 from ..contract.allocator import HostAllocator
 from ..contract.work_queue import ConcurrentWorkQueue, WorkQueueConfig
-from ..discovery.discovery import PluginRecord, Plugins, load_plugins
+from ..discovery.discovery import PluginRecord, Plugins
 from ..errors import InvalidArgument, WeftError, boundary
 from ..host.device_record import DeviceRecord
 from ..host.host import Host
@@ -42,7 +42,9 @@ class HostContext(Host):
         _check_has("output", output, "write")
         if work_queue is None or isinstance(work_queue, str):
             work_queue = replace(settings.work_queue, name=work_queue or settings.work_queue.name)
-        super().__init__(_load(settings).registries, settings.placement.order,
+        plugins = _load(settings)
+        plugins.check()
+        super().__init__(plugins.registries, settings.placement.order,
                          settings.allocator.name if allocator is None else allocator,
                          settings.allocator.limit, work_queue, settings.debug, diagnostics,
                          memory=settings.limits.memory, files=settings.files, work_queues=settings.work_queues,
@@ -60,12 +62,15 @@ class Runtime:
     """Plugins loaded under one config, and a host over them.
 
     `distributions`: load the plugins of these alone, until `load_others`.
+
+    Plugins and config are compared by `check`, once all plugins are there.
     """
 
     def __init__(self, config: Config, distributions: Collection[str] | None = None) -> None:
         self.config = config
         self.plugins = _load(config, distributions)
         self._has_all = distributions is None
+        self._is_checked = False
         self.host = Host(self.plugins.registries, config.placement.order, config.allocator.name,
                          config.allocator.limit, config.work_queue, config.debug,
                          memory=config.limits.memory, files=config.files, work_queues=config.work_queues)
@@ -76,7 +81,13 @@ class Runtime:
             if not self._has_all:
                 self._has_all = True
                 self.plugins.load()
-                self.plugins.check()
+                self.check()
+
+    def check(self) -> None:
+        """Warn and raise as `Plugins.check`, once, and not before all plugins are loaded."""
+        if self._has_all and not self._is_checked:
+            self.plugins.check()
+            self._is_checked = True
 
 
 class _Making:
@@ -97,22 +108,20 @@ _registered: list[Any] = []
 
 def _load(config: Config, distributions: Collection[str] | None = None) -> Plugins:
     """Load installed plugins, plugins that the config names, and plugins that the process has registered."""
-    if distributions is None:
-        plugins = load_plugins(config)
-    else:
-        plugins = Plugins(config)
-        plugins.load(distributions)
+    plugins = Plugins(config)
+    plugins.load(distributions)
     for module in _registered:
         plugins.register(module)
     return plugins
 
 
-def runtime(config: Any = None, distributions: Collection[str] | None = None) -> Runtime:
+def runtime(config: Any = None, distributions: Collection[str] | None = None, *, checks: bool = True) -> Runtime:
     """Return the runtime of the process, made on first use; with `config` a new runtime under that config. A Runtime
     given as config is returned.
 
     `distributions`: those whose plugins are needed. A runtime that is made for them loads no others; a later call
     without them does.
+    `checks`: False leaves out the comparison of plugins and config.
     """
     if isinstance(config, Runtime):
         return config
@@ -120,9 +129,12 @@ def runtime(config: Any = None, distributions: Collection[str] | None = None) ->
         if config is None and _default:
             if distributions is None or not _default[0].plugins.distributions().issuperset(distributions):
                 _default[0].load_others()
-            return _default[0]
-        created = Runtime(load_config(config), distributions)
-        if config is None:
+            created = _default[0]
+        else:
+            created = Runtime(load_config(config), distributions)
+        if checks:
+            created.check()
+        if config is None and not _default:
             _default.append(created)
         return created
 
@@ -142,14 +154,14 @@ def register(module_or_path: Any) -> PluginRecord:
         raise InvalidArgument(f"a plugin is a module, a name or a path, not this {type(module_or_path).__name__}",
                               hint="give a module, its dotted name, or the path of a one-file plugin")
     with _making.lock:
-        record = runtime().plugins.register(module_or_path)
+        record = runtime(checks=False).plugins.register(module_or_path)  # the checks come with the first use
         _registered.append(module_or_path)
         return record
 
 
 def plugins() -> list[PluginRecord]:
     """List every plugin that discovery found, with its status and reason."""
-    return runtime().plugins.listing()
+    return runtime(checks=False).plugins.listing()
 
 
 def devices() -> list[DeviceRecord]:

@@ -1,0 +1,93 @@
+"""Mistakes in config and environment, and outputs that cannot run, are told on stderr in one line each."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from builders.graphs import node, placeholder
+
+MISTAKES = {  # environment variable and value: what the line says
+    ("WEFT_PLUGINS__BLOCK", "exampel"): "plugins.block (environment WEFT_PLUGINS__BLOCK) names the plugin 'exampel', "
+                                        "which is not there; did you mean example?",
+    ("WEFT_PLACEMENT__ORDER", "cpu"): "names the device type 'cpu', which is not there; did you mean CPU?",
+    ("WEFT_PLACEMENT__REMAP__GPU:*", "CPUU:0"): "names the device type 'CPUU', which is not there; did you mean CPU?",
+    ("WEFT_PLACEMENT__PROVIDER__EXAMPLE", "exmple"): "names the plugin 'exmple', which is not there; did you mean",
+    ("WEFT_PASSES__DISABLE", "batchnorm"): "names the pass 'batchnorm', which is not there; did you mean batch-norm?",
+    ("WEFT_KERNELS__MatMull", "cpu"): "names the op 'MatMull', which is not there; did you mean MatMul?",
+    ("WEFT_KERNELS__MatMul", "cppu"): "kernels.MatMul = 'cppu' (environment WEFT_KERNELS__MatMul) is for a plugin that",
+    ("WEFT_WORK_QUEUE__NAME", "multi_thraeded"): "names the work queue 'multi_thraeded', which is not there; did you",
+    ("WEFT_WORK_QUEUES__own__NAME", "x"): "names the work queue 'x', which is not there; known: ",
+    ("WEFT_PLUGIN__SIM__DEVISES", "2"): "plugin sim is failed: environment WEFT_PLUGIN__SIM__DEVISES: [plugin.sim] has",
+    ("WEFT_TORCH_DEBUG", "1"): "environment variable WEFT_TORCH_DEBUG is no setting of weft; did you mean "
+                               "WEFT_DEBUG__KEY? names that begin with WEFT_EXT_ are free for plugins",
+    ("WEFT_CONFG", "x"): "environment variable WEFT_CONFG is no setting of weft; did you mean WEFT_CONFIG?",
+}
+
+
+@pytest.fixture
+def model(saved):
+    return saved(placeholder("x", ()), node("y", "Neg", "x"))
+
+
+@pytest.mark.parametrize(("variable", "value"), MISTAKES)
+def test_a_name_in_config_that_nothing_has_is_one_line(command, monkeypatch, variable, value):
+    monkeypatch.setenv(variable, value)
+    done = command("devices", "CPU:0")
+    (line,) = [line for line in done.err.splitlines() if line.startswith("warning: ")]
+    assert MISTAKES[variable, value] in line
+    assert done.status == 0
+
+
+def test_variables_with_the_free_prefix_are_plugins_own(command, model, monkeypatch):
+    monkeypatch.setenv("WEFT_EXT_TORCH_DEBUG", "1")
+    assert command("explain", model).err == ""
+
+
+def test_options_of_a_plugin_that_the_command_line_names_are_known(command, model, monkeypatch, tmp_path):
+    (tmp_path / "late_plugin.py").write_text(
+        "from dataclasses import dataclass\nWEFT_API = (1, 0)\n@dataclass(frozen=True)\n"
+        "class Config:\n    size: int = 1\n")
+    monkeypatch.setenv("WEFT_PLUGIN__LATE_PLUGIN__SIZE", "3")
+    assert command("devices", "CPU:0", "--plugin", tmp_path / "late_plugin.py").err == ""
+
+
+def test_options_of_plugins_are_shown_with_their_defaults(command, monkeypatch):
+    monkeypatch.setenv("WEFT_PLUGIN__SIM__DEVICES", "2")
+    rows = {row["key"]: (row["value"], row["origin"]) for row in json.loads(command("config", "show", "--json").out)}
+    assert rows["plugin.cpu.count"] == (1, "default")
+    assert rows["plugin.sim.devices"] == ("2", "environment WEFT_PLUGIN__SIM__DEVICES")
+
+
+def test_the_sessions_device_follows_remap(command, model, monkeypatch):
+    monkeypatch.setenv("WEFT_PLACEMENT__REMAP__GPU:*", "EXAMPLE:0")
+    done = command("explain", model, "--device", "GPU:0", "--json")
+    assert done.err == ""
+    assert "EXAMPLE:0" in done.out
+
+
+def test_an_output_of_an_unknown_op_is_named_when_it_is_left_out(command, saved):
+    model = saved(placeholder("x", ()), node("y", "Neg", "x"), node("z", "Nagate", "x"))
+    done = command("run", model, "--input", "x=1.0")
+    assert done.status == 0
+    assert "warning: output 'z' is left out: " in done.err
+    assert "Nagate" in done.err
+
+
+def test_a_plugin_that_the_command_line_names_has_a_traceback(command, tmp_path):
+    (tmp_path / "raises_early.py").write_text("1 / 0\n")
+    done = command("plugins", "--plugin", tmp_path / "raises_early.py", "--traceback", "raises_early")
+    assert done.status == 1
+    assert "ZeroDivisionError" in done.out
+    assert 'raises_early.py", line 1' in done.out
+
+
+def test_kernels_that_cannot_be_imported_have_a_traceback_and_a_line(command, tmp_path):
+    (tmp_path / "late_kernels.py").write_text(
+        "from weft.api import hookimpl\nWEFT_API = (1, 0)\n@hookimpl\ndef weft_kernels(registry):\n"
+        "    registry.kernels('CPU', register)\ndef register(kernels):\n"
+        "    kernels.kernel('Neg', dtypes={'T': 'flaot32'})(print)\n")
+    done = command("plugins", "--plugin", tmp_path / "late_kernels.py", "--traceback", "late_kernels")
+    assert 'late_kernels.py", line 7' in done.out
+    assert "warning: plugin late_kernels: registering its kernels for CPU raised" in done.err
+    assert "flaot32" in done.err
