@@ -39,7 +39,8 @@ def test_without_any_source_everything_has_its_default(tmp_path: Path) -> None:
         ("allocator.name", "plain"), ("allocator.limit", None),
         ("limits.memory", "80%"), ("files.read", ()), ("files.write", ()), ("files.allow_ops", ()),
         ("work_queue.name", "multi_threaded"), ("work_queue.threads", None), ("work_queue.seed", 0),
-        ("passes.disable", ()), ("eager.handler", ""), ("debug.poison", False), ("debug.check_types", False),
+        ("passes.disable", ()), ("eager.handler", ""), ("debug.poison", False), ("debug.synchronous", False),
+        ("debug.check_types", False),
     ]
     assert Config().placement == config.placement
 

@@ -211,7 +211,7 @@ class FrameFactory:
             attach = getattr(bound.bound, "attach", None)
             if attach is None:
                 return partial(run, *inputs, *outputs)
-            call = _attach_kernel(bound, attach, inputs, outputs)
+            call = self._runs.awaited(_attach_kernel(bound, attach, inputs, outputs), bound)
             if self._runs.checks:
                 return partial(self._runs.watched(lambda *_: call(), bound), *inputs, *outputs)
             return call

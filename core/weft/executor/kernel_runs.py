@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..contract.device import STREAM
 from ..contract.kernel import run_of
 from ..program.host_program import HOST
 from .array_contract import buffer_poisoner, poison_array, watched
@@ -27,6 +28,7 @@ class KernelRuns:
         self._layout = layout
         self._host = host
         self.checks = host.debug.poison
+        self._is_synchronous = host.debug.synchronous
 
     def maker(self, register: int, registers: list[Any]) -> Maker:
         """Return a maker of the register's arrays, or of its device buffers.
@@ -50,6 +52,7 @@ class KernelRuns:
         run = run_of(bound.bound)
         if self.checks and bound.device is not None and not bound.kernel.nonstrict:
             run = self.watched(run, bound, first=int(bound.kernel.step))
+        run = self.awaited(run, bound)
         if bound.kernel.step:
             run = partial(with_step, registers, run)
         if bound.device is None:
@@ -58,6 +61,19 @@ class KernelRuns:
             metas = [self._layout.metas[r] for r in bound.call.results]
             return returning(run, metas, bound.call, bound.kernel, self._host.memory)
         return run
+
+    def awaited(self, run: Callable[..., Any], bound: BoundCall) -> Callable[..., Any]:
+        """Return the run function. With `[debug] synchronous` on a device with a queue it waits for the kernel."""
+        device = bound.device
+        if not self._is_synchronous or device is None or device.attributes.get("host_visible"):
+            return run
+
+        def call(*arguments: Any) -> Any:
+            returned = run(*arguments)
+            device.synchronize(device.record(STREAM))
+            return returned
+
+        return call
 
     def watched(self, run: Callable[..., Any], bound: BoundCall, first: int = 0) -> Callable[..., Any]:
         """Return the run function of a call, checked against the array contract each time."""
