@@ -1,0 +1,70 @@
+"""Each kind of broken plugin is named in one line, and every other plugin works."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import weft
+from broken.kinds import KINDS
+from builders.graphs import graph, node, placeholder
+from weft.config.config import load_config
+from weft.errors import WeftError
+from weft.session.runtime import Runtime
+
+X = np.float32([1, 2, 3])
+PAGE = Path(__file__).parents[2] / "docs" / "broken-plugins.md"
+WHEN = {"load": "it is loaded", "scan": "devices are scanned", "open": "a device is opened", "run": "a graph runs"}
+
+
+def told(own: Runtime, when: str, path: Path) -> str:
+    """All that weft says of the plugin, as one text."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            own.plugins.register(path)
+            if when == "scan":
+                own.host.records("BROKEN")
+            if when == "open":
+                own.host.open("BROKEN:0")
+            if when == "run":
+                with weft.Session(graph(placeholder("x", (3,)), node("y", "Broken>Op", "x")), own) as session:
+                    session.run("y", {"x": X})
+            error = ""
+        except WeftError as raised:
+            error = str(raised)
+    return "\n".join([*(str(warning.message) for warning in caught), error])
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_broken_plugin_is_named_in_one_line_and_the_others_work(name, tmp_path, monkeypatch):
+    kind, plugin_id = KINDS[name], f"broken_{list(KINDS).index(name)}"
+    path = tmp_path / f"{plugin_id}.py"
+    path.write_text(kind.source)
+    monkeypatch.delitem(sys.modules, plugin_id, raising=False)
+    own = Runtime(load_config({}))
+    text = told(own, kind.when, path)
+    lines = [line for line in text.splitlines() if kind.line.format(id=plugin_id) in line]
+    assert lines, text
+    assert plugin_id in lines[0]
+    with weft.Session(graph(placeholder("x", (3,)), node("y", "Neg", "x")), own) as session:
+        assert session.run("y", {"x": X}).tolist() == [-1, -2, -3]
+
+
+def page() -> str:
+    rows = [f"| {name} | {WHEN[kind.when]} | `{kind.line.format(id='ID')}` |" for name, kind in KINDS.items()]
+    text = ("Each kind of broken plugin is named in one line, and every other plugin works. ID stands for the plugin's "
+            "id.\nThe tests make this table from `tests/broken/kinds.py`.")
+    head = ["# Broken plugins", "", text, "", "| kind | found when | the line has |", "|---|---|---|"]
+    return "\n".join([*head, *rows, ""])
+
+
+def test_the_page_of_broken_plugins_has_the_tested_kinds():
+    assert PAGE.read_text("utf-8") == page(), "write the page again: python tests/broken/test_broken_plugins.py"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
