@@ -549,7 +549,8 @@ class KernelRegistry:
         """Note that a kernel and a rival of equal rank serve the same nodes: once for each pair of packs."""
         for rival in rivals if kernel.op not in self._override else ():
             pair = (kernel.device_type, *sorted((kernel.pack, rival.pack)))
-            if rival.pack != kernel.pack and pair not in self._displaced and _overlap(kernel, rival):
+            is_alike = kernel.when is None and rival.when is None and _overlap(kernel, rival)
+            if rival.pack != kernel.pack and pair not in self._displaced and is_alike:
                 self._displaced.add(pair)
                 winner, loser = sorted((kernel.pack, rival.pack))
                 self._to_tell.append(
