@@ -11,6 +11,7 @@ needs. Readers and orders do not recurse on the depth of their input.
 `graphdef`, `graphdef_text`: GraphDef files, in binary and in text form.
 `verifier`: The checks of a graph that need no knowledge of its ops.
 `traversal`: Topological order, consumers and ancestors.
+`surgery`: Edits by names of nodes and tensors, which are methods of Graph.
 `rewriting`: New names, constants and pruning, for passes that change a graph.
 """
 

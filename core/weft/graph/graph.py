@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 from ..errors import InvalidArgument, NotFound
 from ..protobuf.wire import Buffer
 from ..values.tensor_proto import TensorValue
+from . import surgery
 from .attr_value import AttrPlaceholder, Func, ShapeAttr
 from .function import Function
 from .node import Input, Node, by_name
@@ -97,8 +98,23 @@ class Graph:
         Raises InvalidArgument when two nodes have the same name.
         """
         graph = Graph.__new__(Graph)
-        _fill(graph, by_name(nodes), self.functions, self.versions, self.form)
+        _fill(graph, by_name(nodes), self.functions, self.versions, self.form._replace(whole=None))
         return graph
+
+    rename = surgery.rename
+    remove = surgery.remove
+    bypass = surgery.bypass
+    set_input = surgery.set_input
+    rewire = surgery.rewire
+    set_constant = surgery.set_constant
+    set_dtype = surgery.set_dtype
+    expose_input = surgery.expose_input
+    expose_output = surgery.expose_output
+    keep_outputs = surgery.keep_outputs
+    drop_outputs = surgery.drop_outputs
+    extract = surgery.extract
+    merge = surgery.merge
+    replace_subgraph = surgery.replace_subgraph
 
     def __getitem__(self, name: str) -> Node:
         """The node of this name. Raises NotFound, with the nearest names, when there is none."""
