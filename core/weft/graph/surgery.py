@@ -112,7 +112,7 @@ def _check_free(graph: Graph, gone: Collection[str]) -> None:
         needed = [name for name in (*(i.node for i in node.inputs), *node.controls) if name in gone]
         if needed and node.name not in gone:
             raise InvalidArgument(f"'{needed[0]}' cannot be removed: '{node.name}' needs it", node=node.name,
-                                  op=node.op, hint="remove that node too, rewire it, or bypass the node that is removed")
+                                  op=node.op, hint="remove or rewire that node, or bypass the removed one")
 
 
 def bypass(graph: Graph, *names: str) -> Graph:
