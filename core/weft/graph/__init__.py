@@ -12,6 +12,7 @@ needs. Readers and orders do not recurse on the depth of their input.
 `verifier`: The checks of a graph that need no knowledge of its ops.
 `traversal`: Topological order, consumers and ancestors.
 `surgery`: Edits by names of nodes and tensors, which are methods of Graph.
+`comparison`: The nodes, functions and versions in which two graphs differ.
 `rewriting`: New names, constants and pruning, for passes that change a graph.
 """
 
