@@ -53,7 +53,10 @@ def _integer(attribute: a.IntegerAttr, elision: Elision) -> str:
 
 
 def _float(attribute: a.FloatAttr, elision: Elision) -> str:
-    return _typed(_number(attribute.bits, attribute.type), attribute.type, elision, t.F64)
+    text = _number(attribute.bits, attribute.type)
+    if text[1] == "x" and elision is Elision.USUAL:
+        elision = Elision.NEVER  # digits of bits without a type are an integer
+    return _typed(text, attribute.type, elision, t.F64)
 
 
 def _typed(text: str, of: t.Type, elision: Elision, usual: t.Type) -> str:

@@ -112,7 +112,8 @@ def unescaped(quoted: str) -> str:
     out, position = bytearray(), 0
     for match in _ESCAPE.finditer(body):
         out += body[position:match.start()].encode("utf-8", "surrogateescape")
-        out += bytes.fromhex(match[1]) if match[1] else _PLAIN.get(match[2], match[0].encode("utf-8", "surrogateescape"))
+        plain = bytes.fromhex(match[1]) if match[1] else _PLAIN.get(match[2])
+        out += match[0].encode("utf-8", "surrogateescape") if plain is None else plain
         position = match.end()
     out += body[position:].encode("utf-8", "surrogateescape")
     return out.decode("utf-8", "surrogateescape")

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.api import hookimpl
 
-WEFT_API = (1, 1)
+WEFT_API = (1, 2)
 
 
 @hookimpl

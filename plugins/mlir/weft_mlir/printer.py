@@ -160,14 +160,14 @@ class Printer:
         write(f" : {self.functional_type(operation)}")
 
     def region(self, region: Region, print_arguments: bool = True, print_terminator: bool = True) -> None:
-        """Write `{...}`. `print_arguments`: True for the entry's label, where it has arguments."""
+        """Write `{...}`. `print_arguments`: True for the entry's label, where it has arguments or is empty."""
         outer = self._indent
         if len(outer) > 2 * MOST_DEPTH:
             raise errors.InvalidArgument(f"regions are nested deeper than {MOST_DEPTH} levels",
                                          hint="texts of them could not be read back")
         self.write("{\n")
         for index, block in enumerate(region.blocks):
-            if index or (print_arguments and block.arguments) or (not block.operations and len(region.blocks) > 1):
+            if index or (print_arguments and (block.arguments or not block.operations)):
                 self._label(block, region, index)
             self._indent = outer + "  "
             operations = block.operations if print_terminator else block.operations[:-1]

@@ -145,6 +145,12 @@ class AllOperands(Operands):
     def __init__(self) -> None:
         super().__init__(None, 0)
 
+    def parse(self, parsed: Parsed) -> None:
+        if parsed.declaration.operands or parsed.declaration.variadic is not None:
+            super().parse(parsed)
+        else:
+            parsed.uses[ALL] = []  # a value that follows belongs to the next operation
+
 
 class AttributeElement(Element):
     """An attribute of the declaration, without the type that the declaration knows."""
