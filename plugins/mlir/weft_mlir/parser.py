@@ -62,6 +62,7 @@ class Parser(AttributeParser):
     def __init__(self, text: str, file: str = "-", line: int = 1, dialects: Dialects | None = None) -> None:
         self.dialects = dialects
         self.names: dict[str, list[Value]] = {}
+        self.defined: dict[str, int] = {}  # the position of each name's last definition
         self.added: list[str] = []  # names of the open regions, in order of their definition
         self.forward: dict[tuple[str, int], tuple[Value, int]] = {}
         self.users: dict[int, list[Operation]] = {}  # operations that use a value of `forward`, by its id
@@ -227,7 +228,8 @@ class Parser(AttributeParser):
             raise self.error("reference to invalid result number", at)
         if value.type is not of and value.type != of:
             raise self.error(f"use of value '{name}' expects different type than prior uses: '{of}' vs '{value.type}'",
-                             at, (at, "prior use here"))
+                             at, (self.forward[name, index][1] if pack is None else self.defined[name],
+                                  "prior use here"))
         return value
 
     def define(self, name: str, values: list[Value], at: int) -> None:
@@ -235,6 +237,7 @@ class Parser(AttributeParser):
         if name in self.names:
             raise self.error(f"redefinition of SSA value '{name}'", at)
         self.names[name] = values
+        self.defined[name] = at
         self.added.append(name)
         if not self.forward:
             return

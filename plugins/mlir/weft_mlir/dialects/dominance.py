@@ -24,7 +24,8 @@ def check_dominance(function: Operation) -> None:
     for operation, place in places.items():
         for number, value in enumerate(operation.operands):
             if place[0] in dominators and not _dominates(value, place, places, parents, dominators):
-                raise _undominated(operation, number, value)
+                definition = places.get(value.owner) if isinstance(value.owner, Operation) else None
+                raise _undominated(operation, number, value, definition is not None and definition[0] is place[0])
 
 
 def _dominates(value: Value, place: _Place, places: dict[Operation, _Place], parents: dict[Block, Operation],
@@ -60,7 +61,8 @@ def _dominators(region: Region) -> dict[Block, set[Block]]:
     return found
 
 
-def _undominated(operation: Operation, number: int, value: Value) -> MalformedText:
+def _undominated(operation: Operation, number: int, value: Value, is_same_block: bool) -> MalformedText:
     message = f"operand #{number} does not dominate this use"
-    notes = ((location_of(value.owner), "operand defined here"),) if isinstance(value.owner, Operation) else ()
+    where = " (op in the same block)" if is_same_block else ""
+    notes = ((location_of(value.owner), f"operand defined here{where}"),) if isinstance(value.owner, Operation) else ()
     return MalformedText(message, location_of(operation), notes)
