@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.api import Description, LoadOptions, errors
 from weft.program import CompiledModel, ProgramDef
-from weft.support import file_path
+from weft.support import file_path, gc_pause
 
 from .dialects.registry import KernelDialects
 from .dialects.verifier import verify as verify_module
@@ -76,6 +76,7 @@ def decoded(text: str | bytes, file: str) -> str:
     return text
 
 
+@gc_pause.gc_paused()
 def program_of(text: str, file: str, line: int = 1) -> ProgramDef:
     """The program in a text, whose first line has the number `line`.
 
