@@ -329,7 +329,8 @@ def test_another_packs_kernel_that_does_not_compile_shows_three_errors_and_its_n
     (tmp_path / "broken_pack.py").write_text(PACK)
     facts = run(f"""
         g = graph(placeholder("x", (4,)), node("n", "Abs", "x", device="OPENCL:0"))
-        session = weft.Session(g, {{"plugins": {{"load": ["{tmp_path}/broken_pack.py"]}}}})
+        session = weft.Session(g, {{"plugins": {{"load": ["{tmp_path}/broken_pack.py"]}},
+                                    "kernels": {{"Abs": "broken_pack"}}}})
         try:
             session.run("n", {{"x": np.ones(4)}})
         except weft.errors.Internal as error:

@@ -108,7 +108,7 @@ def test_the_order_of_registration_decides_nothing(scale: Path) -> None:
 
 
 def test_an_unknown_format_is_told_with_those_that_are_known(scale: Path) -> None:
-    known = "no loader is called 'grafdef'; known formats: bef, graphdef, saved_model.*graphdef"
+    known = "no loader is called 'grafdef'; known formats: bef, graphdef, mlir, saved_model.*graphdef"
     with pytest.raises(NotFound, match=known):
         weft.load(FROZEN, format="grafdef")
     with pytest.raises(InvalidArgument, match="format= is a int, expected the name of a loader"):
