@@ -33,6 +33,8 @@ def register(kernels: HostKernels) -> None:
     kernels.kernel("tfrt.cond", step=True, calls=_behind_first,
                    syntax=f"$condition $a_true_fn $b_false_fn {_ARGUMENTS}")(cond)
     kernels.kernel("tfrt.case", step=True, calls=_behind_first, syntax=f"$index $branches {_ARGUMENTS}")(case)
+    kernels.kernel("tfrt.ternary", step=True, nonstrict=True,
+                   syntax="operands attr-dict `:` functional-type(operands, results)")(ternary)
     kernels.kernel("tfrt.while", step=True, calls=_while_body, syntax=_WHILE)(while_loop)
     kernels.kernel("tfrt.repeat.i32", step=True, calls=_repeat_body, syntax=_REPEAT)(repeat)
     kernels.kernel("tfrt.once", step=True, calls=_whole, syntax=_CALL.format("function"))(once)
@@ -70,6 +72,12 @@ def case(step: Step, index: I32, *arguments: Any, branches: tuple[Callee, ...]) 
         raise InvalidArgument("tfrt.case has no branches", hint="give it one function or more")
     last = len(branches) - 1
     return _chosen(step, index, arguments, lambda value: branches[value if 0 <= value < last else last], branches[0])
+
+
+def ternary(step: Step, condition: I1, when_true: Any, when_false: Any) -> Any:
+    """Return one of two values. The other one is not waited for, and may be an error."""
+    (chosen,) = finished(step, _ternary(as_async(condition), when_true, when_false), 1)
+    return chosen
 
 
 def while_loop(
@@ -136,6 +144,15 @@ def _chosen_late(step: Step, value: AsyncValue, arguments: Sequence[Any], choose
         return [payload] * count
     function = choose(payload)
     return [] if function is None else step.invoke(function, arguments)
+
+
+def _ternary(condition: AsyncValue, when_true: Any, when_false: Any) -> Turns:
+    if not condition.is_available():
+        yield [condition]
+    payload = unwrapped(condition)
+    if payload.__class__ is AsyncValue:  # an error, or dead
+        return [payload]
+    return [when_true if payload else when_false]
 
 
 def _while(step: Step, condition: Any, variables: list[Any], turn: Callable[[list[Any]], list[Any]]) -> Turns:
