@@ -21,7 +21,7 @@ PINNED = {
                          "ProgramFunction", "RegisterType", "ShapeAttribute", "Stream", "analyse_streams", "is_number",
                          "native_function",
                          "number_type", "stream_numbers", "typed", "verify"},
-        "weft.support": {"file_path", "gc_pause"},
+        "weft.support": {"file_path", "gc_pause", "whole_file"},
     },
     "plugins/saved_model/weft_saved_model": {
         "weft.compiler": {"attributes", "inline"}, "weft.contract": {"ArgDef", "OpRegistry"},

@@ -14,6 +14,7 @@ from ..protobuf.wire import Buffer
 from ..support import mapped_file
 from ..support.file_path import file_path
 from ..support.mapped_file import check_unchanged, kept
+from ..support.whole_file import write_whole
 from . import graphdef_text
 from .attr_value import AttrSource
 from .function import Function, read_function
@@ -103,21 +104,11 @@ def dump(graph: Graph, path: str | os.PathLike[str], *, text: bool | None = None
     Raises NotFound, PermissionDenied or Unknown when the file cannot be written, else as `dumps`.
     """
     file = file_path(path)
-    if file.exists() and not file.is_file():  # renaming a file to the name of a device would end the device
-        raise InvalidArgument("this is not a regular file", location=Location(str(file)))
     if file.suffix.lower() in TEXT_SUFFIXES if text is None else text:
         pieces: list[Buffer] = [dumps(graph, text=True)]
     else:
         pieces = _pieces(graph)
-    aside = file.parent / f".weft-{os.urandom(6).hex()}.tmp"
-    try:
-        with aside.open("xb") as out:
-            out.writelines(pieces)
-        aside.replace(file)
-    except OSError as error:
-        raise of_system(error, file) from error
-    finally:
-        _remove(aside)
+    write_whole(file, pieces)
 
 
 @boundary
@@ -267,10 +258,3 @@ def check_file(file: Path) -> None:
         raise NotFound("no such file", hint=did_you_mean(file.name, names))
     if file.is_file() and not file.stat().st_size:
         raise DataLoss("the file is empty", hint="export the graph again")
-
-
-def _remove(file: Path) -> None:
-    try:
-        file.unlink(missing_ok=True)
-    except (OSError, ValueError):
-        return  # the error that is being raised states the cause

@@ -10,7 +10,8 @@ The room knows no tensor, graph, device or config. It imports `errors` alone. No
 `aligned_array`: Aligned uint8 arrays; arrays that kernels may read in place.
 `available_memory`, `memory_size`: Memory that the process may still take; limits written as text.
 `user_files`, `disk_cache`: The user's folders and the privacy of files in them; bytes kept for later processes.
-`file_path`, `working_folder`: Paths as users give them; the working folder on sys.path.
+`file_path`, `whole_file`, `working_folder`: Paths as users give them; files that appear once they are complete; the
+    working folder on sys.path.
 """
 
 # Not even `typing` is imported: the commands import this room before the working folder leaves sys.path.
@@ -18,3 +19,4 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from . import file_path as file_path
     from . import mapped_file as mapped_file
+    from . import whole_file as whole_file

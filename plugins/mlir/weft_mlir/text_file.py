@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.api import Description, LoadOptions, errors
 from weft.program import CompiledModel, ProgramDef
-from weft.support import file_path, gc_pause
+from weft.support import file_path, gc_pause, whole_file
 
 from .dialects.registry import KernelDialects
 from .dialects.verifier import verify as verify_module
@@ -59,11 +59,7 @@ def dumps(program: Any, *, generic: bool = False, locations: bool = False) -> st
 def dump(program: Any, path: str | os.PathLike[str], *, generic: bool = False, locations: bool = False) -> None:
     """Write a program to a text file. Raises as `dumps`; NotFound and others for a file that cannot be written."""
     text = dumps(program, generic=generic, locations=locations)
-    file = file_path.file_path(path)
-    try:
-        file.write_text(text, "utf-8", "surrogateescape")
-    except OSError as error:
-        raise errors.of_system(error, file) from error
+    whole_file.write_whole(file_path.file_path(path), [text.encode("utf-8", "surrogateescape")])
 
 
 def decoded(text: str | bytes, file: str) -> str:

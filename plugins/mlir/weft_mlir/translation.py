@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from weft.api import errors
+from weft.support import whole_file
 
 from .diagnosed import handle
 from .diagnostics import Diagnostic, Piece
@@ -46,10 +47,7 @@ def write(target: str, outputs: list[str | bytes]) -> None:
         sys.stdout.buffer.write(raw)
         sys.stdout.buffer.flush()
         return
-    try:
-        Path(target).write_bytes(raw)
-    except OSError as error:
-        raise errors.of_system(error, target) from error
+    whole_file.write_whole(Path(target), [raw])
 
 
 def translate(args: Namespace) -> int:

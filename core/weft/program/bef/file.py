@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ...errors import InvalidArgument, Location, NotFound, WeftError, boundary, of_system
 from ...support import mapped_file
 from ...support.file_path import file_path
 from ...support.mapped_file import check_unchanged
+from ...support.whole_file import write_whole
 from ..compiled_model import CompiledModel
 from ..host_program import ProgramDef
 from ..verifier import verify
@@ -66,18 +66,7 @@ def dump(model: Any, path: str | os.PathLike[str]) -> None:
     Raises NotFound, PermissionDenied or Unknown when the file cannot be written, else as `dumps`.
     """
     file = file_path(path)
-    if file.exists() and not file.is_file():  # renaming a file to the name of a device would end the device
-        raise InvalidArgument("this is not a regular file", location=Location(str(file)))
-    written = _pieces(model)
-    aside = file.parent / f".weft-{os.urandom(6).hex()}.tmp"
-    try:
-        with aside.open("xb") as out:
-            out.writelines(written)
-        aside.replace(file)
-    except OSError as error:
-        raise of_system(error, file) from error
-    finally:
-        _remove(aside)
+    write_whole(file, _pieces(model))
 
 
 @boundary
@@ -107,10 +96,3 @@ def _compiled(model: Any) -> CompiledModel:
         raise InvalidArgument(f"a BEF file is written from a CompiledModel or a program, got {type(model).__name__}",
                               hint="a graph is written by weft.graphdef.dump")
     return CompiledModel(ProgramDef(functions, tuple(model.constants), tuple(model.requires)))
-
-
-def _remove(file: Path) -> None:
-    try:
-        file.unlink(missing_ok=True)
-    except (OSError, ValueError):
-        return  # the error that is being raised states the cause
