@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from . import graphdef as graphdef
     from . import graphdef_text as graphdef_text
     from .attr_value import Func as Func
+    from .comparison import Change as Change
+    from .comparison import GraphDifference as GraphDifference
+    from .comparison import compare as compare
     from .function import Function as Function
     from .node import parse_input as parse_input
     from .traversal import ancestors as ancestors
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
 __getattr__ = lazy_exports(__name__, {
     ".attr_value": ("Func",),
+    ".comparison": ("Change", "GraphDifference", "compare"),
     ".function": ("Function",),
     ".node": ("parse_input",),
     ".traversal": ("ancestors",),

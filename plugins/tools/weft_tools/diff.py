@@ -1,4 +1,4 @@
-"""weft diff: two devices compared node by node."""
+"""weft diff: two models compared by their nodes, or two devices by the tensors of one model."""
 
 from __future__ import annotations
 
@@ -17,32 +17,78 @@ if TYPE_CHECKING:
 DIFFERENT = 1
 FEW = 10  # rows shown without --all
 COLUMNS = ("tensor", "op", "assigned", "kernel", "type", "largest", "relative", "beyond")
+REFERENCE = "CPU:0"
 EPILOG = """\
-Inputs that are not given get numbers between 0 and 1, the same ones every time; dimensions that are not known are 1.
-Requests for devices in the graph are dropped. Exit status: 0 when nothing is beyond the tolerance, else 1."""
+Two models are compared by their nodes, functions and versions, and constants by value; exit status: 0 when they are
+equal, else 1. Values of variables are compared after weft edit --freeze.
+
+On two devices, inputs that are not given get numbers between 0 and 1, the same ones every time; dimensions that are not
+known are 1. Requests for devices in the graph are dropped. Exit status: 0 when nothing is beyond the tolerance, else
+1."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = EPILOG
     add_model(parser)
-    parser.add_argument("--device", required=True, metavar="A", help="the device to look at, such as OPENCL:0")
-    parser.add_argument("--reference", default="CPU:0", metavar="B", help="the device it is compared with (CPU:0)")
+    parser.add_argument("other", nargs="?", metavar="OTHER", help="a second model, which MODEL is compared with")
+    parser.add_argument("--text", action="store_true", help="of two models: a line for each difference, and no table")
+    parser.add_argument("--device", metavar="A", help="of one model: the device to look at, such as OPENCL:0")
+    parser.add_argument("--reference", metavar="B", help="the device it is compared with (CPU:0)")
     parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE|FILE",
                         help="feed an input, as weft run does (repeatable)")
     parser.add_argument("--fetch", action="append", default=[], metavar="NAME",
                         help="compare what this tensor needs, instead of what the outputs need (repeatable)")
     parser.add_argument("--tolerance", type=float, default=None, metavar="T",
                         help="of the reference's standard deviation, for floats (0.001)")
-    parser.add_argument("--all", action="store_true", help="a row for every tensor")
+    parser.add_argument("--all", action="store_true", help="a row for every tensor, or for every difference")
     add_json(parser)
 
 
 def diff(args: Namespace) -> int:
+    _check(args)
+    return _devices(args) if args.other is None else _models(args)
+
+
+def _check(args: Namespace) -> None:
+    """Raises InvalidArgument for options of one comparison with the other, and for neither."""
+    from weft.api import InvalidArgument
+
+    if args.other is None:
+        if args.device is None:
+            raise InvalidArgument("weft diff needs a second model or a device",
+                                  hint="write weft diff MODEL OTHER, or weft diff MODEL --device OPENCL:0")
+        if args.text:
+            raise InvalidArgument("--text is for two models, and one is given", hint="leave it out")
+        return
+    given = [f"--{name}" for name in ("device", "reference", "input", "fetch", "tolerance")
+             if getattr(args, name) not in (None, [])]
+    if given:
+        raise InvalidArgument(f"{given[0]} is for one model on two devices, and two models are given",
+                              hint="leave one of them out")
+
+
+def _models(args: Namespace) -> int:
+    from weft.api.cli import change_rows, show_json, tell_changes
+    from weft.graph import compare
+
+    before, after = (open_graph(Namespace(**vars(args) | {"model": path})).graph for path in (args.model, args.other))
+    with ticking("comparing"):
+        found = compare(before, after)
+        rows = change_rows(found, before, after)
+    if args.json:
+        show_json(rows)
+    else:
+        tell_changes(rows, whole=args.all, text=args.text)
+    return DIFFERENT if found else 0
+
+
+def _devices(args: Namespace) -> int:
     from weft import Session
     from weft.session import find_inputs, find_outputs
 
     from .compare import TOLERANCE, differences
 
+    args.reference = args.reference or REFERENCE
     opened = open_graph(args)
     graph = opened.graph
     session = Session(graph, device=args.reference, initial_state=opened.initial_state)

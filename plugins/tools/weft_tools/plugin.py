@@ -10,7 +10,7 @@ COMMANDS = {  # the help by the command's name, which its module and its functio
     "run": "run a model and print or save its outputs",
     "bench": "time a model: latency, throughput, memory, and what bounds it",
     "trace": "record when each kernel of a run worked, on which device and thread",
-    "diff": "run a model on two devices and show where they part",
+    "diff": "compare two models, or the results of one model on two devices",
 }
 
 
