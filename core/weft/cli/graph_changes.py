@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from ..graph.graph import Graph
 
 COLUMNS = ("change", "kind", "name", "field", "before", "after")
-FEW = 40  # rows that are shown unless all are asked for
 _ELEMENTS = 6  # of a constant that are shown
 _LONGEST = 200  # characters of any other value
 _CHUNK = 1 << 20  # elements that are compared at a time
@@ -38,12 +37,11 @@ def change_rows(found: GraphDifference, before: Graph, after: Graph) -> list[dic
     return [*rows, _row("reordered", "graph", "", "order of nodes")] if found.reordered else rows
 
 
-def tell_changes(rows: Sequence[Mapping[str, str]], *, whole: bool = False, text: bool = False) -> None:
-    """Print a table of rows of `change_rows`, or a line each, and their number by kind. `whole`: all rows, else the
-    first ones."""
+def tell_changes(rows: Sequence[Mapping[str, str]], *, few: int, text: bool = False) -> None:
+    """Print a table of the first rows of `change_rows`, or a line each, and how many nodes and functions differ."""
     from .table import show
 
-    shown = rows if whole else rows[:FEW]
+    shown = rows[:few]
     if text:
         for row in shown:
             say(_line(row))

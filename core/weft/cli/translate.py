@@ -34,7 +34,7 @@ def translate(args: Namespace) -> int:
     from ..graph.graphdef import dump, load
     from .table import byte_text, plural
 
-    forms = [_is_text(path) for path in (args.source, args.output)]
+    forms = [is_text(path) for path in (args.source, args.output)]
     with ticking(f"translating {args.source}"):
         graph = load(args.source, text=forms[0])
         dump(graph, args.output, text=forms[1])
@@ -42,7 +42,7 @@ def translate(args: Namespace) -> int:
     return 0
 
 
-def _is_text(path: str) -> bool:
+def is_text(path: str) -> bool:
     """Whether a file is in the text form. Raises Unimplemented for other forms."""
     from pathlib import Path
 

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from .loader import Initializer
 
 FUSION = "fusion"  # the linker's own fusion, no plugin's pass; `[passes] disable` switches it off like one
-PRE_PLACEMENT, GRAPH = "pre_placement", "graph"
+PRE_PLACEMENT, GRAPH, ON_REQUEST = "pre_placement", "graph", "on_request"
 # "pre_placement": once per session, over its whole graph. "graph": once per step, over the part that the step needs.
-STAGES = (PRE_PLACEMENT, GRAPH)
+# "on_request": in no session, only where a user names the pass (weft edit --passes).
+STAGES = (PRE_PLACEMENT, GRAPH, ON_REQUEST)
 
 
 class PassContext(NamedTuple):

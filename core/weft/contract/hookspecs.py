@@ -159,7 +159,8 @@ class PassRegistrar:
     ) -> None:
         """Register a pass, (Graph, PassContext) -> Graph, under a name. It runs unless `[passes] disable` names it. A
         pass that is named "module:function" is imported when it first runs. `stage` is "graph", for the part of the
-        graph that a step needs, or "pre_placement", for a session's whole graph.
+        graph that a step needs, "pre_placement", for a session's whole graph, or "on_request", for a pass that no
+        session runs by itself.
 
         `after` and `before` are names of passes. Raises PluginError for an unknown stage, and for a second pass of that
         name.

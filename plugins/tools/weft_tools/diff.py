@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .compare import Difference
 
 DIFFERENT = 1
-FEW = 10  # rows shown without --all
+FEW, FEW_CHANGES = 10, 40  # tensors and differences shown without --all
 COLUMNS = ("tensor", "op", "assigned", "kernel", "type", "largest", "relative", "beyond")
 REFERENCE = "CPU:0"
 EPILOG = """\
@@ -78,7 +78,7 @@ def _models(args: Namespace) -> int:
     if args.json:
         show_json(rows)
     else:
-        tell_changes(rows, whole=args.all, text=args.text)
+        tell_changes(rows, few=len(rows) if args.all else FEW_CHANGES, text=args.text)
     return DIFFERENT if found else 0
 
 
