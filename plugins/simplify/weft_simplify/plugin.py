@@ -20,8 +20,18 @@ PASSES = {  # by name in config: the function, and the passes that run before it
     "strides": ("weft_simplify.strides:propagate_strides", ("scales",)),
 }
 
+ON_REQUEST = {  # functions of passes that no session runs by itself
+    "topological-sort": "weft_simplify.graph_order:sort_topologically",
+    "dead-nodes": "weft_simplify.dead_nodes:remove_dead_nodes",
+    "dedupe-constants": "weft_simplify.shared_constants:dedupe_constants",
+    "strip-defaults": "weft_simplify.default_attributes:strip_defaults",
+    "add-defaults": "weft_simplify.default_attributes:add_defaults",
+}
+
 
 @hookimpl
 def weft_passes(registry: Any) -> None:
     for name, (function, after) in PASSES.items():
         registry.add(name, function, after=after)
+    for name, function in ON_REQUEST.items():
+        registry.add(name, function, stage="on_request")

@@ -1,0 +1,116 @@
+"""Passes on request: each preserves what it states, is idempotent, and runs in no session by itself."""
+
+import numpy as np
+import pytest
+import weft
+from builders.graphs import const, graph, node, placeholder
+from hypothesis import given
+from hypothesis import strategies as st
+from weft.contract.graph_pass import GRAPH, ON_REQUEST, PRE_PLACEMENT
+from weft.graph import Func, compare
+from weft.graph.function import ArgDef
+from weft.graph.graph import Function, Graph
+from weft.session.requested_passes import requested_graphs
+from weft.session.runtime import runtime
+from weft.session.session_graph import enabled_passes
+from weft.values import dtypes
+
+NAMES = ["topological-sort", "dead-nodes", "dedupe-constants", "strip-defaults", "add-defaults"]
+
+
+def after(before, *names, kept=()):
+    *_, (_, found) = requested_graphs(before, names, kept, runtime())
+    return found
+
+
+@st.composite
+def graphs(draw):
+    """Sums over a placeholder and constants of few values, in any order, and one output."""
+    nodes, names = [placeholder("x", (2,))], ["x"]
+    for i in range(draw(st.integers(1, 5))):
+        nodes.append(const(f"c{i}", [draw(st.integers(0, 1)), 2.0]))
+        names.append(f"c{i}")
+    for i in range(draw(st.integers(1, 6))):
+        ends = [draw(st.sampled_from(names)) for _ in range(2)]
+        attrs = {"transpose_a": draw(st.booleans())} if draw(st.booleans()) else {}
+        nodes.append(node(f"s{i}", "AddV2", *ends))
+        names.append(f"s{i}")
+        if draw(st.booleans()):
+            nodes.append(node(f"m{i}", "MatMul", "x", "x", **attrs))
+    return names[-1], Graph(draw(st.permutations(nodes)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(graphs())
+def test_results_and_kept_names_stay_and_a_second_run_changes_nothing(name, made):
+    output, before = made
+    found = after(before, name, kept=("x", output))
+    assert {"x", output} <= found.nodes.keys()
+    assert after(found, name, kept=("x", output)) is found
+    x = np.float32([3, 4])
+    results = []
+    for each in (before, found):
+        with weft.Session(each) as session:
+            results.append(session.run(output, {"x": x}))
+    np.testing.assert_array_equal(*results)
+
+
+@given(graphs())
+def test_sorting_changes_nothing_but_the_order(made):
+    found = after(made[1], "topological-sort")
+    assert not compare(made[1], found)._replace(reordered=False)
+    place = {name: i for i, name in enumerate(found.nodes)}
+    assert all(place[i.node] < place[n.name] for n in found for i in n.inputs)
+
+
+@given(graphs())
+def test_stripped_defaults_come_back(made):
+    full = after(made[1], "add-defaults")
+    assert not compare(after(full, "strip-defaults", "add-defaults"), full)
+
+
+def test_no_session_runs_a_pass_on_request():
+    passes = runtime().host.registries.passes
+    assert sorted(name for name, entry in passes.items() if entry.stage == ON_REQUEST) == sorted(NAMES)
+    assert not {entry.name for stage in (PRE_PLACEMENT, GRAPH) for entry in enabled_passes(runtime(), stage)} & {*NAMES}
+
+
+def test_defaults_of_each_type_are_added_and_stripped():
+    conv = node("y", "Conv2D", "x", "x", strides=(1, 1, 1, 1), padding=b"SAME", T=dtypes.float32)
+    full = after(graph(placeholder("x", (1, 1, 1, 1)), conv), "add-defaults")["y"].attrs
+    assert (full["data_format"], full["dilations"], full["use_cudnn_on_gpu"]) == (b"NHWC", (1, 1, 1, 1), True)
+    assert full["explicit_paddings"] == ()
+    bare = after(graph(placeholder("x", (1, 1, 1, 1)), conv.replace(attrs=full)), "strip-defaults")["y"].attrs
+    assert set(bare) == set(conv.attrs)
+
+
+def test_attributes_with_other_values_and_nodes_of_unknown_ops_stay():
+    mul = node("m", "MatMul", "x", "x", transpose_a=True, transpose_b=False)
+    before = graph(placeholder("x", (2, 2)), mul, node("u", "Unknown", "x", flag=False))
+    found = after(before, "strip-defaults")
+    assert found["m"].attrs["transpose_a"] is True
+    assert "transpose_b" not in found["m"].attrs
+    assert found["u"] is before["u"]
+
+
+def test_defaults_in_functions_are_stripped_too():
+    body = node("m", "MatMul", "a", "a", transpose_a=False)
+    before = Graph([], [Function("f", [ArgDef("a", dtypes.float32)], nodes=[body])])
+    assert "transpose_a" not in after(before, "strip-defaults").functions["f"].nodes["m"].attrs
+
+
+def test_equal_constants_become_the_first_one_but_for_kept_ones_and_partners():
+    before = graph(const("a", [1, 2]), const("b", [1, 2]), const("c", [1, 2]), const("d", [1, 2]), const("e", [1, 3]),
+                   const("f", [1, 2], np.int32), node("y", "AddV2", "b", "e", _class=(b"loc:@d",)),
+                   node("z", "Neg", "y").replace(controls=["a", "b"]))
+    found = after(before, "dedupe-constants", kept=("c",))
+    assert [*found.nodes] == ["a", "c", "d", "e", "f", "y", "z"]
+    assert [str(i) for i in found["y"].inputs] == ["a", "e"]
+    assert found["z"].controls == ("a",)
+
+
+def test_nodes_and_functions_that_nothing_needs_are_removed():
+    call = node("y", "PartitionedCall", "x", f=Func("outer"), Tin=(dtypes.float32,), Tout=(dtypes.float32,))
+    functions = [Function("outer", nodes=[node("n", "inner")]), Function("inner"), Function("idle")]
+    found = after(Graph([placeholder("x", (2,)), call, node("z", "Neg", "x")], functions), "dead-nodes", kept=("y",))
+    assert ([*found.nodes], [*found.functions]) == (["x", "y"], ["outer", "inner"])
