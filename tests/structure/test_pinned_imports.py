@@ -30,7 +30,8 @@ PINNED = {
         "weft.support": {"file_path", "mapped_file"}, "weft.values": {"read_shape"},
     },
     "plugins/tools/weft_tools": {
-        "weft.compiler": {"HELD"}, "weft.executor": {"Event", "Executable"}, "weft.program": {"OWN"},
+        "weft.compiler": {"HELD"}, "weft.executor": {"Event", "Executable"}, "weft.graph": {"compare"},
+        "weft.program": {"OWN"},
         "weft.session": {"LoadedCompiledModel", "convert", "find_inputs", "find_outputs"}, "weft.values": {"fits"},
     },
 }
