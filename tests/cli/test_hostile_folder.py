@@ -40,7 +40,8 @@ ENTRY_POINTS = "[weft.plugins]\nevil = weft_evil\ncpu = weft_evil\n"
 
 # By metavar, the values of required arguments; by name of a command, further arguments.
 GIVEN = {"A": "CPU:0", "OUT": "../out.pbtxt", "FILE": "../harmless/weft.toml"}
-BESIDES = {"bench": ["--seconds", "0.01"], "devices": ["CPU:0", "--check", "--isolate"], "ops": ["Neg"],
+BESIDES = {"bench": ["--seconds", "0.01"], "devices": ["CPU:0", "--check", "--isolate"],
+           "diff": ["--device", "CPU:0"], "edit": ["--force"], "ops": ["Neg"],
            "run": ["--input", "[1, 2]"], "trace": ["--input", "[1, 2]"]}
 DRIVER = """
 import json, os, sys

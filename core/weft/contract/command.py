@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
 CORE = "weft"  # the owner of the commands that core brings itself
-RESERVED = ("inspect", "explain", "devices", "plugins", "ops", "config", "translate", "compile")  # core's commands
+# The names of core's commands.
+RESERVED = ("inspect", "explain", "devices", "plugins", "ops", "config", "translate", "compile", "edit")
 
 AddArguments = Callable[["ArgumentParser"], object]
 Run = Callable[["Namespace"], int]
