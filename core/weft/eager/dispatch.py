@@ -146,13 +146,11 @@ class Dispatch:
         """The op bound for these inputs on the call's device, or on the host's where a soft call finds no kernel."""
         infos = self.infos(call)
         runtime = self._runtime
-        if not call.is_soft:
-            return runtime.bound(call.op, call.attrs, call.device, call.inputs, infos)
         try:
             return runtime.bound(call.op, call.attrs, call.device, call.inputs, infos)
         except Unimplemented:
             host = runtime.default_device
-            if call.device == host:
+            if not call.is_soft or call.device == host:
                 raise
             call.device = host
             return runtime.bound(call.op, call.attrs, host, call.inputs, infos)

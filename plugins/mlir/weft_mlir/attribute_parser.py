@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from . import attributes as a
@@ -111,22 +111,29 @@ class AttributeParser(Lexer):
         raise self.error("expected non-function type")
 
     def dialect_type(self) -> t.Type:
-        at, name = self.at, self.text[1:]
-        dialect, point, body = name.partition(".")
-        if self.source.startswith("<", self.end):
-            start = self.end
-            self.skip_brackets()
-            body += self.source[start:self._closed]
-        elif not point:
-            self.advance()
-            if name not in self.type_aliases:
-                raise self.error(f"undefined symbol alias id '{name}'", at)
-            return self.type_aliases[name]
-        else:
-            self.advance()
+        at, (dialect, point, body) = self.at, self.dialect_text()
+        if not point and not body:
+            return self.aliased(self.type_aliases, dialect, at)
         if not point:
             raise self.error("expected '.' in a dialect's type", at, hint="write !dialect.name<...>")
         return t.OpaqueType(dialect, body)
+
+    def dialect_text(self) -> tuple[str, str, str]:
+        """Take `!dialect.body` or `#dialect.body`, with what stands in brackets right behind it: the name of the
+        dialect, the point or nothing, the body."""
+        dialect, point, body = self.text[1:].partition(".")
+        if self.source.startswith("<", self.end):
+            start = self.end
+            self.skip_brackets()
+            return dialect, point, body + self.source[start:self._closed]
+        self.advance()
+        return dialect, point, body
+
+    def aliased(self, aliases: Mapping[str, T], name: str, at: int) -> T:
+        """The type or attribute of an alias. Raises MalformedText for an unknown one."""
+        if name not in aliases:
+            raise self.error(f"undefined symbol alias id '{name}'", at)
+        return aliases[name]
 
     def skip_brackets(self) -> None:
         """Pass the brackets that begin right behind the token; `_closed` is the position behind them."""
@@ -278,19 +285,10 @@ class AttributeParser(Lexer):
         return unescaped(text) if text[0] == '"' else text
 
     def dialect_attribute(self) -> a.Attribute:
-        at, name = self.at, self.text[1:]
-        dialect, point, body = name.partition(".")
-        if self.source.startswith("<", self.end):
-            start = self.end
-            self.skip_brackets()
-            body += self.source[start:self._closed]
-        else:
-            self.advance()
-            if not point:
-                if name not in self.aliases:
-                    raise self.error(f"undefined symbol alias id '{name}'", at)
-                return self.aliases[name]
-        return a.OpaqueAttr(dialect, ("." if point else "") + body)
+        at, (dialect, point, body) = self.at, self.dialect_text()
+        if not point and not body:
+            return self.aliased(self.aliases, dialect, at)
+        return a.OpaqueAttr(dialect, point + body)
 
     def dense(self) -> a.Attribute:
         self.advance()

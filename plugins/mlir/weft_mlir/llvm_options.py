@@ -9,6 +9,8 @@ from typing import NoReturn
 
 from weft.api import errors
 
+from .translation import STDIN
+
 _TRUE, _FALSE = ("true", "TRUE", "True", "1", ""), ("false", "FALSE", "False", "0")
 
 
@@ -38,6 +40,18 @@ class LlvmParser(ArgumentParser):
         if value not in _TRUE:
             self.error(f"for the {name} option: '{value}' is invalid value for boolean argument! Try 0 or 1")
         return [name]
+
+
+def run_filter(
+    program: str, add_arguments: Callable[[ArgumentParser], None], function: Callable[[Namespace], int],
+    arguments: Sequence[str] | None,
+) -> int:
+    """Run a program that reads one file and writes another one: stdin and stdout by default."""
+    parser = LlvmParser(program)
+    add_arguments(parser)
+    parser.add_argument("source", nargs="?", default=STDIN, help="the file to read; stdin by default")
+    parser.add_argument("-o", dest="output", default=STDIN, metavar="FILE", help="the file to write; stdout by default")
+    return run(parser, function, arguments)
 
 
 def run(parser: LlvmParser, function: Callable[[Namespace], int], arguments: Sequence[str] | None = None) -> int:

@@ -9,6 +9,7 @@ from weft.program import Stream, analyse_streams
 from . import attributes as a
 from .diagnosed import handle
 from .diagnostics import Diagnostic, Piece
+from .dialects.registry import KernelDialects
 from .dialects.verifier import verify
 from .ir import Operation
 from .parser import FUNCTION, MODULE, parse
@@ -17,7 +18,7 @@ from .program_attributes import place_of
 from .program_reader import fault, read_program, stream_options
 from .rewrites import canonicalize, inline
 from .text_file import decoded, dialects
-from .translation import SEPARATOR, read, write
+from .translation import SEPARATOR, add_text_arguments, read, write
 
 _BUILTIN = ("builtin", "func")
 _OPEN = ("tfrt", "tfrt_test", "corert", "tfrt_dht", "coo")  # dialects whose undeclared operations are permitted
@@ -29,11 +30,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--canonicalize", action="store_true", help="drop unused constants, merge no chain twice")
     parser.add_argument("--tfrt-print-stream", action="store_true", help="remark the stream of each operation")
     parser.add_argument("--allow-unregistered-dialect", action="store_true", help="permit dialects without kernels")
-    parser.add_argument("--split-input-file", action="store_true", help="each text between lines // ----- on its own")
-    parser.add_argument("--verify-diagnostics", action="store_true",
-                        help="compare errors and remarks with comments expected-error {{text}}")
-    parser.add_argument("--mlir-print-op-generic", action="store_true", help="write all operations in generic form")
-    parser.add_argument("--mlir-print-debuginfo", action="store_true", help="write locations")
+    add_text_arguments(parser)
 
 
 def optimize(args: Namespace) -> int:
@@ -44,12 +41,13 @@ def optimize(args: Namespace) -> int:
         module = parse(piece.text, args.source, piece.line, declared)
         verify(module, declared)
         if not args.allow_unregistered_dialect:
-            _check_dialects(module)
+            _check_dialects(module, declared)
         if args.inline:
             inline(module)
         if args.canonicalize:
             canonicalize(module)
-        verify(module, declared)
+        if args.inline or args.canonicalize:
+            verify(module, declared)
         remarks = _streams(module) if args.tfrt_print_stream else []
         return print_module(module, declared, generic=args.mlir_print_op_generic,
                             locations=args.mlir_print_debuginfo), remarks
@@ -62,9 +60,8 @@ def optimize(args: Namespace) -> int:
     return status
 
 
-def _check_dialects(module: Operation) -> None:
+def _check_dialects(module: Operation, declared: KernelDialects) -> None:
     """Raises InvalidProgram for an operation of a dialect that no kernel belongs to."""
-    declared = dialects()
     for operation in module.walk():
         name = operation.name.partition(".")[0]
         if name not in (*_BUILTIN, *_OPEN) and declared.declaration(operation.name) is None:

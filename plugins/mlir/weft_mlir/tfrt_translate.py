@@ -5,16 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from .llvm_options import LlvmParser, run
-from .translation import STDIN, add_arguments, translate
+from .llvm_options import run_filter
+from .translation import add_arguments, translate
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = LlvmParser("tfrt_translate")
-    add_arguments(parser)
-    parser.add_argument("source", nargs="?", default=STDIN, help="the file to read; stdin by default")
-    parser.add_argument("-o", dest="output", default=STDIN, metavar="FILE", help="the file to write; stdout by default")
-    return run(parser, translate, arguments)
+    return run_filter("tfrt_translate", add_arguments, translate, arguments)
 
 
 if __name__ == "__main__":

@@ -24,9 +24,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The options of a translation, without its files."""
     parser.add_argument("--mlir-to-bef", action="store_true", help="read text, write BEF (by the input)")
     parser.add_argument("--bef-to-mlir", action="store_true", help="read BEF, write text (by the input)")
+    add_text_arguments(parser)
+
+
+def add_text_arguments(parser: ArgumentParser) -> None:
+    """The options of every program that reads and writes texts."""
     parser.add_argument("--split-input-file", action="store_true", help="each text between lines // ----- on its own")
     parser.add_argument("--verify-diagnostics", action="store_true",
-                        help="compare errors with comments expected-error {{text}}")
+                        help="compare errors and remarks with comments expected-error {{text}}")
     parser.add_argument("--mlir-print-op-generic", action="store_true", help="write all operations in generic form")
     parser.add_argument("--mlir-print-debuginfo", action="store_true", help="write locations")
 
