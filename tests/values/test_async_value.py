@@ -11,8 +11,16 @@ import weakref
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from weft.errors import FailedPrecondition, Internal, InvalidArgument
-from weft.values.async_value import DEAD, READY, AsyncValue, available, failed
+from weft.errors import Cancelled, FailedPrecondition, Internal, InvalidArgument
+from weft.values.async_value import (
+    DEAD,
+    READY,
+    AsyncValue,
+    available,
+    error_among,
+    failed,
+    when_available,
+)
 
 BOOM = InvalidArgument("boom")
 
@@ -179,3 +187,14 @@ def test_threads_that_wait_and_complete_at_once_lose_no_callback():
         for thread in threads:
             thread.join()
         assert len(calls) == 40
+
+
+def test_a_callback_waits_for_all_of_several_values():
+    values, called = [AsyncValue(), available(1), AsyncValue()], []
+    when_available(values, lambda: called.append(error_among(values)))
+    values[2].set_error(error := Cancelled("over"))
+    assert called == []
+    values[0].emplace(2)
+    assert called == [error]
+    when_available([], lambda: called.append("now"))
+    assert called == [error, "now"]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from ..contract.op import OpDef
 from ..contract.op_attrs import OpAttrs
 from ..errors import InvalidArgument, PluginError, WeftError
-from ..values.async_value import READY, AsyncValue, failed
+from ..values.async_value import AsyncValue, error_among, failed, when_available
 from .handle_state import Failed, Pending, State
 from .tensor_handle import TensorHandle
 
@@ -37,24 +35,16 @@ class CallEnd:
 
 def merged(values: Sequence[AsyncValue]) -> AsyncValue:
     """A chain that completes after all these values, with their first error if there is one."""
-    if all(value.is_available() for value in values):
-        error = next((value.error for value in values if value.error is not None), None)
-        return READY if error is None else failed(error)
-    chain, lock, left = AsyncValue(), threading.Lock(), [len(values)]
+    chain = AsyncValue()
 
     def came() -> None:
-        with lock:
-            left[0] -= 1
-            if left[0]:
-                return
-        error = next((value.error for value in values if value.error is not None), None)
+        error = error_among(values)
         if error is None:
             chain.emplace(None)
         else:
             chain.set_error(error)
 
-    for value in values:
-        value.and_then(partial(came))
+    when_available(values, came)
     return chain
 
 

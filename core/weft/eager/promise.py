@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import WeftError
 from ..support.kernel_errors import as_weft_error, is_interrupt
-from ..values.async_value import AsyncValue
+from ..values.async_value import AsyncValue, error_among, when_available
 from ..values.tensor import TensorMetadata
 from .handle_state import Failed, Pending, Ready, State
 
@@ -97,19 +97,10 @@ class QueuedCall:
         self.started = self._begun.value
         self.results = [Pending(meta, device, promise.value, runtime)
                         for meta, promise in zip(metas, self._promises, strict=True)]
-        waits = [value for value in (*needs, *after) if not value.is_available()]
-        self._left = len(waits) + 1
-        self._lock = threading.Lock()
-        for value in waits:
-            value.and_then(self._came)
-        self._came()
+        when_available((*needs, *after), self._came)
 
     def _came(self) -> None:
-        with self._lock:
-            self._left -= 1
-            if self._left:
-                return
-        if self._error() is not None:
+        if error_among(self._needs) is not None:
             self._run()  # nothing is computed: the error goes on at once
             return
         try:
@@ -118,13 +109,10 @@ class QueuedCall:
         except WeftError as error:  # the queue is closed
             self._settle([Failed(error)] * len(self._promises))
 
-    def _error(self) -> WeftError | None:
-        return next((value.error for value in self._needs if value.error is not None), None)
-
     def _run(self) -> None:
         self._runtime.promises.queued.discard(self)
         start, self._start = self._start, None
-        error = self._error() or self._runtime.cancelled
+        error = error_among(self._needs) or self._runtime.cancelled
         if error is not None or start is None:
             self._settle([Failed(error)] * len(self._promises) if error is not None else [])
             return

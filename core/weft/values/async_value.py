@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -154,6 +154,30 @@ def unwrapped(value: Any) -> Any:
         return value
     target = value._target()
     return target._content if target._state == _AVAILABLE else value
+
+
+def when_available(values: Iterable[AsyncValue], then: Callback) -> None:
+    """Call `then` once all these values are available: now, or in the thread that completes the last one."""
+    waits = [value for value in values if not value.is_available()]
+    left, lock = len(waits), threading.Lock()
+
+    def came() -> None:
+        nonlocal left
+        with lock:
+            left -= 1
+            if left:
+                return
+        then()
+
+    for value in waits:
+        value.and_then(came)
+    if not waits:
+        then()
+
+
+def error_among(values: Iterable[AsyncValue]) -> WeftError | None:
+    """The error of the first of these values that has one."""
+    return next((value.error for value in values if value.error is not None), None)
 
 
 def _born(state: int, content: Any) -> AsyncValue:
