@@ -25,6 +25,7 @@ from ..support.fork_safety import inherited
 from ..values import dtypes
 from ..values.async_value import AsyncValue, failed
 from ..values.dtypes import DType
+from ..values.layouts import DENSE, layout_of
 from ..values.tensor import TensorMetadata, ValueInfo
 from .bound_op import Binding, BoundOp
 from .call_end import CallEnd, chained, checked_results, first_error
@@ -113,18 +114,26 @@ class CoreRuntime:
     def handle(self, value: Any, dtype: Any = None) -> TensorHandle:
         """Return a handle of a copy of this value in host memory. Raises InvalidArgument for an object that is no
         tensor, and for one that the dtype cannot hold."""
+        return handle_of(self.ready(*self.array(value, dtype, "value")))
+
+    def array(self, value: Any, dtype: Any, name: str) -> tuple[Any, DType]:
+        """An array of its own for a user's argument, and its type. Raises as `handle`."""
         if isinstance(value, TensorHandle):
             value = value.numpy()
-        value = entered(value, "the value")
+        value = entered(value, f"the {name}")
         wanted = _dtype(dtype, value)
-        array = convert(value, TensorMetadata(wanted, None), "value", self.host.memory, "argument")
+        array = convert(value, TensorMetadata(wanted, None), name, self.host.memory, "argument")
         if np.may_share_memory(array, value) if isinstance(value, np.ndarray) else array is value:
             array = array.copy()
-        return handle_of(self.ready(array, wanted))
+        return array, wanted
 
-    def ready(self, array: Any, dtype: DType) -> Ready:
-        """The state of an array in host memory."""
-        return Ready(self.kinds.get(TensorMetadata(dtype, array.shape), self.default_device), array)
+    def ready(self, tensor: Any, dtype: DType | None = None) -> Ready:
+        """The state of an array, a ScalarTensor or a CooTensor in host memory. `dtype`: the type of an object array."""
+        if isinstance(tensor, np.ndarray | np.generic):
+            meta, layout = TensorMetadata(dtype or dtypes.of_numpy(tensor.dtype), tensor.shape), DENSE
+        else:
+            meta, layout = TensorMetadata(tensor.dtype, tensor.shape), layout_of(tensor)
+        return Ready(self.kinds.get(meta, self.default_device, layout=layout), tensor)
 
     def wait(self, state: Pending) -> None:
         """Block until a pending value has come. An interrupt ends the waiting alone."""
@@ -162,11 +171,12 @@ class CoreRuntime:
     ) -> BoundOp:
         """The op bound for these inputs, from the cache or anew. Raises as `Binding.bind`."""
         kinds = tuple([state.kind for state in inputs])  # type: ignore[union-attr]
-        elements = tuple([_elements(info.value) for info in infos if info.value is not None])
+        elements = tuple([_elements(info.distinct()) for info in infos if info.value is not None])
         key = op.name, attrs, device, kinds, elements
         found = self._bound.get(key)
         if found is None:
-            found = self.binding.bind(op, attrs, infos, device, self._node(op, attrs))
+            layouts = [kind.layout for kind in kinds]
+            found = self.binding.bind(op, attrs, infos, device, self._node(op, attrs), layouts)
             found.kinds = [self.kinds.get(o.meta, device, found.native, o.handle) for o in found.outputs]
             self._bound[key] = found
             self.host.memory.bound_calls.keep(self, key, found.nbytes)
@@ -312,7 +322,8 @@ class CoreRuntime:
             return state
         if isinstance(state, Pending) and state.owner is self:
             return state
-        return self.ready(value.numpy(), value.dtype)
+        awaited = value._awaited()
+        return self.ready(value.numpy() if awaited.kind.layout == DENSE else awaited.value, value.dtype)
 
     def _donated(self, inputs: Sequence[Any], donate: Sequence[int]) -> frozenset[int]:
         """Consume the donated handles. Raises InvalidArgument for an index that is no handle's."""
@@ -358,7 +369,7 @@ class CoreRuntime:
             return
         constants, infos = [], []
         for x, state, converted, arg in zip(given, states, matched.inputs, op.inputs, strict=True):
-            if not isinstance(state, Ready):
+            if not isinstance(state, Ready) or state.kind.layout != DENSE:
                 return
             is_read = isinstance(x, TensorHandle | np.ndarray)
             reads_elements = arg.name in rule.values
