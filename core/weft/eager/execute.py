@@ -39,10 +39,10 @@ def execute_over(fast: FastTable, slow: Slow) -> Callable[..., Any]:
         op: str, *inputs: Any, attrs: Mapping[str, Any] | None = None, device: str | None = None, handler: Any = None,
         chain: Any = None, donate: Sequence[int] = (),
     ) -> Any:
-        if attrs or device is not None or handler is not None or chain is not None or donate:
+        if device is not None or handler is not None or chain is not None or donate:
             return slow(op, inputs, attrs, device, handler, chain, donate)
         try:
-            if len(inputs) == 2:
+            if len(inputs) == 2 and not attrs:
                 x, y = inputs
                 function, kind = fast[op, x._kind, y._kind]
                 run, get, set_modes, before = local.parts
@@ -53,7 +53,7 @@ def execute_over(fast: FastTable, slow: Slow) -> Callable[..., Any]:
                 finally:
                     set_modes(before)
             else:
-                function, kind = fast[op, *[x._kind for x in inputs]]
+                function, kind = fast[op, *[x._kind for x in inputs], *(attrs.items() if attrs else ())]
                 run, get, set_modes, before = local.parts
                 get(before)
                 try:
@@ -62,7 +62,7 @@ def execute_over(fast: FastTable, slow: Slow) -> Callable[..., Any]:
                 finally:
                     set_modes(before)
         except Exception:  # noqa: BLE001 - the slow path raises it again, typed, unless the entry is only missing
-            return slow(op, inputs)
+            return slow(op, inputs, attrs)
         result = new(inputs[0].__class__)
         result._value, result._kind = value, kind
         return result
