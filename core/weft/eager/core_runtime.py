@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -114,7 +114,10 @@ class CoreRuntime:
     def handle(self, value: Any, dtype: Any = None) -> TensorHandle:
         """Return a handle of a copy of this value in host memory. Raises InvalidArgument for an object that is no
         tensor, and for one that the dtype cannot hold."""
-        return handle_of(self.ready(*self.array(value, dtype, "value")))
+        try:
+            return handle_of(self.ready(*self.array(value, dtype, "value")))
+        except WeftError as error:
+            raise error.at(location=calling_line()())  # noqa: B904 - the same error, with its place
 
     def array(self, value: Any, dtype: Any, name: str) -> tuple[Any, DType]:
         """An array of its own for a user's argument, and its type. Raises as `handle`."""
@@ -122,6 +125,9 @@ class CoreRuntime:
             value = value.numpy()
         value = entered(value, f"the {name}")
         wanted = _dtype(dtype, value)
+        if wanted in (dtypes.resource, dtypes.variant):
+            raise InvalidArgument(f"the {name} is no {wanted.name}: ops make tensors of this type",
+                                  hint="VarHandleOp, for example, returns a resource")
         array = convert(value, TensorMetadata(wanted, None), name, self.host.memory, "argument")
         if np.may_share_memory(array, value) if isinstance(value, np.ndarray) else array is value:
             array = array.copy()
@@ -152,8 +158,13 @@ class CoreRuntime:
     def copy_to(self, handle: TensorHandle, device: str) -> TensorHandle:
         """`TensorHandle.to`."""
         state = handle._current()
-        moved = self.transfers.move(state, _text(device, "device"))
-        return handle if moved is state else handle_of(moved)
+        try:
+            moved = self.transfers.move(state, _text(device, "device"))
+        except WeftError as error:
+            raise error.at(location=calling_line()())  # noqa: B904 - the same error, with its place
+        if moved is state:
+            return handle
+        return handle_of(moved if self.cancelled is None else Failed(self.cancelled))
 
     def in_context(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a kernel in a KernelContext that no other thread is in."""
@@ -327,6 +338,8 @@ class CoreRuntime:
 
     def _donated(self, inputs: Sequence[Any], donate: Sequence[int]) -> frozenset[int]:
         """Consume the donated handles. Raises InvalidArgument for an index that is no handle's."""
+        if not isinstance(donate, Collection) or isinstance(donate, str | bytes):
+            raise InvalidArgument(f"donate is {donate!r}, expected the indices of inputs", hint="donate=(0,)")
         for i in donate:
             if not isinstance(i, int) or isinstance(i, bool) or not 0 <= i < len(inputs):
                 raise InvalidArgument(f"donate names input {i!r}, the inputs are 0 to {len(inputs) - 1}")

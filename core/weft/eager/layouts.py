@@ -75,16 +75,22 @@ def converted(state: State, conversion: Conversion) -> State:
 
 def scalar_handle(runtime: CoreRuntime, shape: Iterable[int], value: Any, dtype: Any = None) -> TensorHandle:
     """`scalar_tensor` over one runtime."""
-    array, _ = runtime.array(value, dtype, "value")
-    return handle_of(runtime.ready(layouts.scalar_tensor(shape, array)))
+    try:
+        array, _ = runtime.array(value, dtype, "value")
+        return handle_of(runtime.ready(layouts.scalar_tensor(shape, array)))
+    except WeftError as error:
+        raise error.at(location=calling_line()())  # noqa: B904 - the same error, with its place
 
 
 def coo_handle(
     runtime: CoreRuntime, indices: Any, values: Any, shape: Iterable[int], dtype: Any = None
 ) -> TensorHandle:
     """`coo_tensor` over one runtime."""
-    array, _ = runtime.array(values, dtype, "values")
-    return handle_of(runtime.ready(layouts.coo_tensor(indices, array, shape)))
+    try:
+        array, _ = runtime.array(values, dtype, "values")
+        return handle_of(runtime.ready(layouts.coo_tensor(indices, array, shape)))
+    except WeftError as error:
+        raise error.at(location=calling_line()())  # noqa: B904 - as above
 
 
 def scalar_tensor(shape: Iterable[int], value: Any, dtype: Any = None) -> TensorHandle:

@@ -202,9 +202,12 @@ class OpHandlers:
         Raises NotFound for an unknown name, InvalidArgument for another object.
         """
         given = self._default if handler is None else handler
-        if given in ("", ()):
+        if isinstance(given, str):
+            links: tuple[Any, ...] = (given,) if given else ()
+        else:
+            links = tuple(given) if isinstance(given, Sequence) else (given,)
+        if not links:
             return None
-        links = (given,) if isinstance(given, str) or not isinstance(given, Sequence) else tuple(given)
         key = tuple([link if isinstance(link, str) else id(link) for link in links])
         with self._lock:
             if key not in self._chains:

@@ -142,8 +142,10 @@ def _given(op: OpDef, attrs: OpAttrs) -> dict[str, Any]:
             given[name] = plain_attribute(declared, value)
         elif not name.startswith("_"):
             near = closest(name, op.attrs)
+            is_input = any(arg.name == name for arg in op.inputs)
             raise InvalidArgument(f"op {op.name} has no attribute '{name}'", hint=(
-                f"did you mean {near[0]}?" if near else f"its attributes: {', '.join(op.attrs) or 'none'}"))
+                f"'{name}' is an input: give inputs by position" if is_input
+                else f"did you mean {near[0]}?" if near else f"its attributes: {', '.join(op.attrs) or 'none'}"))
     return given
 
 

@@ -170,29 +170,31 @@ class TensorHandle(Operators):
         return self.numpy().__dlpack_device__()  # type: ignore[no-any-return]
 
     def item(self) -> Any:
-        """The value of a tensor with one element, as a Python object."""
-        return self.numpy().item()
+        """The value of a tensor with one element, as a Python object. Raises InvalidArgument for another number of
+        elements."""
+        return self._element("a single").item()
 
     def __bool__(self) -> bool:
-        return bool(self._scalar(bool))
+        return bool(self._element("a bool"))
 
     def __int__(self) -> int:
-        return int(self._scalar(int))
+        return int(self._element("an int"))
 
     def __float__(self) -> float:
-        return float(self._scalar(float))
+        return float(self._element("a float"))
 
     def __index__(self) -> int:
         if self.shape != () or self.dtype.kind not in "iu":
             raise InvalidArgument(f"a tensor of {self._metadata()} is no index: an index is an integer scalar")
         return int(self.numpy())
 
-    def _scalar(self, to: type) -> Any:
+    def _element(self, wanted: str) -> Any:
+        """The array of the only element, of shape []. Raises InvalidArgument for another number of elements."""
         array = self.numpy()
         if array.size != 1:
-            raise InvalidArgument(f"a tensor of {self._metadata()} has no {to.__name__} value: it has {array.size} "
-                                  "elements", hint="reduce it to one element first")
-        return to(array.reshape(())[()])
+            raise InvalidArgument(f"a tensor of {self._metadata()} is not {wanted} value: it has {array.size} elements",
+                                  hint="reduce it to one element first")
+        return array.reshape(())
 
     def __len__(self) -> int:
         if not self.shape:
