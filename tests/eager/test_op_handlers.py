@@ -12,6 +12,7 @@ from harness.eager_runtime import core
 from weft import errors
 from weft.config.config import load_config
 from weft.eager.core_runtime import CoreRuntime
+from weft.eager.layouts import coo_handle
 from weft.session.runtime import Runtime
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "batching_handler.py"
@@ -51,6 +52,14 @@ def test_a_chain_passes_on_the_ops_that_a_handler_does_not_support():
     assert cpu.execute("Mul", ONES, ONES, handler=["logging", *chain]).device == "CPU:0"
     with pytest.raises(errors.Unimplemented, match="not supported by the op handler 'SIM:0'"):
         cpu.execute("Mul", ONES, ONES, handler="SIM:0")
+
+
+def test_every_device_serves_the_ops_that_need_no_kernel_and_those_of_declared_layouts():
+    cpu = core(ops=("AddV2",), handler="SIM:0")
+    assert cpu.execute("Const", attrs={"value": ONES, "dtype": "float32"}).numpy().tolist() == ONES.tolist()
+    assert cpu.execute("NoOp") == ()
+    sparse = coo_handle(cpu, [[0, 1]], [2.0], (2, 2))
+    assert cpu.execute("Neg", sparse, handler=("SIM:0", "CPU:0")).layout == "coo"
 
 
 def test_config_chooses_the_handler_of_calls_that_choose_none(capsys, monkeypatch):
