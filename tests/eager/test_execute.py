@@ -66,6 +66,7 @@ def test_a_list_argument_is_given_as_a_list_or_spread():
     (lambda: weft.execute("AddV2", ONES, [[1], [2, 3]]), errors.InvalidArgument, "input 'y'"),
     (lambda: weft.execute("AddV2", ONES, ONES, attrs={"U": 1}), errors.InvalidArgument, "no attribute 'U'"),
     (lambda: weft.execute("MatMul", ONES, ONES, attrs={"transpose_a": 3}), errors.InvalidArgument, "must be bool"),
+    (lambda: weft.execute("Const", attrs={"value": 1, "dtype": "float32"}), errors.InvalidArgument, "value is int64"),
     (lambda: weft.execute("Cast", ONES), errors.InvalidArgument, "'DstT' (type) of op Cast is missing"),
     (lambda: weft.execute("AdV2", ONES), errors.NotFound, "did you mean AddV2"),
     (lambda: weft.execute("add_v2", ONES, ONES), errors.NotFound, "did you mean AddV2"),
@@ -259,6 +260,32 @@ def test_a_chain_of_ops_is_numpys(ops, shape):
         handle, expected = weft.execute(op, handle, other), functions[op](expected, other.numpy())
     assert handle.shape == shape
     assert np.array_equal(handle.numpy(), expected)
+
+
+def test_a_negative_zero_is_another_number_in_every_call_like_the_last():
+    x = weft.TensorHandle(ONES)
+    for _ in range(2):
+        for zero in (0.0, -0.0):
+            for call in (lambda zero=zero: x * zero, lambda zero=zero: weft.execute("Mul", x, zero),
+                         lambda zero=zero: weft.ops.leaky_relu(-x, alpha=-zero),
+                         lambda zero=zero: weft.execute("LeakyRelu", -x, attrs={"alpha": -zero})):
+                assert (np.signbit(call().numpy()) == np.signbit(zero)).all()
+
+
+def test_attributes_that_python_calls_equal_are_tensors_of_different_types():
+    for value, name in ((1, "int64"), (1.0, "float64"), (True, "bool")):
+        for _ in range(2):
+            assert weft.execute("Const", attrs={"value": value, "dtype": name}).dtype.name == name
+
+
+def test_a_call_of_handles_follows_their_types_and_number_however_often_it_was_matched():
+    for array in (ONES, ONES.astype(np.int64), ONES) * 2:
+        x, axis = weft.TensorHandle(array), weft.TensorHandle([0])
+        assert weft.execute("Sum", x, axis).dtype.name == array.dtype.name
+        assert weft.execute("ConcatV2", x, x, weft.TensorHandle(0)).shape == (4, 2)
+        assert weft.execute("ConcatV2", x, x, x, weft.TensorHandle(0)).shape == (6, 2)
+        with pytest.raises(errors.InvalidArgument, match="must be"):
+            weft.execute("AddV2", x, weft.TensorHandle(array, "float64"))
 
 
 def test_threads_share_one_runtime():

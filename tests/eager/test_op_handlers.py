@@ -139,6 +139,7 @@ def test_attributes_are_frozen_hashable_and_compared_by_type():
     assert len({attrs, weft.OpAttrs(attrs)}) == 1
     assert weft.OpAttrs(n=1) != weft.OpAttrs(n=True)
     assert weft.OpAttrs(n=1) != weft.OpAttrs(n=1.0)
+    assert weft.OpAttrs(n=0.0) != weft.OpAttrs(n=-0.0)
     assert repr(weft.OpAttrs(n=1, a=[1.5])) == "OpAttrs(a=[1.5], n=1)"
     with pytest.raises(errors.InvalidArgument, match="'d' cannot be frozen"):
         weft.OpAttrs(d={})
