@@ -92,6 +92,17 @@ def test_a_handler_of_a_third_party_batches_products_with_the_public_contract():
     assert raised.value.location.file == __file__
 
 
+def test_all_calls_of_a_batch_that_fails_get_its_error():
+    settings = {"plugins": {"load": [str(EXAMPLE)]}, "limits": {"memory": "3MB"}}
+    cpu = CoreRuntime(Runtime(load_config(settings)).host)
+    weights = cpu.handle(np.ones((2, 2), np.float32))
+    rows = np.ones((100_000, 2), np.float32)
+    results = [cpu.execute("MatMul", rows, weights, handler="batching") for _ in range(4)]
+    for result in results:
+        with pytest.raises(errors.ResourceExhausted, match="ConcatV2"):
+            result.numpy()
+
+
 def test_cancelling_ends_the_promises_of_handlers():
     cpu = CoreRuntime(Runtime(load_config({"plugins": {"load": [str(EXAMPLE)]}})).host)
     handle = cpu.execute("MatMul", ONES, ONES, handler="batching")
