@@ -15,7 +15,16 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
-from weft.api import AsyncValue, OpFunction, OpHandler, OpHandlerContext, OpHandlerRegistrar, OpInvocation, hookimpl
+from weft.api import (
+    AsyncValue,
+    OpFunction,
+    OpHandler,
+    OpHandlerContext,
+    OpHandlerRegistrar,
+    OpInvocation,
+    errors,
+    hookimpl,
+)
 
 WEFT_API = (1, 1)
 
@@ -46,15 +55,23 @@ class Batch:
             waiting, self._waiting = self._waiting, []
         if not waiting:
             return
-        rows = [rows for rows, _ in waiting]
-        execute = self._context.execute
-        if len(rows) == 1:
-            results: Sequence[Any] = [execute("MatMul", rows[0], self.weights)]
-        else:
-            product = execute("MatMul", execute("ConcatV2", rows, 0), self.weights)
-            results = execute("SplitV", product, [r.shape[0] for r in rows], 0, attrs={"num_split": len(rows)})
+        try:
+            results = self._products([rows for rows, _ in waiting])
+        except errors.WeftError as error:  # no reader waits for ever
+            for _, value in waiting:
+                value.set_error(error)
+            return
         for (_, value), result in zip(waiting, results, strict=True):
             value.emplace([result])
+
+    def _products(self, rows: Sequence[Any]) -> Sequence[Any]:
+        execute = self._context.execute
+        if len(rows) == 1:
+            return [execute("MatMul", rows[0], self.weights)]
+        product = execute("MatMul", execute("ConcatV2", rows, 0), self.weights)
+        results: Sequence[Any] = execute("SplitV", product, [r.shape[0] for r in rows], 0,
+                                         attrs={"num_split": len(rows)})
+        return results
 
 
 class BatchingHandler:

@@ -171,6 +171,27 @@ def test_inputs_are_named_as_the_op_names_them_where_the_op_is_known(what: str) 
     assert str(kernels.failures["TOY", "worse"]).endswith("the op's inputs: none")
 
 
+@pytest.mark.parametrize(("options", "text"), [
+    ({"layouts": {"features": "csr"}}, "'csr', which is no layout (op Relu); the layouts: dense, scalar, coo"),
+    ({"layouts": {"x": "coo"}}, "names 'x', which is no input or output of the op"),
+    ({"layouts": {"features": "coo"}, "alias": {0: 0}}, "declares layouts, and an alias or a late result")])
+def test_a_wrong_declaration_of_layouts_is_the_packs_failure(options: dict[str, Any], text: str) -> None:
+    kernels = registry()
+    bring(kernels, "bad", Relu=options)
+    assert order(kernels, "Relu") == []
+    assert text in str(kernels.failures["TOY", "bad"])
+
+
+def test_kernels_of_declared_layouts_are_no_candidates_of_graphs_and_rank_as_others() -> None:
+    kernels = registry()
+    bring(kernels, "a", Relu={"layouts": {"features": "coo"}}, Add={})
+    bring(kernels, "b", priority=1, Relu={"layouts": {"features": "coo"}})
+    assert order(kernels, "Relu") == []
+    assert [kernel.pack for kernel in kernels.of_layouts("Relu", "TOY")] == ["b", "a"]
+    assert kernels.of_layouts("Add", "TOY") == []
+    assert kernels.conflicts() == []
+
+
 TWICE: list[tuple[Callable[[Contribution], Any], str]] = [
     (lambda to: DeviceRegistrar(to).device(type="A", scan="a:b"), "device type 'A' is announced twice"),
     (lambda to: OpRegistrar(to).add(OpSpec("A")), "op 'A' is declared twice"),

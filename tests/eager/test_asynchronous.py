@@ -183,9 +183,10 @@ def test_cancel_execution_turns_pending_and_later_handles_into_cancelled_ones_un
     done = cpu.execute("AddV2", ONES, 1)
     queued = cpu.execute("AddV2", cpu.handle(ONES).to("SIM:0"), 1, device="CPU:0")
     cpu.host.cancel_execution()
+    copied = done.to("SIM:0")
     later = cpu.execute("AddV2", done, 1)
     behind = cpu.execute("AddV2", queued, 1)
-    for handle in (queued, later, behind):
+    for handle in (queued, copied, later, behind):
         with pytest.raises(errors.Cancelled):
             handle.numpy()
     assert values(done) == [[2, 2], [2, 2]]

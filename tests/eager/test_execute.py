@@ -66,9 +66,22 @@ def test_a_list_argument_is_given_as_a_list_or_spread():
     (lambda: weft.execute("AddV2", ONES, [[1], [2, 3]]), errors.InvalidArgument, "input 'y'"),
     (lambda: weft.execute("AddV2", ONES, ONES, attrs={"U": 1}), errors.InvalidArgument, "no attribute 'U'"),
     (lambda: weft.execute("MatMul", ONES, ONES, attrs={"transpose_a": 3}), errors.InvalidArgument, "must be bool"),
+    (lambda: weft.execute("Const", attrs={"value": 1, "dtype": "float32"}), errors.InvalidArgument, "value is int64"),
     (lambda: weft.execute("Cast", ONES), errors.InvalidArgument, "'DstT' (type) of op Cast is missing"),
     (lambda: weft.execute("AdV2", ONES), errors.NotFound, "did you mean AddV2"),
+    (lambda: weft.execute("add_v2", ONES, ONES), errors.NotFound, "did you mean AddV2"),
     (lambda: weft.execute(7), errors.InvalidArgument, "expected a name"),
+    (lambda: weft.ops.add_v2(ONES), errors.InvalidArgument, "takes 2 inputs (x, y), 1 were given"),
+    (lambda: weft.ops.add_v2(x=ONES, y=ONES), errors.InvalidArgument, "'x' is an input: give inputs by position"),
+    (lambda: weft.ops.relu(T="float32"), errors.InvalidArgument, "takes 1 inputs (features), 0 were given"),
+    (lambda: weft.execute("AddV2", ONES, ONES, donate=1), errors.InvalidArgument, "donate=(0,)"),
+    (lambda: weft.execute("AddV2", ONES, ONES, handler=ONES), errors.InvalidArgument, "handler is a ndarray"),
+    (lambda: weft.TensorHandle([1], "flat32"), errors.InvalidArgument, "'flat32' is not a data type"),
+    (lambda: weft.TensorHandle([1], "resource"), errors.InvalidArgument, "the value is no resource"),
+    (lambda: weft.TensorHandle(None), errors.InvalidArgument, "no tensor"),
+    (lambda: weft.TensorHandle(ONES).to(3), errors.InvalidArgument, "device is a int"),
+    (lambda: weft.scalar_tensor(3, 1), errors.InvalidArgument, "no sequence of integers"),
+    (lambda: weft.coo_tensor([[9]], [1], (2,)), errors.InvalidArgument, "outside of shape [2]"),
     (lambda: weft.execute("AddV2", ONES, ONES, device="GPU:0"), errors.NotFound, "no plugin brings"),
     (lambda: weft.execute("AddV2", ONES, ONES, device=3), errors.InvalidArgument, "device is a int"),
     (lambda: weft.execute("AddV2", ONES, ONES, handler="lodging"), errors.NotFound, "did you mean logging"),
@@ -168,8 +181,9 @@ def test_a_handle_is_an_array_to_numpy_and_exports_dlpack():
     assert bool(weft.TensorHandle(True))
     assert float(weft.TensorHandle(2.5)) == 2.5
     assert [10, 20][weft.TensorHandle(1)] == 20
-    with pytest.raises(errors.InvalidArgument, match="4 elements"):
-        bool(handle)
+    for read in (bool, int, float, weft.TensorHandle.item):
+        with pytest.raises(errors.InvalidArgument, match="4 elements"):
+            read(handle)
 
 
 def test_a_constant_is_a_handle_and_ops_of_graphs_alone_say_so():
@@ -246,6 +260,32 @@ def test_a_chain_of_ops_is_numpys(ops, shape):
         handle, expected = weft.execute(op, handle, other), functions[op](expected, other.numpy())
     assert handle.shape == shape
     assert np.array_equal(handle.numpy(), expected)
+
+
+def test_a_negative_zero_is_another_number_in_every_call_like_the_last():
+    x = weft.TensorHandle(ONES)
+    for _ in range(2):
+        for zero in (0.0, -0.0):
+            for call in (lambda zero=zero: x * zero, lambda zero=zero: weft.execute("Mul", x, zero),
+                         lambda zero=zero: weft.ops.leaky_relu(-x, alpha=-zero),
+                         lambda zero=zero: weft.execute("LeakyRelu", -x, attrs={"alpha": -zero})):
+                assert (np.signbit(call().numpy()) == np.signbit(zero)).all()
+
+
+def test_attributes_that_python_calls_equal_are_tensors_of_different_types():
+    for value, name in ((1, "int64"), (1.0, "float64"), (True, "bool")):
+        for _ in range(2):
+            assert weft.execute("Const", attrs={"value": value, "dtype": name}).dtype.name == name
+
+
+def test_a_call_of_handles_follows_their_types_and_number_however_often_it_was_matched():
+    for array in (ONES, ONES.astype(np.int64), ONES) * 2:
+        x, axis = weft.TensorHandle(array), weft.TensorHandle([0])
+        assert weft.execute("Sum", x, axis).dtype.name == array.dtype.name
+        assert weft.execute("ConcatV2", x, x, weft.TensorHandle(0)).shape == (4, 2)
+        assert weft.execute("ConcatV2", x, x, x, weft.TensorHandle(0)).shape == (6, 2)
+        with pytest.raises(errors.InvalidArgument, match="must be"):
+            weft.execute("AddV2", x, weft.TensorHandle(array, "float64"))
 
 
 def test_threads_share_one_runtime():

@@ -12,6 +12,7 @@ from harness.eager_runtime import core
 from weft import errors
 from weft.config.config import load_config
 from weft.eager.core_runtime import CoreRuntime
+from weft.eager.layouts import coo_handle
 from weft.session.runtime import Runtime
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "batching_handler.py"
@@ -53,6 +54,14 @@ def test_a_chain_passes_on_the_ops_that_a_handler_does_not_support():
         cpu.execute("Mul", ONES, ONES, handler="SIM:0")
 
 
+def test_every_device_serves_the_ops_that_need_no_kernel_and_those_of_declared_layouts():
+    cpu = core(ops=("AddV2",), handler="SIM:0")
+    assert cpu.execute("Const", attrs={"value": ONES, "dtype": "float32"}).numpy().tolist() == ONES.tolist()
+    assert cpu.execute("NoOp") == ()
+    sparse = coo_handle(cpu, [[0, 1]], [2.0], (2, 2))
+    assert cpu.execute("Neg", sparse, handler=("SIM:0", "CPU:0")).layout == "coo"
+
+
 def test_config_chooses_the_handler_of_calls_that_choose_none(capsys, monkeypatch):
     monkeypatch.setenv("WEFT_EAGER__HANDLER", "logging, CPU:0")
     runtime = Runtime(load_config())
@@ -81,6 +90,17 @@ def test_a_handler_of_a_third_party_batches_products_with_the_public_contract():
     with pytest.raises(errors.InvalidArgument) as raised:
         cpu.execute("MatMul", ONES, weights, handler="batching")
     assert raised.value.location.file == __file__
+
+
+def test_all_calls_of_a_batch_that_fails_get_its_error():
+    settings = {"plugins": {"load": [str(EXAMPLE)]}, "limits": {"memory": "3MB"}}
+    cpu = CoreRuntime(Runtime(load_config(settings)).host)
+    weights = cpu.handle(np.ones((2, 2), np.float32))
+    rows = np.ones((100_000, 2), np.float32)
+    results = [cpu.execute("MatMul", rows, weights, handler="batching") for _ in range(4)]
+    for result in results:
+        with pytest.raises(errors.ResourceExhausted, match="ConcatV2"):
+            result.numpy()
 
 
 def test_cancelling_ends_the_promises_of_handlers():
@@ -130,6 +150,7 @@ def test_attributes_are_frozen_hashable_and_compared_by_type():
     assert len({attrs, weft.OpAttrs(attrs)}) == 1
     assert weft.OpAttrs(n=1) != weft.OpAttrs(n=True)
     assert weft.OpAttrs(n=1) != weft.OpAttrs(n=1.0)
+    assert weft.OpAttrs(n=0.0) != weft.OpAttrs(n=-0.0)
     assert repr(weft.OpAttrs(n=1, a=[1.5])) == "OpAttrs(a=[1.5], n=1)"
     with pytest.raises(errors.InvalidArgument, match="'d' cannot be frozen"):
         weft.OpAttrs(d={})

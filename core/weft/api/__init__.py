@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from ..values import dtypes, geometry
     from ..values.async_value import DEAD, AsyncValue, available, failed
     from ..values.dtypes import DType
+    from ..values.layouts import CooTensor, ScalarTensor
     from ..values.tensor import (
         MOST_DIMS,
         Shape,
@@ -90,6 +91,7 @@ _NAMES = {  # module -> its public names
     "support.fork_safety": ("inherited",),
     "values.async_value": ("DEAD", "AsyncValue", "available", "failed"),
     "values.dtypes": ("DType",),
+    "values.layouts": ("CooTensor", "ScalarTensor"),
     "values.tensor": ("MOST_DIMS", "Shape", "TensorMetadata", "ValueInfo", "constant_info", "info", "merge_shapes",
                       "shape_text"),
     "values.tensor_proto": ("TensorValue",),
@@ -117,6 +119,7 @@ __all__ = [
     "Chain",
     "CommandRegistrar",
     "ConcurrentWorkQueue",
+    "CooTensor",
     "DType",
     "Declined",
     "Description",
@@ -156,6 +159,7 @@ __all__ = [
     "Rendezvous",
     "RendezvousKey",
     "Resolved",
+    "ScalarTensor",
     "SessionInterface",
     "SessionRegistrar",
     "Shape",

@@ -26,6 +26,7 @@ from ..errors import InvalidArgument, PermissionDenied, PluginError, Unavailable
 from ..support.fork_safety import inherited
 from ..support.plugin_guard import plugin_guard
 from ..values.dtypes import DType, named
+from ..values.layouts import LAYOUTS
 from ..values.tensor import TensorMetadata, ValueInfo
 from .device import Conflict, Device, DeviceTypeRegistry, Stream, load_callable
 from .op import Attrs, OpRegistry
@@ -229,11 +230,14 @@ class KernelDef(NamedTuple):
     nonstrict: bool = False  # called when one input is available; takes all as AsyncValues, returns its outputs
     step: bool = False  # the first argument of the run is the running Step
     files: frozenset[str] = frozenset()  # "read", "write": the accesses to files; steps run it only if [files] permits
+    # {input or output: "scalar" or "coo"}: the layouts that an eager call's tensors have; the others are dense. Such a
+    # kernel serves eager calls of exactly these inputs. Its run takes and returns ScalarTensors and CooTensors.
+    layouts: Mapping[str, str] = MappingProxyType({})
 
     @property
     def returns(self) -> bool:
         """True when the run function returns its outputs instead of writing them."""
-        return self.allocates or self.asynchronous or self.nonstrict
+        return self.allocates or self.asynchronous or self.nonstrict or bool(self.layouts)
 
     def aliases(self, attrs: Attrs) -> Mapping[int, int]:
         """The aliases of a node with these attributes: {output index: index of the input whose buffer it is}."""
@@ -326,7 +330,7 @@ class Kernels:
         when: Callable[[Attrs], bool] | None = None, priority: int = 0, host: Iterable[str] = (),
         alias: Alias | None = None, inplace: Mapping[int, int] | None = None, retains: Iterable[str] = (),
         allocates: bool = False, asynchronous: bool = False, nonstrict: bool = False, step: bool = False,
-        files: Iterable[str] = (),
+        files: Iterable[str] = (), layouts: Mapping[str, str] | None = None,
     ) -> Callable[[BindFunction], BindFunction]:
         """Decorate a bind function: it serves `op` for these types and attributes.
 
@@ -343,7 +347,7 @@ class Kernels:
             self.added.append(KernelDef(
                 op, self._pack.device_type, self._pack.plugin, bind, sets, when, self._pack.priority + priority,
                 frozenset(host), alias or {}, inplace or {}, frozenset(retains), allocates, asynchronous, nonstrict,
-                step, frozenset(files),
+                step, frozenset(files), layouts or {},
             ))
             return bind
 
@@ -395,6 +399,7 @@ class KernelRegistry:
         self._waiting: list[KernelPack] = []
         self._loaded: list[KernelPack] = []
         self._kernels: dict[tuple[str, str], list[KernelDef]] = {}
+        self._of_layouts: dict[tuple[str, str], list[KernelDef]] = {}  # those of `KernelDef.layouts`
         self._fusions: dict[tuple[str, str], list[FusionDef]] = {}  # (device type, pack)
         self._patterns: dict[tuple[str, str], list[PatternDef]] = {}
         self._families: list[tuple[KernelPack, frozenset[str]]] = []  # not registered yet, with their ops
@@ -436,13 +441,22 @@ class KernelRegistry:
             self._keep_ready()
 
     def candidates(self, op: str, device_type: str) -> list[KernelDef]:
-        """The kernels that may serve `op` on this device type, best first. The pack that config chooses comes first,
-        then the highest priority, then the name of the pack."""
+        """The kernels that may serve `op` on this device type over dense tensors, best first. The pack that config
+        chooses comes first, then the highest priority, then the name of the pack."""
+        self._load_for(op, device_type)
+        return self._kernels.get((op, device_type), [])
+
+    def of_layouts(self, op: str, device_type: str) -> list[KernelDef]:
+        """The kernels for `op` on this device type that are declared for other layouts than dense ones, in the order of
+        `candidates`."""
+        self._load_for(op, device_type)
+        return self._of_layouts.get((op, device_type), [])
+
+    def _load_for(self, op: str, device_type: str) -> None:
         if device_type not in self._ready:
             self.load(device_type)
         if (op, device_type) in self._awaited:
             self._load_families(op, device_type)
-        return self._kernels.get((op, device_type), [])
 
     def fusions(self, device_type: str, pack: str) -> list[FusionDef]:
         """The fusions of a pack on this device type, in the order in which they are asked."""
@@ -493,6 +507,7 @@ class KernelRegistry:
         """Drop the kernels of all device types that are not ready."""
         self._loaded = [p for p in self._loaded if p.device_type in self._ready]
         self._kernels = {key: rivals for key, rivals in self._kernels.items() if key[1] in self._ready}
+        self._of_layouts = {key: rivals for key, rivals in self._of_layouts.items() if key[1] in self._ready}
         self._fusions = {key: fusions for key, fusions in self._fusions.items() if key[0] in self._ready}
         self._patterns = {key: patterns for key, patterns in self._patterns.items() if key[0] in self._ready}
         self._families = [family for family in self._families if family[0].device_type in self._ready]
@@ -526,7 +541,7 @@ class KernelRegistry:
             with plugin_guard(f"registering its kernels for {pack.device_type}"):
                 load_callable(pack.register)(kernels)
             for kernel in kernels.added:
-                self._check_inputs(kernel)
+                self._check_names(kernel)
         except PluginError as error:
             missing = error.__cause__ if isinstance(error.__cause__, Unavailable) else error
             self.failures[pack.device_type, pack.plugin] = missing
@@ -537,10 +552,12 @@ class KernelRegistry:
             self._families.append((pack._replace(register=register), frozenset(ops)))
             self._awaited.update((op, pack.device_type) for op in ops)
         for kernel in kernels.added:
-            rivals = self._kernels.setdefault((kernel.op, pack.device_type), [])
+            by_op = self._of_layouts if kernel.layouts else self._kernels
+            rivals = by_op.setdefault((kernel.op, pack.device_type), [])
             rivals.append(kernel)
             rivals.sort(key=self._rank)
-            self._note_displaced(kernel, rivals)
+            if not kernel.layouts:
+                self._note_displaced(kernel, rivals)
         if kernels.fusions:
             self._fusions[pack.device_type, pack.plugin] = sorted(kernels.fusions, key=lambda f: -f.kernel.priority)
         self._patterns[pack.device_type, pack.plugin] = kernels.patterns
@@ -557,16 +574,27 @@ class KernelRegistry:
                     f"plugins {winner} and {loser} have kernels for {kernel.op} on {kernel.device_type} at equal "
                     f"priority: {winner}'s is used; set [kernels] {kernel.op} = '{loser}' or '{winner}'")
 
-    def _check_inputs(self, kernel: KernelDef) -> None:
-        """Raise PluginError when the kernel names an input that its op does not have. An op that is not registered is
-        not checked."""
-        for what, names in (("host", kernel.host), ("retains", kernel.retains)):
-            if names and kernel.op in self._ops:
-                inputs = [arg.name for arg in self._ops.get(kernel.op).inputs]
-                for name in sorted(names.difference(inputs)):
-                    raise PluginError(f"{what} of {kernel.pack}'s kernel for {kernel.op} names '{name}', which is no "
-                                      "input of the op", op=kernel.op,
-                                      hint=f"the op's inputs: {', '.join(inputs) or 'none'}")
+    def _check_names(self, kernel: KernelDef) -> None:
+        """Raise PluginError when the kernel names an input that its op does not have, or an unknown layout. An op that
+        is not registered is not checked."""
+        wrong = sorted(set(kernel.layouts.values()) - set(LAYOUTS))
+        if wrong:
+            raise PluginError(f"layouts of {kernel.pack}'s kernel for {kernel.op} has {wrong[0]!r}, which is no layout",
+                              op=kernel.op, hint=f"the layouts: {', '.join(LAYOUTS)}")
+        if kernel.layouts and (kernel.alias or kernel.asynchronous or kernel.nonstrict):
+            raise PluginError(f"{kernel.pack}'s kernel for {kernel.op} declares layouts, and an alias or a late result",
+                              op=kernel.op, hint="a kernel of declared layouts is strict and returns its outputs")
+        if kernel.op not in self._ops or not (kernel.host or kernel.retains or kernel.layouts):
+            return
+        op = self._ops.get(kernel.op)
+        inputs, outputs = ([arg.name for arg in args] for args in (op.inputs, op.outputs))
+        for what, names, kind, known in (("host", kernel.host, "input", inputs),
+                                         ("retains", kernel.retains, "input", inputs),
+                                         ("layouts", kernel.layouts, "input or output", inputs + outputs)):
+            for name in sorted(set(names).difference(known)):
+                raise PluginError(f"{what} of {kernel.pack}'s kernel for {kernel.op} names '{name}', which is no "
+                                  f"{kind} of the op", op=kernel.op,
+                                  hint=f"the op's {kind}s: {', '.join(known) or 'none'}")
 
     def _rank(self, kernel: KernelDef) -> tuple[bool, int, str]:
         return self._override.get(kernel.op) != kernel.pack, -kernel.priority, kernel.pack

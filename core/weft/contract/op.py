@@ -224,7 +224,8 @@ class OpRegistry:
         return op
 
     def _unknown(self, name: str) -> NotFound:
-        near = closest(name, self)
+        spelled = name.replace("_", "").lower()
+        near = [op for op in self if op.lower() == spelled] or closest(name, self)
         hints = [f"did you mean {' or '.join(near)}?"] if near else []
         if not self._tables:
             hints.append(self._without_tables())

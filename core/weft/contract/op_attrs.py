@@ -98,7 +98,7 @@ def _of_numpy(value: Any) -> Any:
 
 
 def _typed(value: Any) -> Any:
-    """A key of the value by which True, 1 and 1.0 differ."""
+    """A key of the value by which True, 1 and 1.0 differ, and 0.0 and -0.0."""
     if isinstance(value, tuple):
         return tuple([_typed(each) for each in value])
-    return type(value), value
+    return type(value), str(value) if isinstance(value, float) and not value else value

@@ -10,7 +10,8 @@
 
 Modules: `tensor_handle` has the public class, `handle_state` its states. `execute` has the fast path,
 `core_runtime` everything behind it: `signature` (inputs and attributes), `dispatch` (run now, queue, or enqueue on a
-device), `bound_op` (an op and its kernel), `promise` (values that come later), `transfers` (copies between memories),
+device), `bound_op` (an op and its kernel), `layouts` (scalar and sparse tensors), `promise` (values that come later),
+`transfers` (copies between memories),
 `op_chains` and `call_end` (the order of effects), `op_handlers`, `source_line`, `call_memo` (calls that have
 succeeded). `default_runtime` and `op_functions` are `weft.execute` and `weft.ops`; `operators` has the operators of a
 handle.

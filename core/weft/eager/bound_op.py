@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,18 @@ from ..contract.device import Device
 from ..contract.kernel import KernelDef, run_of
 from ..contract.op import MetadataRule, OpDef
 from ..contract.op_attrs import OpAttrs
-from ..errors import Unimplemented, WeftError
+from ..errors import PluginError, Unimplemented, WeftError
 from ..executor.array_contract import buffer_poisoner, check_returned, poison_array, watched
 from ..executor.frame_calls import returning
-from ..executor.host_array import view
+from ..executor.host_array import given, view
 from ..host.bound_call_cache import bytes_of_call
 from ..host.file_policy import refusal
 from ..host.host import Host
 from ..host.resources import Resources
 from ..linker.binder import Binder
 from ..program.host_program import Call
-from ..values.tensor import TensorMetadata, ValueInfo
+from ..values.layouts import COO, DENSE, SCALAR, layout_of
+from ..values.tensor import TensorMetadata, ValueInfo, fits, shape_text
 from .handle_state import Kind
 
 PROBED = 64 << 10  # bytes of the largest result that a NumPy function may allocate itself
@@ -36,7 +38,7 @@ class BoundOp:
     `on_host`: indices of the inputs that the kernel reads in host memory.
     `alias`: for a kernel that runs nothing, the input whose memory each result is.
     `run`: the run function of the kernel, which takes inputs and outputs.
-    `returning`: for kernels that return their results, a function from inputs to results.
+    `layouts`: the layout in which the kernel takes each input.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class BoundOp:
         names = [tensor.arg for tensor in op.expand_inputs(attrs)]
         every = range(len(names))
         self.on_host = frozenset(every if self.native is None else (i for i in every if names[i] in kernel.host))
+        self.layouts = [kernel.layouts.get(name, DENSE) for name in names]
         self.retained = frozenset(i for i in every if names[i] in kernel.retains)
         self.is_view = bound is None
         self.alias = [kernel.aliases(attrs)[i] for i in range(len(self.metas))] if self.is_view else []
@@ -69,6 +72,9 @@ class BoundOp:
     def _runner(self, bound: Any, call: Call, host: Host) -> Callable[..., Any]:
         """The run function, checked against the array contract where `[debug] poison` is on."""
         run = run_of(bound)
+        if self.kernel.layouts:
+            layouts = [self.kernel.layouts.get(tensor.arg, DENSE) for tensor in self.op.expand_outputs(call.attrs)]
+            return partial(_run_in_layouts, run, self.metas, layouts, call, self.kernel)
         if host.debug.poison and not self.kernel.nonstrict:
             sizes = [] if self.returns else [meta.nbytes for meta in self.metas]
             poisons = [poison_array if self.native is None else buffer_poisoner(self.device, size) for size in sizes]
@@ -152,17 +158,20 @@ class Binding:
         return self._host.registries.ops.metadata(op)
 
     def bind(
-        self, op: OpDef, attrs: OpAttrs, inputs: Sequence[ValueInfo], device_name: str, node: str
+        self, op: OpDef, attrs: OpAttrs, inputs: Sequence[ValueInfo], device_name: str, node: str,
+        layouts: Sequence[str],
     ) -> BoundOp:
         """Bind the op to the first kernel of the device that takes it.
 
-        `node`: names the state that the kernel keeps. Raises InvalidArgument when the inputs do not fit the op,
+        `node`: names the state that the kernel keeps. `layouts`: those of the inputs.
+
+        Raises InvalidArgument when the inputs do not fit the op,
         Unimplemented with each kernel's reason when no kernel takes them, PermissionDenied for a kernel that opens
         files where [files] permits none, and as DeviceSet.open.
         """
         outputs = self.infer(op, attrs, inputs)
         device = self._host.open(device_name)
-        kernels = self._host.registries.kernels.candidates(op.name, device.type)
+        kernels = self._in_layouts(op, attrs, device, layouts)
         reasons = [(k, k.refuses(attrs) or _unfit_memory(op, attrs, k, device)) for k in kernels]
         refusals = [(k.pack, reason) for k, reason in reasons if reason is not None]
         able = [k for k, reason in reasons if reason is None]
@@ -178,11 +187,42 @@ class Binding:
                             self._resources.get, "eager", self._host.debug.poison, self._host.files)
             chosen, bound, declined = binder.bind(inputs, [o.meta for o in outputs])
             if chosen is not None:
+                if bound is None and chosen.layouts:
+                    raise PluginError(f"bind of {chosen.pack}'s kernel for {op.name} returned None",
+                                      hint="a kernel of declared layouts has a run function")
                 _check_open(op, chosen, outputs)
                 return BoundOp(op, attrs, device, device_name, chosen, bound, outputs, call, self._host)
             refusals += declined
             able = [k for k in able if k not in group]
+        if COO in layouts:
+            raise self._no_sparse_kernel(op, attrs, device, device_name, layouts, refusals)
         raise self._no_kernel(op, attrs, device, device_name, refusals)
+
+    def _in_layouts(self, op: OpDef, attrs: OpAttrs, device: Device, layouts: Sequence[str]) -> list[KernelDef]:
+        """The kernels for inputs of these layouts, best first: those declared for them; those that take a scalar tensor
+        in its dense form; those for dense tensors. Sparse tensors are never converted."""
+        kernels = self._host.registries.kernels
+        found: list[KernelDef] = []
+        names = [tensor.arg for tensor in op.expand_inputs(attrs)]
+        as_given, no_scalar = list(layouts), [DENSE if each == SCALAR else each for each in layouts]
+        for wanted in (as_given, no_scalar) if device.attributes.get("host_visible") else ():
+            for kernel in kernels.of_layouts(op.name, device.type):
+                if kernel not in found and [kernel.layouts.get(name, DENSE) for name in names] == wanted:
+                    found.append(kernel)
+        return found if COO in layouts else [*found, *kernels.candidates(op.name, device.type)]
+
+    def _no_sparse_kernel(
+        self, op: OpDef, attrs: OpAttrs, device: Device, device_name: str, layouts: Sequence[str],
+        refusals: Sequence[tuple[str, str]],
+    ) -> WeftError:
+        names = [tensor.arg for tensor in op.expand_inputs(attrs)]
+        given = ", ".join(f"{name}: {layout}" for name, layout in zip(names, layouts, strict=True))
+        taken = [", ".join(f"{name}: {kernel.layouts.get(name, DENSE)}" for name in names)
+                 for kernel in self._host.registries.kernels.of_layouts(op.name, device.type)]
+        why = "; ".join([f"{pack}: {reason}" for pack, reason in refusals]
+                        or [f"sparse ones take ({each})" for each in dict.fromkeys(taken) if COO in each])
+        return Unimplemented(f"no kernel on {device_name} takes the layouts ({given}){why and f': {why}'}", op=op.name,
+                             device=device_name, hint="convert the sparse inputs: x.to_dense()")
 
     def _no_kernel(
         self, op: OpDef, attrs: OpAttrs, device: Device, device_name: str, refusals: Sequence[tuple[str, str]]
@@ -195,6 +235,26 @@ class Binding:
                              f"{why or 'none is registered for the op'}", op=op.name, device=device_name,
                              hint=f"device types with kernels: {', '.join(elsewhere)}" if elsewhere else
                              "`weft ops --device` lists the ops with kernels; `weft plugins` the plugins")
+
+
+def _run_in_layouts(
+    run: Callable[..., Any], metas: Sequence[TensorMetadata], layouts: Sequence[str], call: Call, kernel: KernelDef,
+    *arguments: Any,
+) -> list[Any]:
+    """Run a kernel of declared layouts. Raises PluginError for results of other layouts, types or shapes."""
+    result = run(*arguments)
+    values = list(result) if isinstance(result, tuple | list) else [result]
+    if len(values) != len(metas):
+        raise PluginError(f"the kernel of {call.op} (plugin {kernel.pack}) returned {len(values)} values, expected "
+                          f"{len(metas)}", op=call.op)
+    for i, (value, meta, layout) in enumerate(zip(values, metas, layouts, strict=True)):
+        if layout == DENSE:
+            values[i] = given(value, meta, call.op, kernel.pack)
+        elif layout_of(value) != layout or value.dtype is not meta.dtype or not fits(value.shape, meta):
+            found = f"a {layout_of(value)} tensor of {value.dtype}{shape_text(value.shape)}"
+            raise PluginError(f"the kernel of {call.op} (plugin {kernel.pack}) returned {found}, expected a {layout} "
+                              f"tensor of {meta}", op=call.op)
+    return values
 
 
 def _unfit_memory(op: OpDef, attrs: OpAttrs, kernel: KernelDef, device: Device) -> str | None:

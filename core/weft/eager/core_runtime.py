@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -25,24 +25,23 @@ from ..support.fork_safety import inherited
 from ..values import dtypes
 from ..values.async_value import AsyncValue, failed
 from ..values.dtypes import DType
+from ..values.layouts import DENSE, layout_of
 from ..values.tensor import TensorMetadata, ValueInfo
 from .bound_op import Binding, BoundOp
 from .call_end import CallEnd, chained, checked_results, first_error
-from .call_memo import READ, CallMemo, MemoCall, key_of
+from .call_memo import CallMemo, key_of, remember
 from .dispatch import Dispatch, EagerCall
 from .execute import FastTable, execute_over
-from .handle_state import Failed, Kind, Kinds, Pending, Ready, State
+from .handle_state import Failed, Kinds, Pending, Ready, State
 from .op_chains import OpChains, resources_of
 from .op_handlers import LinkedHandler, OpHandlers, handler_guard
 from .promise import Promises
-from .signature import Matched, entered, match, natural_dtype, plain_attribute
+from .signature import Matched, MatchMemo, entered, natural_dtype, plain_attribute
 from .source_line import calling_line
 from .tensor_handle import TensorHandle, handle_of, raisable
 from .transfers import Transfers
 
-NO_ATTRS = OpAttrs()
 NONE: frozenset[int] = frozenset()
-MOST_FAST = 4096  # entries of the fast table
 
 
 class CoreRuntime:
@@ -69,6 +68,7 @@ class CoreRuntime:
         self.memo = CallMemo()
         self.execute = execute_over(self.fast, self.call)
         self._bound: dict[Any, BoundOp] = {}
+        self._matches = MatchMemo()
         self._nodes: dict[tuple[str, OpAttrs], str] = {}
         self._numbers = count()
         self._contexts: deque[KernelContext] = deque()  # idle ones
@@ -102,7 +102,7 @@ class CoreRuntime:
         location = calling_line(2)
         try:
             definition = self.host.registries.ops.get(_text(op, "op"))
-            matched = match(definition, inputs, NO_ATTRS if not attrs else OpAttrs(attrs))
+            matched = self._matches.match(definition, inputs, attrs)
             results = self._called(definition, matched, device, handler, chain, donate, location, inputs, attrs)
         except WeftError as error:
             raise error.at(op=op if isinstance(op, str) else None, location=location())  # noqa: B904 - the same error
@@ -113,18 +113,32 @@ class CoreRuntime:
     def handle(self, value: Any, dtype: Any = None) -> TensorHandle:
         """Return a handle of a copy of this value in host memory. Raises InvalidArgument for an object that is no
         tensor, and for one that the dtype cannot hold."""
+        try:
+            return handle_of(self.ready(*self.array(value, dtype, "value")))
+        except WeftError as error:
+            raise error.at(location=calling_line()())  # noqa: B904 - the same error, with its place
+
+    def array(self, value: Any, dtype: Any, name: str) -> tuple[Any, DType]:
+        """An array of its own for a user's argument, and its type. Raises as `handle`."""
         if isinstance(value, TensorHandle):
             value = value.numpy()
-        value = entered(value, "the value")
+        value = entered(value, f"the {name}")
         wanted = _dtype(dtype, value)
-        array = convert(value, TensorMetadata(wanted, None), "value", self.host.memory, "argument")
+        if wanted in (dtypes.resource, dtypes.variant):
+            raise InvalidArgument(f"the {name} is no {wanted.name}: ops make tensors of this type",
+                                  hint="VarHandleOp, for example, returns a resource")
+        array = convert(value, TensorMetadata(wanted, None), name, self.host.memory, "argument")
         if np.may_share_memory(array, value) if isinstance(value, np.ndarray) else array is value:
             array = array.copy()
-        return handle_of(self.ready(array, wanted))
+        return array, wanted
 
-    def ready(self, array: Any, dtype: DType) -> Ready:
-        """The state of an array in host memory."""
-        return Ready(self.kinds.get(TensorMetadata(dtype, array.shape), self.default_device), array)
+    def ready(self, tensor: Any, dtype: DType | None = None) -> Ready:
+        """The state of an array, a ScalarTensor or a CooTensor in host memory. `dtype`: the type of an object array."""
+        if isinstance(tensor, np.ndarray | np.generic):
+            meta, layout = TensorMetadata(dtype or dtypes.of_numpy(tensor.dtype), tensor.shape), DENSE
+        else:
+            meta, layout = TensorMetadata(tensor.dtype, tensor.shape), layout_of(tensor)
+        return Ready(self.kinds.get(meta, self.default_device, layout=layout), tensor)
 
     def wait(self, state: Pending) -> None:
         """Block until a pending value has come. An interrupt ends the waiting alone."""
@@ -143,8 +157,13 @@ class CoreRuntime:
     def copy_to(self, handle: TensorHandle, device: str) -> TensorHandle:
         """`TensorHandle.to`."""
         state = handle._current()
-        moved = self.transfers.move(state, _text(device, "device"))
-        return handle if moved is state else handle_of(moved)
+        try:
+            moved = self.transfers.move(state, _text(device, "device"))
+        except WeftError as error:
+            raise error.at(location=calling_line()())  # noqa: B904 - the same error, with its place
+        if moved is state:
+            return handle
+        return handle_of(moved if self.cancelled is None else Failed(self.cancelled))
 
     def in_context(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a kernel in a KernelContext that no other thread is in."""
@@ -162,11 +181,12 @@ class CoreRuntime:
     ) -> BoundOp:
         """The op bound for these inputs, from the cache or anew. Raises as `Binding.bind`."""
         kinds = tuple([state.kind for state in inputs])  # type: ignore[union-attr]
-        elements = tuple([_elements(info.value) for info in infos if info.value is not None])
+        elements = tuple([_elements(info.distinct()) for info in infos if info.value is not None])
         key = op.name, attrs, device, kinds, elements
         found = self._bound.get(key)
         if found is None:
-            found = self.binding.bind(op, attrs, infos, device, self._node(op, attrs))
+            layouts = [kind.layout for kind in kinds]
+            found = self.binding.bind(op, attrs, infos, device, self._node(op, attrs), layouts)
             found.kinds = [self.kinds.get(o.meta, device, found.native, o.handle) for o in found.outputs]
             self._bound[key] = found
             self.host.memory.bound_calls.keep(self, key, found.nbytes)
@@ -242,7 +262,10 @@ class CoreRuntime:
     def _of_compiler(self, op: OpDef, attrs: OpAttrs) -> list[State]:
         """The results of an op that the compiler itself interprets. Raises Unimplemented for ops of graphs alone."""
         if op.name == CONST:
-            value = attrs["value"]
+            value, dtype = attrs["value"], attrs["dtype"]
+            if value.dtype is not dtype:
+                raise InvalidArgument(f"the value is {value.dtype.name}, and attribute 'dtype' is {dtype.name}",
+                                      hint=f"give an array: np.array(..., '{dtype.name}')")
             return [self.ready(value.array(), value.dtype)]
         if op.name in (NO_OP, CONTROL_TRIGGER):
             return []
@@ -272,7 +295,7 @@ class CoreRuntime:
             results = self.run(op, attrs, states, device, NONE, location, borrowed=borrowed)
             made = [handle_of(state) for state in results]
             if device is None:
-                self._remember(op, matched, given, before, made, raw)
+                remember(self, op, matched, given, before, made, raw)
             return made
         return self._in_chain(op, matched, states, device, linked, chain, NONE, location)
 
@@ -312,10 +335,13 @@ class CoreRuntime:
             return state
         if isinstance(state, Pending) and state.owner is self:
             return state
-        return self.ready(value.numpy(), value.dtype)
+        awaited = value._awaited()
+        return self.ready(value.numpy() if awaited.kind.layout == DENSE else awaited.value, value.dtype)
 
     def _donated(self, inputs: Sequence[Any], donate: Sequence[int]) -> frozenset[int]:
         """Consume the donated handles. Raises InvalidArgument for an index that is no handle's."""
+        if not isinstance(donate, Collection) or isinstance(donate, str | bytes):
+            raise InvalidArgument(f"donate is {donate!r}, expected the indices of inputs", hint="donate=(0,)")
         for i in donate:
             if not isinstance(i, int) or isinstance(i, bool) or not 0 <= i < len(inputs):
                 raise InvalidArgument(f"donate names input {i!r}, the inputs are 0 to {len(inputs) - 1}")
@@ -343,47 +369,6 @@ class CoreRuntime:
                                       hint=f"copy one of them, x.to('{name}'), or choose: device='{name}'")
             name = found
         return self.default_device if name is None else name
-
-    def _remember(
-        self, op: OpDef, matched: Matched, given: Sequence[Any], states: Sequence[State],
-        made: Sequence[TensorHandle], raw: Mapping[str, Any] | None,
-    ) -> None:
-        """Keep a call that has succeeded, if its like need no more than one function of arrays."""
-        rule = self.binding.rule(op)
-        if (self.cancelled is not None or op.stateful or rule is None or len(made) != 1 or len(given) != len(states)
-                or not isinstance(made[0]._kind, Kind) or made[0]._kind.native is not None):
-            return
-        key = key_of(op.name, given, raw)
-        if key is None or any(arg.number_attr is not None or arg.type_list_attr is not None for arg in op.inputs):
-            return
-        constants, infos = [], []
-        for x, state, converted, arg in zip(given, states, matched.inputs, op.inputs, strict=True):
-            if not isinstance(state, Ready):
-                return
-            is_read = isinstance(x, TensorHandle | np.ndarray)
-            reads_elements = arg.name in rule.values
-            if (is_read and reads_elements) or (isinstance(x, np.ndarray) and converted is not x):
-                return
-            constants.append(READ if is_read else state.value)
-            infos.append(ValueInfo(state.kind.meta, state.value if reads_elements else None, handle=state.kind.handle))
-        bound = self.bound(op, matched.attrs, self.default_device, states, infos)
-        function = bound.fast_function([state.value for state in states])  # type: ignore[union-attr]
-        if function is None or (bound.is_view and any(isinstance(x, np.ndarray) for x in given)):
-            return
-        if all(isinstance(x, TensorHandle) for x in given):
-            self._add_fast((op.name, *key[1: len(given) + 1], *(raw or {}).items()), function, bound.kinds[0])
-        if raw or not all(isinstance(x, TensorHandle) for x in given):
-            self.memo.add(key, MemoCall(function, bound.kinds[0], tuple(constants)))
-        if self.cancelled is not None:  # by another thread, meanwhile
-            self.clear()
-
-    def _add_fast(self, key: tuple[Any, ...], function: Callable[..., Any], kind: Kind) -> None:
-        if len(self.fast) >= MOST_FAST:
-            self.fast.clear()
-        try:
-            self.fast[key] = function, kind
-        except TypeError:  # an attribute as the caller wrote it has no hash
-            return
 
     def remembered(self, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None) -> TensorHandle | None:
         """The result of a call whose like has succeeded before. None for another call, and when the kernel fails."""

@@ -12,9 +12,11 @@ from ..contract.op_attrs import OpAttrs
 from ..errors import Cancelled, Location, Unimplemented, WeftError
 from ..support.kernel_errors import as_weft_error, is_interrupt
 from ..values.async_value import AsyncValue
+from ..values.layouts import layout_of
 from ..values.tensor import TensorMetadata, ValueInfo
 from .bound_op import BoundOp
 from .handle_state import DeviceValue, DeviceWork, Failed, Pending, Ready, State
+from .layouts import dense, elements
 from .promise import Begun, QueuedCall
 
 if TYPE_CHECKING:
@@ -126,7 +128,7 @@ class Dispatch:
                 infos.append(ValueInfo(state.meta))
                 continue
             reads = rule is not None and rule.values and names[i] in rule.values and state.kind.native is None
-            infos.append(ValueInfo(state.kind.meta, state.value if reads else None, handle=state.kind.handle))
+            infos.append(ValueInfo(state.kind.meta, elements(state) if reads else None, handle=state.kind.handle))
         return infos
 
     def _fetch_values(self, call: EagerCall) -> bool:
@@ -160,6 +162,8 @@ class Dispatch:
         transfers, is_there = self._runtime.transfers, True
         for i, state in enumerate(call.inputs):
             assert isinstance(state, Ready)
+            if state.kind.layout != bound.layouts[i]:
+                state = call.inputs[i] = dense(self._runtime, state)
             wanted = None if i in bound.on_host else bound.native
             if state.kind.native is wanted:
                 continue
@@ -224,7 +228,7 @@ class Dispatch:
 
     def _of_array(self, array: Any, output: ValueInfo, device: str) -> Ready:
         meta = output.meta if output.meta.is_static else TensorMetadata(output.dtype, array.shape)
-        return Ready(self._runtime.kinds.get(meta, device, None, output.handle), array)
+        return Ready(self._runtime.kinds.get(meta, device, None, output.handle, layout_of(array)), array)
 
     def _awaited(self, call: EagerCall, value: AsyncValue, output: ValueInfo, bound: BoundOp) -> Pending:
         """The state of a value that an asynchronous kernel returns later."""

@@ -39,10 +39,10 @@ def execute_over(fast: FastTable, slow: Slow) -> Callable[..., Any]:
         op: str, *inputs: Any, attrs: Mapping[str, Any] | None = None, device: str | None = None, handler: Any = None,
         chain: Any = None, donate: Sequence[int] = (),
     ) -> Any:
-        if attrs or device is not None or handler is not None or chain is not None or donate:
+        if device is not None or handler is not None or chain is not None or donate:
             return slow(op, inputs, attrs, device, handler, chain, donate)
         try:
-            if len(inputs) == 2:
+            if len(inputs) == 2 and not attrs:
                 x, y = inputs
                 function, kind = fast[op, x._kind, y._kind]
                 run, get, set_modes, before = local.parts
@@ -53,7 +53,7 @@ def execute_over(fast: FastTable, slow: Slow) -> Callable[..., Any]:
                 finally:
                     set_modes(before)
             else:
-                function, kind = fast[op, *[x._kind for x in inputs]]
+                function, kind = fast[op, *[x._kind for x in inputs], *(attrs.items() if attrs else ())]
                 run, get, set_modes, before = local.parts
                 get(before)
                 try:
@@ -62,19 +62,23 @@ def execute_over(fast: FastTable, slow: Slow) -> Callable[..., Any]:
                 finally:
                     set_modes(before)
         except Exception:  # noqa: BLE001 - the slow path raises it again, typed, unless the entry is only missing
-            return slow(op, inputs)
+            return slow(op, inputs, attrs)
         result = new(inputs[0].__class__)
         result._value, result._kind = value, kind
         return result
 
+    execute.__qualname__ = "execute"
     return execute
+
+
+_MISSING: Any = object()  # in the place of an input that the caller left out: it misses the fast table
 
 
 def op_function(fast: FastTable, slow: Slow, op: str, count: int) -> Callable[..., Any]:
     """Return an op as a function of its inputs and attributes: the bound op. `count`: the number of its arguments."""
     local, new, kernels = _local, object.__new__, KERNELS
 
-    def unary(x: Any, /, **attrs: Any) -> Any:
+    def unary(x: Any = _MISSING, /, **attrs: Any) -> Any:
         try:
             function, kind = fast[op, x._kind] if not attrs else fast[op, x._kind, *attrs.items()]
             run, get, set_modes, before = local.parts
@@ -85,12 +89,12 @@ def op_function(fast: FastTable, slow: Slow, op: str, count: int) -> Callable[..
             finally:
                 set_modes(before)
         except Exception:  # noqa: BLE001 - as above
-            return slow(op, (x,), attrs)
+            return slow(op, _given(x), attrs)
         result = new(x.__class__)
         result._value, result._kind = value, kind
         return result
 
-    def binary(x: Any, y: Any, /, **attrs: Any) -> Any:
+    def binary(x: Any = _MISSING, y: Any = _MISSING, /, **attrs: Any) -> Any:
         try:
             function, kind = fast[op, x._kind, y._kind] if not attrs else fast[op, x._kind, y._kind, *attrs.items()]
             run, get, set_modes, before = local.parts
@@ -101,7 +105,7 @@ def op_function(fast: FastTable, slow: Slow, op: str, count: int) -> Callable[..
             finally:
                 set_modes(before)
         except Exception:  # noqa: BLE001 - as above
-            return slow(op, (x, y), attrs)
+            return slow(op, _given(x, y), attrs)
         result = new(x.__class__)
         result._value, result._kind = value, kind
         return result
@@ -121,6 +125,9 @@ def op_function(fast: FastTable, slow: Slow, op: str, count: int) -> Callable[..
         result = new(inputs[0].__class__)
         result._value, result._kind = value, kind
         return result
+
+    def _given(*inputs: Any) -> tuple[Any, ...]:
+        return tuple([x for x in inputs if x is not _MISSING])
 
     by_count: dict[int, Callable[..., Any]] = {1: unary, 2: binary}
     return by_count.get(count, any_number)

@@ -17,6 +17,7 @@ from ..contract.device import Device
 from ..errors import Location, WeftError
 from ..support.fork_safety import inherited
 from ..values.async_value import AsyncValue
+from ..values.layouts import DENSE
 from ..values.tensor import TensorMetadata
 
 if TYPE_CHECKING:
@@ -29,20 +30,22 @@ class Kind:
     `device`: the short name of the device.
     `native`: the device, or None when the value is in host memory.
     `handle`: metadata of the content of a resource, as in ValueInfo.
+    `layout`: "dense", "scalar" or "coo". Values outside host memory are dense.
     `owner`: the runtime of the handles.
     """
 
-    __slots__ = ("__weakref__", "device", "handle", "meta", "native", "owner")
+    __slots__ = ("__weakref__", "device", "handle", "layout", "meta", "native", "owner")
 
     def __init__(
         self, meta: TensorMetadata, device: str, native: Device | None, handle: tuple[TensorMetadata, ...] | None,
-        owner: CoreRuntime,
+        owner: CoreRuntime, layout: str,
     ) -> None:
         self.owner = owner
         self.meta = meta
         self.device = device
         self.native = native
         self.handle = handle
+        self.layout = layout
 
 
 class Kinds:
@@ -56,15 +59,15 @@ class Kinds:
 
     def get(
         self, meta: TensorMetadata, device: str, native: Device | None = None,
-        handle: tuple[TensorMetadata, ...] | None = None,
+        handle: tuple[TensorMetadata, ...] | None = None, layout: str = DENSE,
     ) -> Kind:
-        key = meta, device, handle
+        key = meta, device, handle, layout
         with self._lock:
             found = self._known.get(key)
             if found is None:
                 owner = self._owner()
                 assert owner is not None
-                found = self._known[key] = Kind(meta, device, native, handle, owner)
+                found = self._known[key] = Kind(meta, device, native, handle, owner, layout)
             return found
 
     def forked(self) -> None:
@@ -72,7 +75,7 @@ class Kinds:
 
 
 class Ready(NamedTuple):
-    """An available value: its Kind, and an array or a DeviceValue."""
+    """An available value: its Kind, and an array, a ScalarTensor, a CooTensor, or a DeviceValue."""
 
     kind: Kind
     value: Any

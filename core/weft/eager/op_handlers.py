@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..contract.device import DeviceName
 from ..contract.op import OpDef, attr_text
 from ..contract.op_handler import OpFunction, OpHandler, OpHandlerContext, OpInvocation
+from ..contract.structural import NO_KERNEL
 from ..errors import InvalidArgument, NotFound, PluginError, Unimplemented, WeftError, closest, shown, told
 from ..support.fork_safety import inherited
 from ..values.async_value import AsyncValue
@@ -36,12 +37,12 @@ class DeviceOpHandler:
         self._device = device
 
     def make_op(self, op: str) -> OpFunction | None:
-        """The function of an op. None when the device has no kernel for the op."""
+        """The function of an op. None when the device has no kernel for the op. Ops that need none run everywhere."""
         registries = self._runtime.host.registries
         definition = registries.ops.get(op)
-        if self._device is not None:
-            device = self._runtime.host.open(self._device)
-            if not registries.kernels.candidates(op, device.type):
+        if self._device is not None and op not in NO_KERNEL:
+            kind, kernels = self._runtime.host.open(self._device).type, registries.kernels
+            if not kernels.candidates(op, kind) and not kernels.of_layouts(op, kind):
                 return None
         return partial(self._execute, definition)
 
@@ -175,7 +176,7 @@ class LinkedHandler:
                 made = self._fallback.make_op(op)
             if made is None:
                 raise Unimplemented(f"{op} is not supported by the op handler '{self.name}'", op=op,
-                                    hint="give it a fallback: handler=(name, 'CPU:0')")
+                                    hint=f"give it a fallback: handler=('{self.name}', another handler)")
             found = self._functions[op] = made
         return found
 
@@ -202,9 +203,12 @@ class OpHandlers:
         Raises NotFound for an unknown name, InvalidArgument for another object.
         """
         given = self._default if handler is None else handler
-        if given in ("", ()):
+        if isinstance(given, str):
+            links: tuple[Any, ...] = (given,) if given else ()
+        else:
+            links = tuple(given) if isinstance(given, Sequence) else (given,)
+        if not links:
             return None
-        links = (given,) if isinstance(given, str) or not isinstance(given, Sequence) else tuple(given)
         key = tuple([link if isinstance(link, str) else id(link) for link in links])
         with self._lock:
             if key not in self._chains:

@@ -23,6 +23,8 @@ from .tensor_handle import TensorHandle
 _KINDS = {"b": dtypes.bool_, "f": dtypes.float32, "c": dtypes.complex128, "S": dtypes.string, "U": dtypes.string,
           "O": dtypes.string}
 _INT32 = np.iinfo(np.int32)
+NO_ATTRS = OpAttrs()
+MOST_MATCHES = 4096
 
 
 class Matched(NamedTuple):
@@ -66,6 +68,45 @@ def match(op: OpDef, inputs: Sequence[Any], attrs: OpAttrs) -> Matched:
     borrowed = frozenset(i for i, (x, given_value) in enumerate(zip(converted, original, strict=True))
                          if not isinstance(x, TensorHandle) and not isinstance(given_value, int | float | list))
     return Matched(converted, full, borrowed, [tensor.dtype for tensor in wanted])
+
+
+def are_keys(op: OpDef, attrs: Mapping[str, Any] | None) -> bool:
+    """True when attributes that equal these, as Python compares them, mean the same. 0.0 equals -0.0, and the tensors
+    of 1, 1.0 and True differ in type."""
+    for name, value in (attrs or {}).items():
+        kind = op.attrs[name].type if name in op.attrs else ""
+        values = value if isinstance(value, tuple) else (value,)
+        if "tensor" in kind or ("float" in kind and any(each == 0 for each in values)):
+            return False
+    return True
+
+
+class MatchMemo:
+    """Matches of one runtime: calls of handles alone are matched once for equal types and attributes.
+
+    Any thread may call: each change is one step.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], Matched] = {}  # without inputs
+
+    def match(self, op: OpDef, inputs: Sequence[Any], attrs: Mapping[str, Any] | None) -> Matched:
+        """As `match`."""
+        key = None
+        if all(x.__class__ is TensorHandle for x in inputs):
+            try:
+                key = (op.name, *[x._kind.meta.dtype for x in inputs], *(attrs.items() if attrs else ()))
+                found = self._known.get(key)
+            except (AttributeError, TypeError):  # a failed handle, no mapping, or an attribute without a hash
+                key = found = None
+            if found is not None:
+                return found._replace(inputs=[*inputs])
+        matched = match(op, inputs, OpAttrs(attrs) if attrs else NO_ATTRS)
+        if key is not None and are_keys(op, attrs):
+            if len(self._known) >= MOST_MATCHES:
+                self._known.clear()
+            self._known[key] = matched._replace(inputs=[])
+        return matched
 
 
 def plain_attribute(declared: AttrDef, value: Any) -> Any:
@@ -142,8 +183,10 @@ def _given(op: OpDef, attrs: OpAttrs) -> dict[str, Any]:
             given[name] = plain_attribute(declared, value)
         elif not name.startswith("_"):
             near = closest(name, op.attrs)
+            is_input = any(arg.name == name for arg in op.inputs)
             raise InvalidArgument(f"op {op.name} has no attribute '{name}'", hint=(
-                f"did you mean {near[0]}?" if near else f"its attributes: {', '.join(op.attrs) or 'none'}"))
+                f"'{name}' is an input: give inputs by position" if is_input
+                else f"did you mean {near[0]}?" if near else f"its attributes: {', '.join(op.attrs) or 'none'}"))
     return given
 
 

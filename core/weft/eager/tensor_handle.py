@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import FailedPrecondition, InvalidArgument, WeftError, shown, told
 from ..values.dtypes import DType
+from ..values.layouts import COO, DENSE, SCALAR, CooTensor, broadcast
 from .handle_state import Failed, Kind, Pending, Ready, State, settled
 from .operators import Operators
 
@@ -59,6 +60,12 @@ class TensorHandle(Operators):
         return state.kind.device if isinstance(state, Ready) else state.device
 
     @property
+    def layout(self) -> str:
+        """The layout: "dense", "scalar" where all elements are one, or "coo" for a sparse tensor. Waits for the value;
+        raises the error of an error."""
+        return self._awaited().kind.layout
+
+    @property
     def is_available(self) -> bool:
         """True when the value, or the error in its place, needs no waiting. Work of a device counts as available when
         it is enqueued."""
@@ -77,10 +84,11 @@ class TensorHandle(Operators):
     def numpy(self) -> Any:
         """The value as a read-only NumPy array, which shares the memory of a value in host memory. Waits for the value.
 
-        Strings are object arrays of bytes. Raises the error of an error.
+        Strings are object arrays of bytes. All elements of a scalar tensor share the memory of one. Raises the error of
+        an error, and InvalidArgument for a sparse tensor.
         """
         kind = self._kind
-        array = self._value if kind.__class__ is Kind and kind.native is None else None
+        array = self._value if kind.__class__ is Kind and kind.native is None and kind.layout == DENSE else None
         if array is None:  # also where another thread has just donated the handle
             array = host_array(self)
         view = array.view()
@@ -98,6 +106,49 @@ class TensorHandle(Operators):
             return self
         owner = state.kind.owner if isinstance(state, Ready) else state.owner
         return owner.copy_to(self, device)
+
+    def to_dense(self) -> TensorHandle:
+        """Return a handle of the dense form: the handle itself where the tensor is dense. The conversion of a pending
+        value is asynchronous.
+
+        Raises ResourceExhausted where the elements exceed the memory budget.
+        """
+        from .layouts import converted, dense
+
+        state = self._current()
+        result = converted(state, dense)
+        return self if result is state else handle_of(result)
+
+    def to_coo(self) -> TensorHandle:
+        """Return a handle of the sparse form: the elements that are not 0, and their coordinates. The handle itself
+        where the tensor is sparse. The conversion of a pending value is asynchronous.
+
+        Raises InvalidArgument for types without a 0, and for a value on a device outside host memory.
+        """
+        from .layouts import converted, sparse
+
+        state = self._current()
+        result = converted(state, sparse)
+        return self if result is state else handle_of(result)
+
+    @property
+    def indices(self) -> Any:
+        """The coordinates of a sparse tensor: a read-only int64 array of shape (elements, rank), rows in order. Waits;
+        raises the error of an error, and InvalidArgument for another layout."""
+        return _read_only(self._coordinates().indices)
+
+    @property
+    def values(self) -> Any:
+        """The values of a sparse tensor, in the order of `indices`: a read-only array. Waits and raises as
+        `indices`."""
+        return _read_only(self._coordinates().values)
+
+    def _coordinates(self) -> CooTensor:
+        state = self._awaited()
+        if state.kind.layout != COO:
+            raise InvalidArgument(f"a {state.kind.layout} tensor of {state.kind.meta} has no coordinates",
+                                  hint="only sparse tensors have: x.to_coo()")
+        return state.value  # type: ignore[no-any-return]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         import numpy as np
@@ -119,29 +170,31 @@ class TensorHandle(Operators):
         return self.numpy().__dlpack_device__()  # type: ignore[no-any-return]
 
     def item(self) -> Any:
-        """The value of a tensor with one element, as a Python object."""
-        return self.numpy().item()
+        """The value of a tensor with one element, as a Python object. Raises InvalidArgument for another number of
+        elements."""
+        return self._element("a single").item()
 
     def __bool__(self) -> bool:
-        return bool(self._scalar(bool))
+        return bool(self._element("a bool"))
 
     def __int__(self) -> int:
-        return int(self._scalar(int))
+        return int(self._element("an int"))
 
     def __float__(self) -> float:
-        return float(self._scalar(float))
+        return float(self._element("a float"))
 
     def __index__(self) -> int:
         if self.shape != () or self.dtype.kind not in "iu":
             raise InvalidArgument(f"a tensor of {self._metadata()} is no index: an index is an integer scalar")
         return int(self.numpy())
 
-    def _scalar(self, to: type) -> Any:
+    def _element(self, wanted: str) -> Any:
+        """The array of the only element, of shape []. Raises InvalidArgument for another number of elements."""
         array = self.numpy()
         if array.size != 1:
-            raise InvalidArgument(f"a tensor of {self._metadata()} has no {to.__name__} value: it has {array.size} "
-                                  "elements", hint="reduce it to one element first")
-        return to(array.reshape(())[()])
+            raise InvalidArgument(f"a tensor of {self._metadata()} is not {wanted} value: it has {array.size} elements",
+                                  hint="reduce it to one element first")
+        return array.reshape(())
 
     def __len__(self) -> int:
         if not self.shape:
@@ -159,7 +212,7 @@ class TensorHandle(Operators):
             failed = self.error
             done = "value" if state.value.work.is_done else "enqueued"
             return f"<TensorHandle {done if failed is None else f'error {type(failed).__name__}: {failed}'}, {text}>"
-        return f"<TensorHandle value, {text}, {_printed(state.value)}>"
+        return f"<TensorHandle value, {text}, {_told(state)}>"
 
     def _current(self) -> State:
         """The state of this moment. A pending handle whose value has come changes into the state that came."""
@@ -183,15 +236,18 @@ class TensorHandle(Operators):
 
     def _metadata(self) -> Any:
         state = self._current()
+        return state.meta if isinstance(state, Pending) and state.meta.is_static else self._awaited().kind.meta
+
+    def _awaited(self) -> Ready:
+        """The state once the value has come. Raises the error of an error."""
+        state = self._current()
         if isinstance(state, Pending):
-            if state.meta.is_static:
-                return state.meta
             state.owner.wait(state)
             state = self._current()
         if isinstance(state, Failed):
             raise raisable(state.error)
         assert isinstance(state, Ready)
-        return state.kind.meta
+        return state
 
     def __copy__(self) -> TensorHandle:
         return self
@@ -230,16 +286,27 @@ def _printed(array: Any) -> str:
     return shown(text, lines=True)
 
 
-
 def host_array(handle: TensorHandle) -> Any:
     """The array of a handle in host memory: the value itself, or the value of a copy. Waits; raises the error."""
-    state = handle._current()
-    if isinstance(state, Pending):
-        state.owner.wait(state)
-        state = handle._current()
-    if isinstance(state, Ready) and state.kind.native is not None:
+    state = handle._awaited()
+    if state.kind.native is not None:
         return state.kind.owner.array_of(state)
-    if isinstance(state, Failed):
-        raise raisable(state.error)
-    assert isinstance(state, Ready)
-    return state.value
+    if state.kind.layout == COO:
+        raise InvalidArgument(f"a sparse tensor of {state.kind.meta} is no array",
+                              hint="x.to_dense().numpy() has all elements, x.indices and x.values those it holds")
+    return state.value if state.kind.layout == DENSE else broadcast(state.value)
+
+
+def _read_only(array: Any) -> Any:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _told(state: Ready) -> str:
+    """A value in host memory as text."""
+    if state.kind.layout == SCALAR:
+        return f"scalar {_printed(state.value.value)}"
+    if state.kind.layout == COO:
+        return f"coo with {len(state.value.values)} elements {_printed(state.value.values)}"
+    return _printed(state.value)

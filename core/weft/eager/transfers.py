@@ -10,7 +10,9 @@ from ..contract.device import Device
 from ..errors import InvalidArgument, WeftError
 from ..support.fork_safety import inherited
 from ..values.async_value import AsyncValue
+from ..values.layouts import COO
 from .handle_state import DeviceValue, DeviceWork, Failed, Pending, Ready, State
+from .layouts import dense
 from .promise import QueuedCall
 from .source_line import nowhere
 
@@ -37,6 +39,10 @@ class Transfers:
         """Enqueue a copy of an array, which must not change. Raises ResourceExhausted, InvalidArgument for elements
         without a fixed size, and the errors of the device."""
         runtime, meta = self._runtime, state.kind.meta
+        if state.kind.layout == COO:
+            raise InvalidArgument(f"a sparse tensor of {meta} stays in host memory", device=name,
+                                  hint=f"convert it first: x.to_dense().to('{name}')")
+        state = dense(runtime, state)
         if not meta.dtype.itemsize:
             raise InvalidArgument(f"a tensor of {meta} has no fixed element size: it stays in host memory",
                                   device=name)
@@ -83,7 +89,8 @@ class Transfers:
             if state.kind.device == device:
                 return state
             if native is None and state.kind.native is None:
-                return Ready(runtime.kinds.get(state.kind.meta, device, None, state.kind.handle), state.value)
+                return Ready(runtime.kinds.get(state.kind.meta, device, None, state.kind.handle,
+                                               state.kind.layout), state.value)
             if state.kind.native is None:
                 assert native is not None
                 return self.to_device(state, native, device)

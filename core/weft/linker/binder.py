@@ -63,7 +63,7 @@ class Binder(NamedTuple):
         refusals: list[tuple[str, str]] = []
         in_host_memory = self.device.attributes.get("host_visible")  # the budget does not cover devices' own memory
         for output in outputs:
-            if in_host_memory and output.is_static and output.nbytes >= LARGE and not self._may_alias():
+            if in_host_memory and output.is_static and output.nbytes >= LARGE and not self._may_share():
                 self.memory.ask(output.nbytes, f"the result {output} of {self.op.name}")
         stored = stored_for(self.stored, (self.function, self.call.node, self.device_name), inputs)
         for kernel in self.candidates:
@@ -76,8 +76,9 @@ class Binder(NamedTuple):
             refusals.append((kernel.pack, bound.reason))
         return None, None, refusals
 
-    def _may_alias(self) -> bool:
-        return any(kernel.aliases(self.call.attrs) for kernel in self.candidates)
+    def _may_share(self) -> bool:
+        """True when a result may need no memory for all its elements: an alias, or a scalar or sparse tensor."""
+        return any(kernel.aliases(self.call.attrs) or kernel.layouts for kernel in self.candidates)
 
     def value_inputs(self) -> frozenset[int]:
         """Indices of the inputs whose elements the metadata function reads."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from weft.api import Bind, Kernels, geometry
+from weft.api import Bind, CooTensor, Kernels, ScalarTensor, geometry
 
 from ..element_types import COMPLEX, FLOATS, NARROW, NUMBERS, REAL, SIGNED, Array, attribute, widened
 
@@ -123,9 +123,42 @@ IN_STEPS: tuple[tuple[str, Callable[[Array], Function], tuple[str, ...]], ...] =
 )
 
 
+# operators that scalar tensors pass through: the inputs of the op, and its result
+SCALAR = {1: {"x": "scalar", "y": "scalar"}, 2: {"x": "scalar", "y": "scalar", "z": "scalar"}}
+OF_SCALARS = {"Abs": 1, "AddV2": 2, "Mul": 2, "Neg": 1, "RealDiv": 2, "Sqrt": 1, "Square": 1, "Sub": 2}
+KEEPS_ZERO = ("Abs", "Neg", "Sign", "Sqrt", "Square")  # f(0) = 0, so a sparse tensor keeps its coordinates
+
+
+def of_scalars(function: Function) -> Callable[[Bind], Callable[..., ScalarTensor]]:
+    def bind(b: Bind) -> Callable[..., ScalarTensor]:
+        meta = b.outputs[0]
+
+        def run(*tensors: ScalarTensor) -> ScalarTensor:
+            out = np.empty((), meta.dtype.numpy)
+            function(*[tensor.value for tensor in tensors], out)
+            return ScalarTensor(meta.dims, out)
+
+        return run
+
+    return bind
+
+
+def of_sparse_values(function: Function) -> Callable[[Bind], Callable[[CooTensor], CooTensor]]:
+    def run(x: CooTensor) -> CooTensor:
+        out = np.empty_like(x.values)
+        function(x.values, out)
+        return CooTensor(x.shape, x.indices, out)
+
+    return lambda _: run
+
+
 def register_kernels(kernels: Kernels) -> None:
     for op, function, types in SAME_TYPE:
         kernels.kernel(op, dtypes={"T": types}, inplace={0: 0})(lambda _, function=function: function)
+        if op in OF_SCALARS:
+            kernels.kernel(op, dtypes={"T": types}, layouts=SCALAR[OF_SCALARS[op]])(of_scalars(function))
+        if op in KEEPS_ZERO:
+            kernels.kernel(op, dtypes={"T": types}, layouts={"x": "coo", "y": "coo"})(of_sparse_values(function))
     for op, function in LOGICAL.items():
         kernels.kernel(op, inplace={0: 0})(lambda _, function=function: function)
     for op, function in COMPARISON.items():

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from weft.api import Bind, Kernels, TensorMetadata, dtypes
+from weft.api import Bind, CooTensor, Kernels, TensorMetadata, dtypes
 
-from ..element_types import REAL
+from ..element_types import REAL, Array
 from .activations import FUSED
 from .staging import FINGERPRINT
 
@@ -92,6 +92,25 @@ def fused_matmul(b: Bind) -> Any:
     return run
 
 
+def coo_matmul(b: Bind) -> Callable[[CooTensor, Array], Array]:
+    """The product of a sparse and a dense matrix."""
+    from .segment import add_rows  # imported late: dense products need no sums over rows
+
+    transpose_a, transpose_b = b.attrs["transpose_a"], b.attrs["transpose_b"]
+    meta, within = b.outputs[0], _sum_dtype(b)
+
+    def run(a: CooTensor, dense: Array) -> Array:
+        b.ask(meta.nbytes, "the product")
+        out: Array = np.zeros(meta.dims, meta.dtype.numpy)
+        rows, columns = a.indices.T[:: -1 if transpose_a else 1]
+        order = rows.argsort(kind="stable")
+        picked = (dense.T if transpose_b else dense)[columns[order]]
+        add_rows(a.values[order, None].astype(within, copy=False) * picked, rows[order], out)
+        return out
+
+    return run
+
+
 def cross(_: Bind) -> Run:
     turns = ((1, 2), (2, 0), (0, 1))
 
@@ -113,6 +132,7 @@ def conjugate_transpose(b: Bind) -> Run:
 
 def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("MatMul")(matmul)
+    kernels.kernel("MatMul", layouts={"a": "coo"})(coo_matmul)
     kernels.kernel("_FusedMatMul")(fused_matmul)
     for op in ("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"):
         kernels.kernel(op)(batch_matmul)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from weft.api import HostType, dtypes, errors
+from weft.api import CooTensor, HostType, dtypes, errors
 
 Array = np.ndarray[Any, Any]
 PLAIN = "operands attr-dict"  # the syntax of most kernels
@@ -20,16 +20,8 @@ class StringTensor(NamedTuple):
     values: tuple[str, ...]
 
 
-class SparseTensor(NamedTuple):
-    """The elements of a tensor that are not 0: `indices` has shape (elements, rank), `values` (elements)."""
-
-    shape: tuple[int, ...]
-    indices: Array
-    values: Array
-
-
 HostTensor = Annotated[Any, HostType("!tfrt_tensor.tensor",
-                                     lambda payload: isinstance(payload, np.ndarray | StringTensor | SparseTensor))]
+                                     lambda payload: isinstance(payload, np.ndarray | StringTensor | CooTensor))]
 
 ELEMENTS = {name: dtypes.named(of) for name, of in {
     "i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "ui8": "uint8", "ui16": "uint16",
@@ -54,7 +46,7 @@ def text_of(tensor: Any) -> str:
     if isinstance(tensor, StringTensor):
         quoted = [f'"{value}"' for value in tensor.values]
         return f"StringHostTensor shape = {listed(tensor.shape)}, values = {listed(quoted)}"
-    if isinstance(tensor, SparseTensor):
+    if isinstance(tensor, CooTensor):
         return (f"CooHostTensor dtype = {_name(tensor.values)}, shape = {listed(tensor.shape)}, indices = "
                 f"{listed(tensor.indices.reshape(-1).tolist())}, values = {listed(_elements(tensor.values))}")
     return (f"DenseHostTensor dtype = {_name(tensor)}, shape = {listed(tensor.shape)}, values = "
@@ -78,7 +70,7 @@ def check(tensor: Any, name: str, rank: int | None = None) -> Array:
 
 
 def wanted_kind(tensor: Any) -> str:
-    return {StringTensor: "a tensor of strings", SparseTensor: "a sparse tensor"}.get(type(tensor), "a dense tensor")
+    return {StringTensor: "a tensor of strings", CooTensor: "a sparse tensor"}.get(type(tensor), "a dense tensor")
 
 
 def _name(array: Array) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from weft.api import I1, Chain, HostKernels, Step, errors
+from weft.api import I1, Chain, CooTensor, HostKernels, Step, errors
 
 from .dense import allocated
-from .host_tensors import PLAIN, HostTensor, SparseTensor, check, wanted_kind
+from .host_tensors import PLAIN, HostTensor, check, wanted_kind
 
 NAMES = ("i32", "f32")
 RANK = 2
@@ -27,7 +27,7 @@ def _to_sparse(name: str) -> Callable[..., Any]:
         """Return the sparse form. Raises InvalidArgument for a tensor of another type or rank."""
         array = check(tensor, name, RANK)
         indices = np.argwhere(array)
-        return SparseTensor(array.shape, indices, array[tuple(indices.T)]), None
+        return CooTensor(array.shape, indices, array[tuple(indices.T)]), None
 
     return convert
 
@@ -50,7 +50,7 @@ def equal(a: HostTensor, b: HostTensor, chain: Chain) -> tuple[I1, Chain]:
     return bool(np.array_equal(first.indices, last.indices) and np.array_equal(first.values, last.values)), None
 
 
-def _sparse(tensor: Any) -> SparseTensor:
-    if not isinstance(tensor, SparseTensor):
+def _sparse(tensor: Any) -> CooTensor:
+    if not isinstance(tensor, CooTensor):
         raise errors.InvalidArgument(f"the argument is {wanted_kind(tensor)}, expected a sparse tensor")
     return tensor
