@@ -7,8 +7,9 @@ from typing import Any
 
 from ..errors import shown
 from ..graph.attr_value import ShapeAttr
+from ..program.bef.encode import ELEMENT_TYPES
 from ..program.typed_attribute import ShapeAttribute, number_type
-from ..values.dtypes import DType
+from ..values.dtypes import DType, of_numpy
 
 MOST_ELEMENTS = 5  # of an array
 MOST_SHOWN = 200  # characters of a value
@@ -51,7 +52,7 @@ def value_text(value: Any) -> str:
         text = value if isinstance(value, str) else value.decode("utf-8", "backslashreplace")
         return f'"{text}"'
     if isinstance(value, DType):
-        return value.name
+        return ELEMENT_TYPES.get(value.name, value.name)
     if value is None:
         return "*"
     if isinstance(value, ShapeAttribute | ShapeAttr):
@@ -62,7 +63,8 @@ def value_text(value: Any) -> str:
     array = value.array() if callable(getattr(value, "array", None)) else value
     if hasattr(array, "tobytes"):
         elements = value_text(tuple(array.reshape(-1)[:MOST_ELEMENTS + 1].tolist()))
-        return f"dtype = {array.dtype}, shape = {_listed(map(str, array.shape))}, values = {elements}"
+        dtype, shape = value_text(of_numpy(array.dtype)), _listed(map(str, array.shape))
+        return f"dtype = {dtype}, shape = {shape}, values = {elements}"
     return repr(value)
 
 
