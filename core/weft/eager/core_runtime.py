@@ -111,12 +111,11 @@ class CoreRuntime:
         return results[0] if len(results) == 1 and chain is None else tuple(results)
 
     def called(
-        self, op: OpDef, inputs: Sequence[Any], attrs: OpAttrs, handler: LinkedHandler, chain: AsyncValue | None,
+        self, op: OpDef, matched: Matched, handler: LinkedHandler, chain: AsyncValue | None,
         location: Callable[[], Any],
     ) -> list[Any]:
         """Execute an op through this handler, for a caller that knows the location. Returns the handles, with `chain`
         behind the chain of the call. Errors have no place yet."""
-        matched = match(op, inputs, attrs)
         states = [self._state(x, dtype) for x, dtype in zip(matched.inputs, matched.types, strict=True)]
         return self._in_chain(op, matched, states, None, handler, chain, NONE, location)
 

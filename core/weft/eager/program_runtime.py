@@ -25,7 +25,7 @@ from ..values.tensor_proto import TensorValue
 from .core_runtime import CoreRuntime
 from .handle_state import Failed, Pending
 from .op_handlers import DeviceOpHandler, HandlerContext, LinkedHandler, LoggingOpHandler, NullOpHandler
-from .signature import constant_types
+from .signature import constant_types, match
 from .tensor_handle import TensorHandle, handle_of
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ class ProgramRuntime:
         try:
             handler.make_op(op)  # an op that no handler knows is the last handler's error
             definition = self.core.host.registries.ops.get(op)
-            given = _attributes(definition, attrs)
-            results = self.core.called(definition, inputs, given, handler, chain, partial(_placed, location))
+            matched = match(definition, inputs, _attributes(definition, attrs))
+            results = self.core.called(definition, matched, handler, chain, partial(_placed, location))
         except WeftError as error:
             raise error.at(op=op, location=location)  # noqa: B904 - the same error
         except Exception as error:
