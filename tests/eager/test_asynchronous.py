@@ -99,6 +99,34 @@ def test_a_failing_op_among_a_hundred_fails_itself_and_its_dependents_only(faili
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_a_failing_op_among_a_hundred_queued_ones_fails_all_that_follow_from_it(seed):
+    """A hundred calls wait for one copy; every tenth depends on the one before it. Call 50 fails when it runs."""
+    seen: list[errors.WeftError] = []
+    cpu = core(seed, diagnostics=seen.append)
+    x = cpu.handle(np.float32([3, 1, 2])).to("SIM:0")
+    handles, failing, line = [], 50, 0
+    for number in range(100):
+        source = handles[-1] if number % 10 == 9 else x
+        if number == failing:
+            line = sys._getframe().f_lineno + 1
+            handles.append(cpu.execute("GatherV2", source, [0, 1, 7], 0, device="CPU:0"))
+        else:
+            source = handles[failing] if failing < number < failing + 9 and number % 2 else source
+            handles.append(cpu.execute("AddV2", source, number, device="CPU:0"))
+        assert not handles[-1].is_available
+    lost = {failing, *range(failing + 1, failing + 9, 2)}
+    for number in reversed(range(100)):
+        if number in lost:
+            with pytest.raises(errors.InvalidArgument, match=r"indices\[2\] = 7") as raised:
+                handles[number].numpy()
+            assert (raised.value.op, raised.value.location.line) == ("GatherV2", line)
+        else:
+            before = number - 1 if number % 10 == 9 else 0
+            assert values(handles[number]) == [each + number + before for each in (3, 1, 2)]
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_errors_arrive_at_the_right_handles_in_every_schedule(seed):
     cpu = core(seed)
     x = cpu.handle(np.float32([3, 1, 2])).to("SIM:0")

@@ -1,7 +1,8 @@
 """The collector of programs: each piece of an `.mlir` file is a test, with its expectations in comments.
 
 `// RUN: PROGRAM OPTIONS` in the first piece names the program: bef_executor (the default), tfrt_translate or tfrt_opt.
-Output is compared with CHECK lines, diagnostics with `expected-*` comments: bef_executor compares them by itself.
+`2>&1` among the options adds the lines of stderr to the output. Output is compared with CHECK lines, diagnostics with
+`expected-*` comments: bef_executor compares them by itself.
 `// STATUS: N` is the exit status, 0 by default. Pieces are texts between lines `// -----`.
 """
 
@@ -21,6 +22,7 @@ from harness.file_check import check_output
 
 _RUN = re.compile(r"^// RUN: (\w+) ?(.*)$", re.MULTILINE)
 _STATUS = re.compile(r"^// STATUS: (\d+)$", re.MULTILINE)
+_ONE_STREAM = "2>&1"
 KERNELS = "plugins_for_tests.tfrt_test"
 _runtimes: tuple[list[object], list[object]] = ([], [])  # of these tests: the default one, and its registered plugins
 
@@ -53,8 +55,10 @@ class Program(pytest.Item):
         file.write_text(self.text)
         main = import_module(f"weft_mlir.{self.program}").main
         out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
-        with _kernels_of_tests(), redirect_stdout(out), redirect_stderr(err):
-            status = main([*self.options, str(file)])
+        is_one = _ONE_STREAM in self.options
+        options = [each for each in self.options if each != _ONE_STREAM]
+        with _kernels_of_tests(), redirect_stdout(out), redirect_stderr(out if is_one else err):
+            status = main([*options, str(file)])
         texts = []
         for stream in (out, err):
             stream.flush()

@@ -17,6 +17,8 @@ PINNED = {
     },
     "plugins/mlir/weft_mlir": {
         "weft.contract": {"HostKernel", "HostKernelRegistry"},
+        "weft.eager": {"LinkedHandler", "TensorHandle", "completion", "runtime_of"},
+        "weft.host_kernels": {"Turns", "finished", "settled"},
         "weft.program": {"ELEMENT_TYPES", "HOST", "Call", "CallSignature", "CompiledModel", "ProgramDef",
                          "ProgramFunction", "RegisterType", "ShapeAttribute", "Stream", "analyse_streams", "is_number",
                          "native_function",

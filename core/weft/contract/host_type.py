@@ -22,10 +22,13 @@ def _anything(_payload: object) -> bool:
 @dataclass(frozen=True, slots=True)
 class HostType:
     """A type by its name in programs. `accepts(payload)` tells if a payload is of this type. It is called in debug
-    mode, and for the arguments and attributes that users pass to a program."""
+    mode, and for the arguments and attributes that users pass to a program.
+
+    An attribute of a `typed` host type keeps the types of its numbers: an i32 is no i64. Others become Python's."""
 
     name: str
     accepts: Callable[[Any], bool] = field(default=_anything, compare=False, repr=False)
+    typed: bool = field(default=False, compare=False, repr=False)
 
     def __str__(self) -> str:
         return self.name

@@ -14,5 +14,21 @@ device), `bound_op` (an op and its kernel), `layouts` (scalar and sparse tensors
 `transfers` (copies between memories),
 `op_chains` and `call_end` (the order of effects), `op_handlers`, `source_line`, `call_memo` (calls that have
 succeeded). `default_runtime` and `op_functions` are `weft.execute` and `weft.ops`; `operators` has the operators of a
-handle.
+handle. `program_runtime` serves programs, `attrs_text` prints attributes.
 """
+
+from typing import TYPE_CHECKING
+
+from ..support.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from .op_handlers import LinkedHandler as LinkedHandler
+    from .program_runtime import completion as completion
+    from .program_runtime import runtime_of as runtime_of
+    from .tensor_handle import TensorHandle as TensorHandle
+
+__getattr__ = lazy_exports(__name__, {
+    ".op_handlers": ("LinkedHandler",),
+    ".program_runtime": ("completion", "runtime_of"),
+    ".tensor_handle": ("TensorHandle",),
+})

@@ -110,6 +110,15 @@ class CoreRuntime:
             raise unexpected(error).at(op=op, location=location()) from error
         return results[0] if len(results) == 1 and chain is None else tuple(results)
 
+    def called(
+        self, op: OpDef, matched: Matched, handler: LinkedHandler, chain: AsyncValue | None,
+        location: Callable[[], Any],
+    ) -> list[Any]:
+        """Execute an op through this handler, for a caller that knows the location. Returns the handles, with `chain`
+        behind the chain of the call. Errors have no place yet."""
+        states = [self._state(x, dtype) for x, dtype in zip(matched.inputs, matched.types, strict=True)]
+        return self._in_chain(op, matched, states, None, handler, chain, NONE, location)
+
     def handle(self, value: Any, dtype: Any = None) -> TensorHandle:
         """Return a handle of a copy of this value in host memory. Raises InvalidArgument for an object that is no
         tensor, and for one that the dtype cannot hold."""

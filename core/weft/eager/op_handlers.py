@@ -12,15 +12,17 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ..contract.device import DeviceName
-from ..contract.op import OpDef, attr_text
+from ..contract.op import OpDef
 from ..contract.op_handler import OpFunction, OpHandler, OpHandlerContext, OpInvocation
 from ..contract.structural import NO_KERNEL
 from ..errors import InvalidArgument, NotFound, PluginError, Unimplemented, WeftError, closest, shown, told
 from ..support.fork_safety import inherited
 from ..values.async_value import AsyncValue
 from ..values.tensor import TensorMetadata
+from .attrs_text import attrs_text
 from .dispatch import EagerCall
 from .handle_state import Failed, Pending
+from .signature import inferred_attributes
 from .tensor_handle import TensorHandle, handle_of
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ class DeviceOpHandler:
     def make_op(self, op: str) -> OpFunction | None:
         """The function of an op. None when the device has no kernel for the op. Ops that need none run everywhere."""
         registries = self._runtime.host.registries
+        if self._device is not None and op not in registries.ops:
+            return None
         definition = registries.ops.get(op)
         if self._device is not None and op not in NO_KERNEL:
             kind, kernels = self._runtime.host.open(self._device).type, registries.kernels
@@ -64,11 +68,15 @@ class NullOpHandler:
 
 
 class LoggingOpHandler:
-    """Writes each call to stderr: its inputs, its outputs when they are known, and the time of the dispatch. Waits for
-    nothing."""
+    """Writes each call to stderr: its inputs, its outputs when they are known, and the time of the dispatch.
 
-    def __init__(self, _: OpHandlerContext, fallback: OpHandler) -> None:
+    With `sync` it waits for the outputs, and writes their values. Otherwise it waits for nothing.
+    """
+
+    def __init__(self, context: HandlerContext, fallback: OpHandler, *, sync: bool = False) -> None:
+        self._context = context
         self._fallback = fallback
+        self._sync = sync
         self._numbers = count()
 
     def make_op(self, op: str) -> OpFunction | None:
@@ -78,8 +86,9 @@ class LoggingOpHandler:
     def _execute(self, function: OpFunction, invocation: OpInvocation) -> Sequence[Any]:
         number, op = next(self._numbers), invocation.op
         inputs = "".join(f"\n  {_told(handle)}" for handle in invocation.inputs)
-        attrs = ", ".join(f"{k}={shown(attr_text(v), MOST_LOGGED)}" for k, v in sorted(invocation.attrs.items()))
-        _log(f"[{number}] dispatch '{op}' {len(invocation.inputs)} argument(s), {attrs or 'no attributes'}")
+        attrs = self._context.chosen(invocation)
+        _log(f"[{number}] dispatch '{op}' {len(invocation.inputs)} argument(s), {self._context.count(invocation)} "
+             f"result(s), {attrs_text(attrs) if attrs else 'no attributes'}")
         _log(f"Inputs for [{number}]: '{op}':{inputs}")
         started = perf_counter()
         try:
@@ -88,6 +97,8 @@ class LoggingOpHandler:
             _log(f"[{number}] '{op}' failed: {error}")
             raise
         took = perf_counter() - started
+        if self._sync:
+            self._context.wait(results)
         outputs = "".join(f"\n  {_told(handle)}" for handle in results)
         _log(f"Outputs for [{number}]: '{op}' after {took * 1e6:.1f} us:{outputs}")
         return results
@@ -118,6 +129,23 @@ class HandlerContext:
 
     def __init__(self, runtime: CoreRuntime) -> None:
         self._runtime = runtime
+
+    def count(self, invocation: OpInvocation) -> int:
+        """The number of a call's results."""
+        outputs = self._runtime.host.registries.ops.get(invocation.op).outputs
+        return sum(arg.count(invocation.attrs) for arg in outputs)
+
+    def chosen(self, invocation: OpInvocation) -> dict[str, Any]:
+        """The attributes of a call that its inputs and tensor attributes do not determine."""
+        inferred = inferred_attributes(self._runtime.host.registries.ops.get(invocation.op))
+        return {name: value for name, value in invocation.attrs.items() if name not in inferred}
+
+    def wait(self, handles: Sequence[TensorHandle]) -> None:
+        """Block until the handles are values or errors."""
+        for handle in handles:
+            state = handle._current()
+            if isinstance(state, Pending):
+                self._runtime.wait(state)
 
     def metadata(self, invocation: OpInvocation) -> tuple[TensorMetadata, ...] | None:
         runtime = self._runtime

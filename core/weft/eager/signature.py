@@ -136,6 +136,19 @@ def _plain(kind: str, value: Any, name: str) -> Any:
     return value
 
 
+def constant_types(op: OpDef) -> dict[str, str]:
+    """The type attributes of an op's outputs that its one tensor attribute determines: `{type attribute: tensor}`."""
+    tensors = [name for name, attr in op.attrs.items() if attr.type == "tensor"]
+    own = {arg.type_attr for arg in op.outputs} - {arg.type_attr for arg in op.inputs} - {None}
+    return {name: tensors[0] for name in own if name is not None and len(tensors) == 1}
+
+
+def inferred_attributes(op: OpDef) -> frozenset[str | None]:
+    """The attributes that inputs and tensor attributes determine."""
+    return frozenset({name for arg in op.inputs for name in (arg.type_attr, arg.number_attr, arg.type_list_attr)}
+                     | constant_types(op).keys())
+
+
 def natural_dtype(value: Any) -> DType:
     """The type of a Python number, text or nested list, as TensorFlow chooses it: int32 where the integers fit, float32
     for floats. Raises InvalidArgument for other objects."""

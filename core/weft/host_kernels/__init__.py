@@ -16,6 +16,9 @@ from __future__ import annotations
 
 from ..contract.host_kernel import HostKernels
 from . import arithmetic, chains, control, graph_control, parallel, transfer
+from .waiting import Turns as Turns
+from .waiting import finished as finished
+from .waiting import settled as settled
 
 
 def register(kernels: HostKernels) -> None:

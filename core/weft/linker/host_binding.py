@@ -92,7 +92,8 @@ def bind_host_kernel(
 
     The function returns a list of results, payloads or AsyncValues, for registers of these types.
     """
-    keywords: dict[str, Any] = {name: plain(value) for name, value in call.attrs.items() if not name.startswith("_")}
+    keywords: dict[str, Any] = {name: value if _is_typed(kernel, name) else plain(value)
+                                for name, value in call.attrs.items() if not name.startswith("_")}
     if kernel.takes_more_callees:
         keywords[kernel.callees[0]] = tuple(functions)
     else:
@@ -117,8 +118,16 @@ def bind_host_kernel(
     return call_it
 
 
+def _is_typed(kernel: HostKernel, attribute: str) -> bool:
+    kind = kernel.attributes[attribute].type
+    return kind is not None and kind.typed
+
+
 def _listed(result: Any, kernel: HostKernel, count: int) -> Sequence[Any]:
-    """Return what a host kernel returned as a sequence of `count` results. Raises Internal for another number."""
+    """Return what a host kernel returned as a sequence of `count` results.
+
+    Raises InvalidArgument for another number where the call chooses the number, Internal where the kernel declares it.
+    """
     if count == 1 and kernel.results is not None:
         return (result,)
     if result is None and count == 0:
@@ -126,6 +135,8 @@ def _listed(result: Any, kernel: HostKernel, count: int) -> Sequence[Any]:
     if isinstance(result, tuple | list) and len(result) == count:
         return result
     got = f"{len(result)} values" if isinstance(result, tuple | list) else type(result).__name__
+    if kernel.results is None and isinstance(result, tuple | list):
+        raise InvalidArgument(f"{kernel.code} produced {got}, but the call has {count} results", op=kernel.code)
     raise Internal(f"host kernel {kernel.code} returned {got}, expected {count} values", op=kernel.code)
 
 

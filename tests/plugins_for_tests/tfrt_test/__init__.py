@@ -1,16 +1,25 @@
 """A plugin of the tests alone: the kernels with which TFRT's own tests look at a host runtime.
 
 Dialects: `tfrt_test` (simple, failing and asynchronous kernels), `vt` (values that tell of their life) and
-`tfrt_tutorial`; and native functions. Their texts are TFRT's.
+`tfrt_tutorial`; native functions; and ops of the CPU. Their texts are TFRT's.
 """
 
 from __future__ import annotations
 
 from weft.api import hookimpl
 
+from . import eager_ops
+
 WEFT_API = (1, 0)
+
+
+@hookimpl
+def weft_ops(registry):
+    for op in eager_ops.OPS:
+        registry.add(op)
 
 
 @hookimpl
 def weft_kernels(registry):
     registry.host_kernels(f"{__name__}.kernels:register")
+    registry.kernels("CPU", eager_ops.register)

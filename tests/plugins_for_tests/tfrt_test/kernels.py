@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import asynchronous, failing, native, resnet, simple, values
+from . import asynchronous, failing, native, op_attributes, resnet, simple, values
 
 
 def register(kernels):
-    for module in (simple, failing, asynchronous, values, resnet, native):
+    for module in (simple, failing, asynchronous, values, resnet, native, op_attributes):
         module.register(kernels)

@@ -28,11 +28,12 @@ class Operand(NamedTuple):
 
 
 class Constraint(NamedTuple):
-    """The values of an attribute. `type`: the type of a number, which texts leave out."""
+    """The values of an attribute. `type`: the type of a number, which texts leave out. `fault`: the whole message."""
 
     text: str
     holds: Callable[[a.Attribute], bool]
     type: t.Type | None = None
+    fault: str = ""
 
 
 class AttributeDeclaration(NamedTuple):
@@ -128,9 +129,16 @@ def _is_strings(value: a.Attribute) -> bool:
     return isinstance(value, a.ArrayAttr) and all(map(_is_string, value.items))
 
 
+def _is_pairs(value: a.Attribute) -> bool:
+    return isinstance(value, a.ArrayAttr) and all(
+        isinstance(each, a.ArrayAttr) and len(each.items) == 2 and _is_string(each.items[0]) for each in value.items)
+
+
 _CONSTRAINTS = {
     "!tfrt.string": Constraint("string attribute", _is_string),
     "an array of i64": Constraint("64-bit integer array attribute", _is_integers),
+    "op attributes": Constraint("array attribute", _is_pairs,
+                                fault="each op_attr should be a key-value pair, where the key is a string"),
     "an array of strings": Constraint("string array attribute", _is_strings),
 }
 

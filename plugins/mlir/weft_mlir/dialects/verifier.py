@@ -87,7 +87,8 @@ def _check_types(operation: Operation, kind: str, values: Sequence[Value], wante
 
 def _check_attribute(operation: Operation, name: str, value: a.Attribute, constraint: Constraint) -> None:
     if not constraint.holds(value):
-        raise fault(operation, f"attribute '{name}' failed to satisfy constraint: {constraint.text}")
+        raise fault(operation, constraint.fault or
+                    f"attribute '{name}' failed to satisfy constraint: {constraint.text}")
 
 
 def _check_functions(operation: Operation, declaration: Declaration) -> None:

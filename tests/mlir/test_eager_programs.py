@@ -1,0 +1,71 @@
+"""Programs of eager ops: text, BEF and text again hold the same, and handlers and cancellation of a host's runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import weft
+from weft import errors
+from weft.eager import runtime_of
+
+PROGRAMS = sorted((Path(__file__).parents[1] / "programs" / "corert").glob("*.mlir"))
+RUNNING = [path for path in PROGRAMS if "tfrt_opt" not in path.read_text("utf-8")]
+SUM = """
+func.func @sum(%x: !corert.tensorhandle) -> !corert.tensorhandle {
+  %null = "corert.create_null_op_handler"() : () -> !corert.ophandler
+  %cpu = "corert.create_cpu_op_handler"(%null) : (!corert.ophandler) -> !corert.ophandler
+  %y = corert.executeop(%cpu) "AddV2"(%x, %x) : 1
+  tfrt.return %y : !corert.tensorhandle
+}
+"""
+
+
+@pytest.mark.parametrize("path", RUNNING, ids=lambda path: path.stem)
+def test_text_and_bef_hold_the_same(path):
+    program = weft.mlir.loads(path.read_text("utf-8"))
+    text = weft.mlir.dumps(program)
+    decoded = weft.bef.loads(weft.bef.dumps(program)).program
+    assert weft.mlir.dumps(decoded) == text
+    assert weft.mlir.dumps(weft.mlir.loads(text)) == text
+
+
+def test_most_programs_are_in_the_round_trip():
+    assert len(RUNNING) >= 14
+
+
+def test_handles_of_the_default_runtime_are_arguments_of_programs():
+    (result,) = weft.mlir.loads(SUM).run("sum", weft.TensorHandle([1.0, 2.5]))
+    assert result.get().numpy().tolist() == [2.0, 5.0]
+
+
+def test_an_error_of_an_op_names_the_place_in_the_program():
+    host = weft.HostContext()
+    program = weft.mlir.loads(SUM.replace("AddV2", "MatMul"))
+    (result,) = program.run("sum", weft.TensorHandle([1.0]), request=weft.RequestContext(host))
+    assert isinstance(result.error, errors.InvalidArgument)
+    assert (result.error.op, result.error.location.line) == ("MatMul", 5)
+
+
+def test_a_cancelled_core_runtime_gives_errors_until_its_restart():
+    host = weft.HostContext()
+    core = runtime_of(host).core
+    x, program = core.handle([1.0]), weft.mlir.loads(SUM)
+
+    def run():
+        return program.run("sum", x, request=weft.RequestContext(host))[0]
+
+    core.cancel(errors.Cancelled("the user has cancelled"))
+    assert isinstance(run().error, errors.Cancelled)
+    core.restart()
+    assert run().get().numpy().tolist() == [2.0]
+
+
+def test_one_host_has_one_runtime_and_another_host_has_another():
+    first, second = weft.HostContext(), weft.HostContext()
+    assert runtime_of(first) is runtime_of(first)
+    runtime_of(first).register("mine", runtime_of(first).null_handler())
+    with pytest.raises(errors.NotFound, match="op_handler not found: mine"):
+        runtime_of(second).registered("mine")
+    with pytest.raises(errors.NotFound, match="did you mean mine"):
+        runtime_of(first).registered("mines")
