@@ -7,6 +7,9 @@ import sys
 from typing import Any, NamedTuple
 
 import pytest
+from weft.contract.api_version import API
+
+HAS = ".".join(map(str, API))
 
 GOOD = """
 from weft.api import hookimpl
@@ -59,9 +62,9 @@ def weft_ops(registry):
     registry.add(OpSpec("Half>Op"))
     raise ValueError("boom")
 """, "failed", "hook weft_ops raised ValueError: boom"),
-    "no_version": Case("x = 1", "failed", "WEFT_API is missing", "write WEFT_API = (1, 2)"),
+    "no_version": Case("x = 1", "failed", "WEFT_API is missing", f"write WEFT_API = {API}"),
     "odd_version": Case("WEFT_API = '1.0'", "failed", "WEFT_API = '1.0' is not a pair of integers"),
-    "old_major": Case("WEFT_API = (0, 9)", "incompatible", "written for plugin API 0.9, this weft has 1.2",
+    "old_major": Case("WEFT_API = (0, 9)", "incompatible", f"written for plugin API 0.9, this weft has {HAS}",
                       "pip install -U weft-old-major"),
     "new_major": Case("WEFT_API = (2, 0)", "incompatible", "plugin API 2.0", "pip install -U weft-core"),
     "new_minor": Case("WEFT_API = (1, 99)", "incompatible", "plugin API 1.99", "pip install -U weft-core"),
