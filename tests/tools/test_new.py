@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -53,7 +54,7 @@ def run(copies: tuple[Path, dict[str, str]], *arguments: str) -> str:
 
 
 def test_all_copies_are_plugins_beside_the_original(copies: tuple[Path, dict[str, str]]) -> None:
-    listed = {line.split()[0]: line.split()[1] for line in run(copies, "weft", "plugins").splitlines()[2:]}
+    listed = {row["id"]: row["status"] for row in json.loads(run(copies, "weft", "plugins", "--json"))}
     ids = {"acme", "acme_fast", "acme_ops", "acme_pass2", "example_device"}
     assert {plugin: listed[plugin] for plugin in ids} == dict.fromkeys(ids, "ok")
 
