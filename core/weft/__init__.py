@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .contract.op_handler import OpHandler as OpHandler
     from .eager import op_functions as ops
     from .eager.default_runtime import execute as execute
+    from .eager.function import function as function
     from .eager.layouts import coo_tensor as coo_tensor
     from .eager.layouts import scalar_tensor as scalar_tensor
     from .eager.tensor_handle import TensorHandle as TensorHandle
@@ -45,8 +46,9 @@ _WHERE = {
     "OpHandler": "contract.op_handler", "RequestContext": "session.request", "RunMetadata": "session.run_metadata",
     "RunOptions": "executor.step", "Session": "session.session",
     "TensorHandle": "eager.tensor_handle", "coo_tensor": "eager.layouts", "default_host": "session.runtime",
-    "devices": "session.runtime", "execute": "eager.default_runtime", "load": "session.load",
-    "plugins": "session.runtime", "register": "session.runtime", "scalar_tensor": "eager.layouts",
+    "devices": "session.runtime", "execute": "eager.default_runtime", "function": "eager.function",
+    "load": "session.load", "plugins": "session.runtime", "register": "session.runtime",
+    "scalar_tensor": "eager.layouts",
 }
 _MODULES = {"api": "api", "bef": "program.bef.file", "errors": "errors", "graphdef": "graph.graphdef",
             "ops": "eager.op_functions"}
@@ -57,8 +59,8 @@ _FORWARDED = {  # modules of other distributions: the module, and the distributi
 
 __all__ = ["CancelToken", "Graph", "HostContext", "HostProgram", "Model", "OpAttrs", "OpHandler", "RequestContext",
            "RunMetadata", "RunOptions", "Session", "TensorHandle", "__version__", "api", "bef", "coo_tensor",
-           "default_host", "devices", "errors", "execute", "graphdef", "load", "ops", "plugins", "register",
-           "scalar_tensor"]
+           "default_host", "devices", "errors", "execute", "function", "graphdef", "load", "ops", "plugins",
+           "register", "scalar_tensor"]
 
 
 def __getattr__(name: str) -> "Any":

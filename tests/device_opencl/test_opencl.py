@@ -641,3 +641,16 @@ def test_a_cache_that_cannot_be_written_is_no_error(run: Run) -> None:
         tell(names=host.names("OPENCL"), first=name)
     """, env={"XDG_CACHE_HOME": "/dev/null/none"})
     assert facts["names"][:1] == ([facts["first"]] if facts["first"] else [])
+
+
+def test_every_recorded_case_with_a_kernel_passes_through_execute(run: Run, device: str) -> None:
+    facts = run("""
+        from harness.eager_golden import passed
+        from weft.eager.core_runtime import CoreRuntime
+        count, wrong = passed(CoreRuntime(runtime().host), "OPENCL:0")
+        tell(count=count, wrong=wrong)
+    """)
+    # Oclgrind drops the kernel where its compiler writes `v < 0 ? -v : v` of integers as one instruction.
+    dropped = [each for each in facts["wrong"] if "Oclgrind" in device and "has no kernel 'Abs'" in each]
+    assert [each for each in facts["wrong"] if each not in dropped] == []
+    assert (facts["count"], len(dropped)) == (1000, 4 if "Oclgrind" in device else 0)

@@ -265,3 +265,15 @@ def test_threads_enqueue_on_one_device():
     assert cpu.host.open("SIM:0").native.report == []
 
 
+
+
+def test_the_second_call_of_a_kind_on_a_device_takes_no_signature(monkeypatch):
+    cpu = core()
+    x = cpu.handle(ONES).to("SIM:0")
+    first = [cpu.execute("AddV2", x, x), cpu.execute("AddV2", x, x, device="SIM:0")]
+    split = cpu.execute("Unpack", x, attrs={"num": 2})
+    monkeypatch.setattr("weft.eager.signature.MatchMemo.match", None)
+    second = [cpu.execute("AddV2", x, x), cpu.execute("AddV2", x, x, device="SIM:0")]
+    assert [values(each) for each in first + second] == [[[2, 2], [2, 2]]] * 4
+    assert [values(each) for each in cpu.execute("Unpack", x, attrs={"num": 2})] == [values(each) for each in split]
+    assert {each.device for each in second} == {"SIM:0"}

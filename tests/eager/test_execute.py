@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from weft import errors
 
 ONES = np.ones((2, 2), np.float32)
+X = np.float32([[1, 2], [3, 4]])
 
 
 def line() -> int:
@@ -305,3 +306,39 @@ def test_threads_share_one_runtime():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@pytest.mark.parametrize(("op", "inputs", "attrs", "device", "expected"), [
+    ("AddV2", (X, X), {}, "CPU:0", [[[2, 4], [6, 8]]]),
+    ("Split", (0, X), {"num_split": 2}, None, [[[1, 2]], [[3, 4]]]),
+    ("Unpack", (X,), {"num": 2}, "CPU:0", [[1, 2], [3, 4]]),
+    ("ConcatV2", ([X, X], 1), {}, None, [[[1, 2, 1, 2], [3, 4, 3, 4]]]),
+    ("AddN", ([X, X, X],), {}, "CPU:0", [[[3, 6], [9, 12]]]),
+])
+def test_the_second_call_of_a_kind_takes_no_signature(op, inputs, attrs, device, expected, monkeypatch):
+    made = []
+    for turn in range(2):
+        given = [[weft.TensorHandle(each) for each in x] if isinstance(x, list) else
+                 weft.TensorHandle(x) if isinstance(x, np.ndarray) else x for x in inputs]
+        if turn:
+            monkeypatch.setattr("weft.eager.signature.MatchMemo.match", None)
+        results = weft.execute(op, *given, attrs=attrs, device=device)
+        made.append([handle.numpy().tolist() for handle in (results if isinstance(results, tuple) else (results,))])
+    assert made == [expected, expected]
+
+
+def test_a_call_that_names_another_device_is_another_call():
+    x = weft.TensorHandle(np.float32([1, 2]))
+    assert [weft.execute("Neg", x, device=device).device for device in ("CPU:0", "EXAMPLE:0") * 2] == [
+        "CPU:0", "EXAMPLE:0"] * 2
+    with pytest.raises(errors.WeftError, match="NOWHERE"):
+        weft.execute("Neg", x, device="NOWHERE:0")
+
+
+def test_ops_that_are_named_like_functions_of_python_do_not_take_their_place():
+    fetched = [getattr(weft.ops, name) for name in ("any", "all", "min", "max", "sum", "range", "abs", "Any")]
+    assert fetched[0] is not fetched[-1]
+    assert weft.ops.add_n([ONES, ONES]).numpy().tolist() == [[2, 2], [2, 2]]
+    assert "matmul" in dir(weft.ops)
+    with pytest.raises(AttributeError, match="no op is called 'matmull'"):
+        _ = weft.ops.matmull

@@ -33,6 +33,8 @@ class OpInvocation(NamedTuple):
     `after`: values that must be complete before the call starts.
     `ended`: called by the device's handler with a value that completes when the call is over, or with None when it is
         over; None when no caller asks.
+    `composite`: the number of results of a composite op, which has no declaration and no attributes; None for an op of
+        the registry.
     """
 
     op: str
@@ -43,6 +45,7 @@ class OpInvocation(NamedTuple):
     location: Callable[[], Location | None]
     after: tuple[AsyncValue, ...] = ()
     ended: Callable[[AsyncValue | None], None] | None = None
+    composite: int | None = None
 
 
 OpFunction = Callable[[OpInvocation], Sequence[Handle]]  # returns a TensorHandle for each output
@@ -63,7 +66,8 @@ class OpHandlerContext(Protocol):
     """The part of the runtime that a handler's factory receives."""
 
     def metadata(self, invocation: OpInvocation) -> tuple[TensorMetadata, ...] | None:
-        """The metadata of a call's results, by the op's metadata function; None while it depends on pending inputs.
+        """The metadata of a call's results, by the op's metadata function; None while it depends on pending inputs, and
+        for a composite op.
 
         Raises InvalidArgument for inputs that do not fit the op.
         """

@@ -13,8 +13,10 @@ Modules: `tensor_handle` has the public class, `handle_state` its states. `execu
 device), `bound_op` (an op and its kernel), `layouts` (scalar and sparse tensors), `promise` (values that come later),
 `transfers` (copies between memories),
 `op_chains` and `call_end` (the order of effects), `op_handlers`, `source_line`, `call_memo` (calls that have
-succeeded). `default_runtime` and `op_functions` are `weft.execute` and `weft.ops`; `operators` has the operators of a
-handle. `program_runtime` serves programs, `attrs_text` prints attributes.
+succeeded). `function` has composite ops: `function_source` makes a session's step of a graph, `composite_run` is one
+call as a program. `default_runtime` and `op_functions` are `weft.execute` and `weft.ops`; `op_lookup` and
+`op_signature` make the functions of the latter. `operators` has the operators of a handle. `program_runtime` serves
+programs, `attrs_text` prints attributes.
 """
 
 from typing import TYPE_CHECKING

@@ -17,6 +17,7 @@ from ..errors import PluginError, Unimplemented, WeftError
 from ..executor.array_contract import buffer_poisoner, check_returned, poison_array, watched
 from ..executor.frame_calls import returning
 from ..executor.host_array import given, view
+from ..executor.only_call import writing
 from ..host.bound_call_cache import bytes_of_call
 from ..host.file_policy import refusal
 from ..host.host import Host
@@ -97,40 +98,39 @@ class BoundOp:
         return [view(inputs[source], meta) for source, meta in zip(self.alias, self.metas, strict=True)]
 
     def fast_function(self, inputs: Sequence[Any]) -> Callable[..., Any] | None:
-        """A function from arrays to the one result, for calls without a check between them; None where a call needs
-        more. `inputs` are the arrays of a call that has succeeded."""
-        if self.native is not None or self.returns or self.is_stateful or self.kernel.step or len(self.metas) != 1:
+        """A function from arrays to the one result, or to a list of several, for calls without a check between them;
+        None where a call needs more. `inputs` are the arrays of a call that has succeeded."""
+        kernel = self.kernel
+        if self.native is not None or self.is_stateful or kernel.step or kernel.asynchronous or kernel.nonstrict:
+            return None
+        if len(self.metas) != 1:
+            return self._several()
+        if self.returns:
             return None
         if self.is_view:
             meta, source = self.metas[0], self.alias[0]
             return lambda *arrays: view(arrays[source], meta)
-        make, kernel = self.makers[0], self.kernel
+        make = self.makers[0]
         run: Any = self.run
         if isinstance(run, np.ufunc) and _allocates_alike(run, inputs, self.metas[0]):
             return run
+        return writing(run, make, kernel, len(inputs))
 
-        def one(x: Any) -> Any:
-            out = make()
-            returned = run(x, out)
-            if returned is not out and returned is not None:
-                check_returned(returned, (out,), kernel)
-            return out
+    def _several(self) -> Callable[..., Any] | None:
+        """`fast_function` of several results."""
+        if self.returns:
+            return None
+        if self.is_view:
+            return lambda *arrays: self.views(arrays)
+        run, makers, kernel = self.run, self.makers, self.kernel
+        assert run is not None
 
-        def two(x: Any, y: Any) -> Any:
-            out = make()
-            returned = run(x, y, out)
-            if returned is not out and returned is not None:
-                check_returned(returned, (out,), kernel)
-            return out
+        def several(*arrays: Any) -> Any:
+            outs = [make() for make in makers]
+            check_returned(run(*arrays, *outs), outs, kernel)
+            return outs
 
-        def any_number(*arrays: Any) -> Any:
-            out = make()
-            check_returned(run(*arrays, out), (out,), kernel)
-            return out
-
-        if len(inputs) > 2:
-            return any_number
-        return two if len(inputs) == 2 else one if inputs else any_number
+        return several
 
 
 def _allocates_alike(function: np.ufunc, inputs: Sequence[Any], meta: TensorMetadata) -> bool:

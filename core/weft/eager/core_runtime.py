@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import count
@@ -30,7 +31,7 @@ from ..values.layouts import DENSE, layout_of
 from ..values.tensor import TensorMetadata, ValueInfo
 from .bound_op import Binding, BoundOp
 from .call_end import CallEnd, chained, checked_results, first_error
-from .call_memo import CallMemo, key_of, remember
+from .call_memo import CallMemo, DeviceCall, key_of, remember
 from .dispatch import Dispatch, EagerCall
 from .execute import FastTable, execute_over
 from .handle_state import Failed, Kinds, Pending, Ready, State
@@ -68,6 +69,7 @@ class CoreRuntime:
         self.fast: FastTable = {} if fast is None else fast
         self.memo = CallMemo()
         self.execute = execute_over(self.fast, self.call)
+        self.functions: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()  # each has a fast table
         self._bound: dict[Any, BoundOp] = {}
         self._matches = MatchMemo()
         self._nodes: dict[tuple[str, OpAttrs], str] = {}
@@ -96,8 +98,9 @@ class CoreRuntime:
         handler: Any = None, chain: Any = None, donate: Sequence[int] = (),
     ) -> Any:
         """Execute an op as `weft.execute` does. Returns a handle, or a tuple of them."""
-        if handler is None and device is None and chain is None and not donate and isinstance(op, str):
-            remembered = self.remembered(op, inputs, attrs)
+        if (handler is None and chain is None and not donate and isinstance(op, str)
+                and (device is None or isinstance(device, str))):
+            remembered = self.remembered(op, inputs, attrs, device)
             if remembered is not None:
                 return remembered
         location = calling_line(2)
@@ -117,7 +120,7 @@ class CoreRuntime:
     ) -> list[Any]:
         """Execute an op through this handler, for a caller that knows the location. Returns the handles, with `chain`
         behind the chain of the call. Errors have no place yet."""
-        states = [self._state(x, dtype) for x, dtype in zip(matched.inputs, matched.types, strict=True)]
+        states = [self.state_of(x, dtype) for x, dtype in zip(matched.inputs, matched.types, strict=True)]
         return self._in_chain(op, matched, states, None, handler, chain, NONE, location)
 
     def handle(self, value: Any, dtype: Any = None) -> TensorHandle:
@@ -212,6 +215,9 @@ class CoreRuntime:
         """Drop all short ways of calls: the next call of each kind takes the long way."""
         self.fast.clear()
         self.memo.clear()
+        for ref in self.functions.valuerefs():  # a list that is made in one go
+            if (function := ref()) is not None:
+                function.clear()
 
     def cancel(self, error: WeftError) -> None:
         """Turn all pending handles, and the results of all later calls, into errors, until `restart`."""
@@ -287,7 +293,7 @@ class CoreRuntime:
         location: Callable[[], Any], given: Sequence[Any], raw: Mapping[str, Any] | None,
     ) -> list[Any]:
         inputs, attrs, borrowed, types = matched
-        states = [self._state(x, dtype) for x, dtype in zip(inputs, types, strict=True)]
+        states = [self.state_of(x, dtype) for x, dtype in zip(inputs, types, strict=True)]
         linked = self.handlers.chosen(handler)
         if device is not None:
             _text(device, "device")
@@ -304,8 +310,7 @@ class CoreRuntime:
             before = list(states)
             results = self.run(op, attrs, states, device, NONE, location, borrowed=borrowed)
             made = [handle_of(state) for state in results]
-            if device is None:
-                remember(self, op, matched, given, before, made, raw)
+            remember(self, op, matched, given, before, made, raw, device)
             return made
         return self._in_chain(op, matched, states, device, linked, chain, NONE, location)
 
@@ -332,7 +337,7 @@ class CoreRuntime:
             results = checked_results(made, op, matched.attrs, linked.name)
         return results if ended is None else [ended.chain(results), *results]
 
-    def _state(self, value: Any, dtype: DType) -> State:
+    def state_of(self, value: Any, dtype: DType) -> State:
         """The state of an input of this moment; its handle may be of another runtime."""
         if not isinstance(value, TensorHandle):
             return self.ready(value, dtype)
@@ -380,16 +385,31 @@ class CoreRuntime:
             name = found
         return self.default_device if name is None else name
 
-    def remembered(self, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None) -> TensorHandle | None:
-        """The result of a call whose like has succeeded before. None for another call, and when the kernel fails."""
-        found = self.memo.get(key_of(op, inputs, attrs))
+    def remembered(
+        self, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None, device: str | None = None
+    ) -> TensorHandle | tuple[TensorHandle, ...] | None:
+        """The results of a call whose like has succeeded before. None for another call, and when the kernel fails."""
+        found = self.memo.get(key_of(op, inputs, attrs, device))
         if found is None:
             return None
+        if isinstance(found, DeviceCall):
+            return self._on_device(found, inputs)
         try:
             value = self.in_context(found.function, *found.arrays(inputs))
         except Exception:  # noqa: BLE001 - the long way raises it again, typed
             return None
-        return handle_of(Ready(found.kind, value))
+        if len(found.kinds) == 1:
+            return handle_of(Ready(found.kinds[0], value))
+        return tuple([handle_of(Ready(kind, each)) for kind, each in zip(found.kinds, value, strict=True)])
+
+    def _on_device(self, known: DeviceCall, inputs: Sequence[Any]) -> TensorHandle | tuple[TensorHandle, ...] | None:
+        """Enqueue a call whose like has succeeded before. None when an input is an error by now."""
+        states: list[State] = [x._current() for x in inputs]
+        if not all(isinstance(state, Ready) and state.value.work.error is None for state in states):
+            return None
+        call = EagerCall(known.op, known.attrs, states, known.bound.device_name, False, NONE, calling_line(3))
+        handles = [handle_of(state) for state in self.dispatch.run_on_device(call, known.bound)]
+        return handles[0] if len(handles) == 1 else tuple(handles)
 
 
 def _text(value: object, what: str) -> str:

@@ -82,7 +82,7 @@ class Dispatch:
         if not self._place(call, bound):
             return self._queue(call)
         if bound.native is not None:
-            return self._run_on_device(call, bound)
+            return self.run_on_device(call, bound)
         return self._run_on_host(call, bound)
 
     def _queue(self, call: EagerCall) -> list[State]:
@@ -266,7 +266,7 @@ class Dispatch:
         call.ended = ended
         return [Failed(error)] * count
 
-    def _run_on_device(self, call: EagerCall, bound: BoundOp) -> list[State]:
+    def run_on_device(self, call: EagerCall, bound: BoundOp) -> list[State]:
         """Enqueue the kernel. An error of the device comes with the event behind it."""
         runtime, device = self._runtime, bound.device
         memory = runtime.host.device_memory

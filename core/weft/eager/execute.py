@@ -28,12 +28,12 @@ class _Context(threading.local):
         self.parts = context._run, context._get, context._set, byref(MODES())
 
 
-_local = _Context()
+local_context = _Context()
 
 
 def execute_over(fast: FastTable, slow: Slow) -> Callable[..., Any]:
     """Return `execute` over a table of bound ops. `slow` is `CoreRuntime.call`."""
-    local, new, kernels = _local, object.__new__, KERNELS
+    local, new, kernels = local_context, object.__new__, KERNELS
 
     def execute(
         op: str, *inputs: Any, attrs: Mapping[str, Any] | None = None, device: str | None = None, handler: Any = None,
@@ -76,7 +76,7 @@ _MISSING: Any = object()  # in the place of an input that the caller left out: i
 
 def op_function(fast: FastTable, slow: Slow, op: str, count: int) -> Callable[..., Any]:
     """Return an op as a function of its inputs and attributes: the bound op. `count`: the number of its arguments."""
-    local, new, kernels = _local, object.__new__, KERNELS
+    local, new, kernels = local_context, object.__new__, KERNELS
 
     def unary(x: Any = _MISSING, /, **attrs: Any) -> Any:
         try:

@@ -1,7 +1,7 @@
 """Layouts of handles: makes tensors of other layouts than the dense one, and converts between layouts.
 
-Dispatch converts a scalar tensor for a kernel that takes dense ones. It never converts a sparse tensor: a few
-coordinates may stand for more elements than memory holds, so the user writes `to_dense()`.
+Dispatch converts a scalar tensor for a kernel that takes dense ones, and for a function. It never converts a sparse
+tensor: a few coordinates may stand for more elements than memory holds, so the user writes `to_dense()`.
 """
 
 from __future__ import annotations
@@ -37,6 +37,14 @@ def dense(runtime: CoreRuntime, state: Ready) -> Ready:
     array = runtime.host.memory.maker(kind.meta.dims, kind.meta.dtype.numpy, "a dense tensor")()
     fill_dense(state.value, array)
     return Ready(runtime.kinds.get(kind.meta, kind.device, kind.native, kind.handle), array)
+
+
+def dense_argument(runtime: CoreRuntime, state: Ready) -> Ready:
+    """The state of an argument of a program, which reads dense tensors. Raises InvalidArgument for a sparse tensor."""
+    if state.kind.layout == COO:
+        raise InvalidArgument(f"an argument is a sparse tensor of {state.kind.meta}; functions take dense tensors",
+                              hint="convert it first: x.to_dense()")
+    return dense(runtime, state)
 
 
 def sparse(runtime: CoreRuntime, state: Ready) -> Ready:

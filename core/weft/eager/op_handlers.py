@@ -132,11 +132,15 @@ class HandlerContext:
 
     def count(self, invocation: OpInvocation) -> int:
         """The number of a call's results."""
+        if invocation.composite is not None:
+            return invocation.composite
         outputs = self._runtime.host.registries.ops.get(invocation.op).outputs
         return sum(arg.count(invocation.attrs) for arg in outputs)
 
     def chosen(self, invocation: OpInvocation) -> dict[str, Any]:
         """The attributes of a call that its inputs and tensor attributes do not determine."""
+        if invocation.composite is not None:
+            return {}
         inferred = inferred_attributes(self._runtime.host.registries.ops.get(invocation.op))
         return {name: value for name, value in invocation.attrs.items() if name not in inferred}
 
@@ -149,6 +153,8 @@ class HandlerContext:
 
     def metadata(self, invocation: OpInvocation) -> tuple[TensorMetadata, ...] | None:
         runtime = self._runtime
+        if invocation.composite is not None:
+            return None
         op = runtime.host.registries.ops.get(invocation.op)
         states = [handle._current() for handle in invocation.inputs]
         if any(isinstance(state, Failed) for state in states):
@@ -240,13 +246,27 @@ class OpHandlers:
         key = tuple([link if isinstance(link, str) else id(link) for link in links])
         with self._lock:
             if key not in self._chains:
-                self._chains[key] = self._linked(links)
+                self._chains[key] = self._linked(links, DeviceOpHandler(self._runtime))
             return self._chains[key]
 
-    def _linked(self, links: Sequence[Any]) -> LinkedHandler:
-        chain = LinkedHandler("default", DeviceOpHandler(self._runtime), None)
+    def over(self, handler: Any, last: OpHandler) -> LinkedHandler | None:
+        """A new chain for `handler` in front of `last`, which executes a composite op.
+
+        Raises as `chosen`, and InvalidArgument for a device.
+        """
+        given = self._default if handler is None else handler
+        if given in ("", ()):
+            return None
+        links = (given,) if isinstance(given, str) or not isinstance(given, Sequence) else tuple(given)
+        return self._linked(links, last)
+
+    def _linked(self, links: Sequence[Any], last: OpHandler) -> LinkedHandler:
+        chain = LinkedHandler("default", last, None)
         for i, link in enumerate(reversed(links)):
             if isinstance(link, str) and ":" in link:
+                if not isinstance(last, DeviceOpHandler):
+                    raise InvalidArgument(f"the device {link} is no handler of a function: its graph is placed once",
+                                          hint=f"choose it where the function is made: device='{link}'")
                 name = DeviceName.parse(link).short
                 chain = LinkedHandler(name, DeviceOpHandler(self._runtime, name), chain if i else None)
             elif isinstance(link, str):

@@ -62,7 +62,7 @@ def match(op: OpDef, inputs: Sequence[Any], attrs: OpAttrs) -> Matched:
     flat = [value for group in values for value in group]
     op.check_outputs(full)
     wanted = op.expand_inputs(full)
-    converted = [_fitting(value, tensor.dtype, tensor.arg) for value, tensor in zip(flat, wanted, strict=True)]
+    converted = [fitting(value, tensor.dtype, tensor.arg) for value, tensor in zip(flat, wanted, strict=True)]
     original = [value for group in groups for value in group]
     borrowed = frozenset(i for i, (x, given_value) in enumerate(zip(converted, original, strict=True))
                          if not isinstance(x, TensorHandle) and not isinstance(given_value, int | float | list))
@@ -256,7 +256,7 @@ def _dtype_of(value: Any) -> DType | None:
     return None
 
 
-def _fitting(value: Any, dtype: DType, name: str) -> Any:
+def fitting(value: Any, dtype: DType, name: str) -> Any:
     """The handle itself, or the value as an array of this type. Raises InvalidArgument for another type."""
     if not isinstance(value, TensorHandle):
         if dtype.kind == "o" and dtype is not dtypes.string and isinstance(value, np.ndarray):

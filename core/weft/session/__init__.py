@@ -11,7 +11,8 @@ lower, link. A run then converts feeds and calls the linked executable.
 
 Modules: `session` runs graphs and `model` runs files, `prepared_step` runs one combination. `step_graph` and
 `constant_folding` apply passes to the graph of a step. `step_graphs` returns that graph and its partitions.
-`partial_run` feeds and fetches a step in several calls, `extension` adds nodes to a session's graph. `feeds` converts
+`partial_run` feeds and fetches a step in several calls, `asynchronous_step` runs one for callers that do not wait,
+`effects` finds the steps whose runs keep their order, `extension` adds nodes to a session's graph. `feeds` converts
 feeds, `arguments` orders them. `ahead_of_time` compiles models, `compiled_model` runs them.
 `host_program` and `request` run host programs. `run_metadata` has the records of a run,
 `step_statistics` reads them back for placement. `runtime` holds config,

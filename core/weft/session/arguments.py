@@ -9,19 +9,21 @@ from ..compiler.names import mapped
 from ..errors import InvalidArgument
 
 
-def in_order(names: Sequence[str], arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-    """Return the inputs of a call in the order of `names`. The first positional argument may be a dict of all.
+def in_order(names: Sequence[str], arrays: Sequence[Any], named: Mapping[str, Any],
+             callee: str = "the model") -> list[Any]:
+    """Return the inputs of a call of `callee` in the order of `names`. The first positional argument may be a dict of
+    all.
 
     Raises InvalidArgument for inputs that are missing, unknown, or given twice.
     """
     if len(arrays) == 1 and isinstance(arrays[0], Mapping) and not named:
         named, arrays = mapped(arrays[0], "inputs"), ()
     if len(arrays) > len(names):
-        raise InvalidArgument(f"the model takes {len(names)} inputs, {len(arrays)} given")
+        raise InvalidArgument(f"{callee} takes {len(names)} inputs, {len(arrays)} given")
     given = dict(zip(names, arrays, strict=False))
     for name, value in named.items():
         if name not in names:
-            raise InvalidArgument(f"the model has no input '{name}'",
+            raise InvalidArgument(f"{callee} has no input '{name}'",
                                   hint=f"its inputs: {', '.join(names) or 'none'}")
         if name in given:
             raise InvalidArgument(f"input '{name}' is given twice")

@@ -14,11 +14,12 @@ from ..compiler.placement import Placement
 from ..compiler.prune import needed_placeholders
 from ..compiler.resolve import Resolved
 from ..contract.loader import LoadOptions, SignatureDef, Source, TensorInfo, signature_text
-from ..errors import NotFound, WeftError, WeftWarning
+from ..errors import NotFound, WeftError, WeftWarning, boundary
 from ..graph.graph import Graph
 from ..graph.traversal import unused
 from ..values.tensor import TensorMetadata
 from .arguments import in_order
+from .asynchronous_step import AsynchronousStep
 from .loading import open_file
 from .runtime import runtime
 from .session import Session
@@ -59,6 +60,13 @@ class Signature:
             raise self._error
         fetches: Any = self.fetched if len(self.fetched) != 1 else next(iter(self.fetched.values()))
         return self.session.make_callable(fetches, tuple(self.fed.values()))
+
+    @boundary
+    def asynchronous(self) -> AsynchronousStep:
+        """Return the step of the signature, for callers that do not wait for its runs. Raises as a call."""
+        if self._error is not None:
+            raise self._error
+        return self.session.asynchronous(tuple(self.fetched.values()), tuple(self.fed.values()))
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Outputs for these inputs, in order or by name (or one dict by name): the array, or several in a dict.

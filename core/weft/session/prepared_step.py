@@ -85,6 +85,7 @@ class PreparedStep:
         self._variants: dict[tuple[tuple[int, ...], ...], Executable] = {}
         self._dynamic: Executable | None = None
         self._partial: Executable | None = None  # of partial runs
+        self._unwaited: dict[tuple[tuple[int, ...], ...], Executable] = {}  # of runs whose callers do not wait
         self._may_be_dynamic = True
         self._lock = threading.Lock()
         inherited.add(self)
@@ -92,7 +93,7 @@ class PreparedStep:
     def held(self) -> tuple[int, int]:
         """Return the approximate bytes of bound calls, and the bytes of arrays in prepared constants and idle
         frames."""
-        linked = [*self._variants.values(), *filter(None, [self._dynamic, self._partial])]
+        linked = [*self._variants.values(), *self._unwaited.values(), *filter(None, [self._dynamic, self._partial])]
         prepared = list(self._latest[1].prepared.values())
         arrays = sum(getattr(each, "nbytes", 0) for each in prepared) + sum(each.frame_bytes for each in linked)
         return PREPARED_BYTES + sum(each.nbytes for each in linked), arrays
@@ -161,7 +162,25 @@ class PreparedStep:
         with self._lock:
             program, shared = self._latest
             self._latest = program, shared.renumbered(self._step.resources)
-            self._variants, self._dynamic = {}, None
+            self._variants, self._dynamic, self._unwaited = {}, None, {}
+
+    def unwaited(self, shapes: tuple[tuple[int, ...], ...]) -> Executable:
+        """Return the program linked for feeds of these shapes, for runs whose callers do not wait for them.
+
+        The links of the last MOST_VARIANTS shapes are kept. Raises InvalidArgument for shapes that do not fit.
+        """
+        found = self._unwaited.get(shapes)
+        if found is None:
+            with self._step.holding(self._lock):
+                if len(self._unwaited) >= MOST_VARIANTS:
+                    self._unwaited.pop(next(iter(self._unwaited)))
+                metas = [TensorMetadata(m.dtype, s) for m, s in zip(self._metas, shapes, strict=True)]
+                program, shared = self._latest
+                linked = self._compiler.link(program, metas, shared, self._step, waits=False)
+                self._latest, found = linked[:2], linked[2]
+                self._unwaited[shapes] = found
+                self._note(found, self._compiler)
+        return found
 
     def for_partial_runs(self, step: Step) -> Executable:
         """Link the program, once, for feeds that come later: for the shapes that are known without them.

@@ -6,6 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf
 from typing import Any, TypeVar
 
@@ -29,7 +30,9 @@ from ..host.resources import Resources
 from ..support.fork_safety import inherited
 from ..support.gc_pause import gc_paused
 from ..values.tensor import TensorMetadata
+from .asynchronous_step import AsynchronousStep
 from .constant_folding import ConstantFolder
+from .effects import has_effects
 from .extension import extended
 from .function_graph import Environment, StepSignature
 from .partial_run import PartialRun, PartialRuns, PartialStep
@@ -172,6 +175,23 @@ class Session:
             return results[0] if single else rebuild(results)
 
         return step
+
+    @boundary
+    def asynchronous(
+        self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()
+    ) -> AsynchronousStep:
+        """Return the step for these names, for callers that do not wait for its runs. Raises as `make_callable`."""
+        key = flatten(fetches)[0], listed(feeds, "feed"), listed(targets, "target")
+        signature = self._signature(*key)
+
+        def ready() -> PreparedStep:
+            if self._closed:
+                raise _closed()
+            return self._ready(*key, self._step)
+
+        return AsynchronousStep(self, ready, partial(self._step_of, PartialStep, RunOptions()),
+                                [*signature.fed.values()],
+                                has_effects=has_effects(self.graph, prune(self.nodes, *signature), self._runtime.host))
 
     @boundary
     def extend(self, graph: Graph) -> None:

@@ -1,0 +1,51 @@
+"""TensorFlow's recorded cases through `execute` of a core runtime, one op at a time."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import weft
+from weft.compiler.resolve import Resolved, resolve
+from weft.eager.core_runtime import CoreRuntime
+from weft_conformance.golden import Case, cases, disagreements
+
+NO_KERNEL = {"Const", "MergeV2Checkpoints"}  # one is recorded without a graph; only saving needs the other
+
+
+class Passed(NamedTuple):
+    """The number of cases that a device ran, and its disagreements with TensorFlow."""
+
+    count: int
+    wrong: list[str]
+
+
+def executed(case: Case, core: CoreRuntime, device: str) -> list[np.ndarray] | weft.errors.WeftError:
+    """The results of a case on a device, or its error."""
+    node = case.graph().nodes["op"]
+    if core.host.registries.ops.get(case.op).stateful:
+        core = CoreRuntime(core.host)  # kernels that go on where they stopped begin anew
+    try:
+        results = core.execute(case.op, *case.inputs, attrs=node.attrs, device=device)
+        return [handle.numpy() for handle in (results if isinstance(results, tuple) else (results,))]
+    except weft.errors.WeftError as error:
+        return error
+
+
+def passed(core: CoreRuntime, device: str) -> Passed:
+    """Execute each case with results for which the device has a kernel."""
+    wrong, count = [], 0
+    kernels, ops = core.host.registries.kernels, core.host.registries.ops
+    for op in sorted(cases().keys() - NO_KERNEL):
+        for case in cases()[op]:
+            entry = resolve(case.graph(), ops)["op"]
+            if not isinstance(entry, Resolved) or case.outputs is None:
+                continue
+            if not any(k.refuses(entry.attrs) is None for k in kernels.candidates(op, device.partition(":")[0])):
+                continue
+            got = executed(case, core, device)
+            if isinstance(got, weft.errors.Unimplemented) and "no kernel on" in got.message:
+                continue  # every kernel declined these shapes
+            wrong += disagreements(case, got)
+            count += 1
+    return Passed(count, wrong)
