@@ -123,4 +123,4 @@ def test_tiers_list_what_is_missing_as_well(command):
 def test_the_page_of_ops_says_what_the_table_says(command):
     page = (Path(__file__).parents[2] / "docs" / "ops.md").read_text("utf-8")
     told = command("ops", "--tier", "1", "2", "3", "4", "--device", "CPU", "--markdown").out
-    assert page.partition("\n\n| op")[2] == told.removeprefix("| op"), "make ops-page"
+    assert page.partition("\n\n| op")[2] == told.removeprefix("| op"), "make tables"

@@ -1,6 +1,6 @@
 """Writes docs/api.md: the names of weft.api, each with the first sentence of its documentation.
 
-    python tests/structure/api_page.py > docs/api.md
+    python tests/structure/api_page.py
 
 A class or function is documented by its docstring, another name by the comment behind its definition. A test compares
 the page with this output.
@@ -17,6 +17,7 @@ from typing import Any
 
 from weft import api
 
+PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 HEAD = """\
 # Names of weft.api
 
@@ -66,4 +67,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    print(page(), end="")
+    PAGE.write_text(page(), "utf-8")

@@ -83,7 +83,7 @@ def test_each_name_is_documented_where_it_is_defined(name):
 
 
 def test_the_page_of_names_is_the_one_that_make_tables_writes():
-    assert (ROOT / "docs" / "api.md").read_text("utf-8") == api_page.page()
+    assert (ROOT / "docs" / "api.md").read_text("utf-8") == api_page.page(), "make tables"
 
 
 def test_the_examples_and_plugins_take_names_that_are_offered():
