@@ -117,7 +117,7 @@ class Archive:
             for name, content in self._graphs.items():
                 archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
         for name, text in (("data.npz", data.getvalue()), ("graphs.zip", graphs.getvalue()),
-                           ("index.json", json.dumps(self._index).encode())):
+                           ("index.json", _lines(self._index).encode())):
             write_whole(self._folder / name, [text])
 
     def _row(self, recorded: Recorded) -> dict[str, Any]:
@@ -145,6 +145,13 @@ class Archive:
         start = len(self._blob)
         self._blob += np.ascontiguousarray(array).tobytes()
         return [dtype.tf_name, [*array.shape], start]
+
+
+def _lines(index: Mapping[str, Any]) -> str:
+    """The index as JSON with a line for each case."""
+    head = json.dumps({name: value for name, value in index.items() if name != "cases"})
+    rows = ",\n".join(json.dumps(row, separators=(",", ":")) for row in index["cases"])
+    return f'{head[:-1]}, "cases": [\n{rows}\n]}}\n'
 
 
 def _attribute(value: Any) -> Any:
