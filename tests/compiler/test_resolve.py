@@ -42,7 +42,7 @@ WRITTEN = [  # (kind, as users write it, as kernels see it)
     ("type", "float32", dtypes.float32), ("type", "float", dtypes.float32), ("type", b"int64", dtypes.int64),
     ("type", np.float16, dtypes.float16), ("type", np.dtype("int8"), dtypes.int8), ("type", bool, dtypes.bool_),
     ("type", str, dtypes.string), ("type", ml_dtypes.bfloat16, dtypes.bfloat16),
-    ("list(type)", ("float32", "int32"), (dtypes.float32, dtypes.int32)),
+    ("list(type)", ("float32", np.int32), (dtypes.float32, dtypes.int32)),
     ("string", "SAME", "SAME"), ("string", b"SAME", "SAME"), ("list(string)", ["a", b"b"], ("a", "b")),
     ("int", np.int32(3), 3), ("list(int)", [1, np.int64(2)], (1, 2)),
     ("float", 2, 2.0), ("float", np.float32(0.5), 0.5), ("bool", np.bool_(True), True), ("func", "f", Func("f")),

@@ -55,7 +55,8 @@ class Attachable(Protocol):
     """
 
     def run(self, *inputs_then_outputs: Any) -> Any:
-        """Compute over these operands."""
+        """Compute over these operands. Called instead of an attached call where an operand is made anew in each run,
+        such as a fed array or a fetched result."""
 
     def attach(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Callable[[], Any]:
         """Return the call of one frame over these operands, each as `run` receives it: buffers of the device, and

@@ -242,6 +242,8 @@ def _canonical_list(values: Sequence[Any], depth: int) -> tuple[Any, ...]:
     types = {type(item) for item in items}
     if types == {int, float}:
         return tuple(wire.as_float32(item) for item in items)
+    if types == {bytes, DType}:
+        return tuple(dtypes.named(item.decode("utf-8", "replace")) if type(item) is bytes else item for item in items)
     numbers = {_WRITERS[t].item if t in _WRITERS else 0 for t in types}
     if len(numbers) > 1 or 0 in numbers:
         kinds = " and of ".join(sorted(t.__name__ for t in types))
