@@ -68,8 +68,8 @@ def test_an_array_and_a_number_become_a_tensor():
 
 @pytest.mark.parametrize(("kind", "given", "text", "hint"), [
     ("shape", "abc", "attribute 'a' must be shape, it is the str 'abc'", "a tuple of sizes such as (2, None)"),
-    ("shape", (2, -3), "attribute 'a' must be shape, it is the tuple [2, -3]: (2, -3) is not a shape", "a tuple"),
-    ("type", "flaot32", "attribute 'a' must be type, it is the str 'flaot32': 'flaot32' is not a data", "'float32'"),
+    ("shape", (2, -3), "attribute 'a' must be shape, it is the tuple [2, -3]: (2, -3) is not a shape", "at most"),
+    ("type", "flaot32", "attribute 'a' must be type, it is the str 'flaot32': 'flaot32' is not a data", "float32"),
     ("type", 3, "attribute 'a' must be type, it is the int 3", "dtypes.float32"),
     ("type", Node, "attribute 'a' must be type, it is the type", "dtypes.float32"),
     ("bool", 1, "attribute 'a' must be bool, it is the int 1", "True or False"),

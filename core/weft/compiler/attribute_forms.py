@@ -58,19 +58,20 @@ def _converted(declared: AttrDef, kind: str, value: Any) -> Any:
     try:
         result = form.convert(value)
     except WeftError as error:
-        raise _wrong(declared, value, error.message) from None
+        raise _wrong(declared, value, error) from None
     if result is _NO_FORM:
         raise _wrong(declared, value)
     return result
 
 
-def _wrong(declared: AttrDef, value: Any, reason: str = "") -> InvalidArgument:
+def _wrong(declared: AttrDef, value: Any, cause: WeftError | None = None) -> InvalidArgument:
     kind = declared.type
     expected = _FORMS[kind.removeprefix("list(").removesuffix(")")].expected
-    because = f": {reason}" if reason else ""
-    return InvalidArgument(f"attribute '{declared.name}' must be {kind}, it is the {type(value).__name__} "
-                           f"{attr_text(value):.200}{because}",
-                           hint=f"give {'a list; an item is ' if kind.startswith('list(') else ''}{expected}")
+    text = f"attribute '{declared.name}' must be {kind}, it is the {type(value).__name__} {attr_text(value):.200}"
+    hint = f"give {'a list; an item is ' if kind.startswith('list(') else ''}{expected}"
+    if cause is None:
+        return InvalidArgument(text, hint=hint)
+    return InvalidArgument(f"{text}: {cause.message}", hint=cause.hint or hint)
 
 
 _NO_FORM: Any = object()
