@@ -68,6 +68,15 @@ def test_a_case_is_read_as_it_was_recorded_and_the_others_stay(archive: Archive)
             assert content(x) == content(y)
 
 
+def test_a_new_case_changes_one_line_of_the_index(archive: Archive) -> None:
+    before = (golden.FOLDER / "index.json").read_text("utf-8").splitlines()
+    archive.add(record(Call("Neg", [np.float32([1])]), Answers([np.float32([-1])], [[1]])))  # type: ignore[arg-type]
+    archive.write()
+    after = (golden.FOLDER / "index.json").read_text("utf-8").splitlines()
+    assert len(after) == len(before) + 1
+    assert [line.rstrip(",") for line in after[:-2]] == [line.rstrip(",") for line in before[:-1]]
+
+
 def test_the_same_call_is_recorded_once(archive: Archive) -> None:
     call = Call("Neg", [np.float32([1])])
     first, second = (archive.add(record(call, Answers([np.float32([x])], [[1]]))) for x in (3, -1))  # type: ignore[arg-type]
