@@ -9,7 +9,7 @@ MUTANTS ?= 200000
 GRAPHS ?= 20000
 DEVICES ?= CPU:0 OPENCL:0 EXAMPLE:0 SIM:0
 
-.PHONY: demo test slow soak mutants random-graphs conformance bench opencl-cpu ops-page clean
+.PHONY: demo test slow soak mutants random-graphs conformance bench opencl-cpu tables clean
 demo: $(VENV)/.ready
 	$(VENV)/bin/python examples/digits/demo.py
 
@@ -60,8 +60,14 @@ $(VENV)/.ready: $(MANIFESTS)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	touch $@
 
-# The page of ops, from the table that `weft ops` shows; a test compares them.
-ops-page: $(VENV)/.ready
+# All generated tables, stubs and pages of the repository, after a change of their sources; tests compare each with its
+# source. The order matters: the page of ops lists what the tables of families name.
+tables: $(VENV)/.ready
+	$(VENV)/bin/python -m weft_tf_ops.metadata
+	$(VENV)/bin/python -m weft_cpu.kernels
+	$(VENV)/bin/python -m weft_tf_ops.stubs
+	$(VENV)/bin/python tests/structure/api_page.py
+	PYTHONPATH=tests $(VENV)/bin/python tests/broken/test_broken_plugins.py
 	{ sed '/^| op/,$$d' docs/ops.md; WEFT_PLUGINS__BLOCK=onednn $(VENV)/bin/weft ops --tier 1 2 3 4 --device CPU --markdown; } > docs/ops.md.new
 	mv docs/ops.md.new docs/ops.md
 

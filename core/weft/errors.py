@@ -130,6 +130,8 @@ class Unknown(WeftError):
 
 
 class InvalidArgument(WeftError, ValueError):
+    """An input, attribute or argument that does not fit."""
+
     code = 3
 
 
@@ -174,6 +176,8 @@ class Internal(WeftError, RuntimeError):
 
 
 class Unavailable(WeftError, RuntimeError):
+    """A device, driver or file that cannot be used now. A device raises it to declare itself lost."""
+
     code = 14
 
 

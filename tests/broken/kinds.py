@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 HEAD = "import numpy as np\nfrom weft.api import OpSpec, hookimpl\nWEFT_API = (1, 0)\n"
 DEVICE = HEAD + """
-from weft_example.device import Example
+from weft_example_device.device import Example
 class Broken(Example):
     def __init__(self):
         super().__init__(0, 1 << 20)
@@ -19,7 +19,7 @@ def scan(config):
     {scan}
 @hookimpl
 def weft_devices(registry):
-    registry.device(type="BROKEN", scan=scan, kernels="weft_example.kernels:register_kernels")
+    registry.device(type="BROKEN", scan=scan, kernels="weft_example_device.kernels:register_kernels")
 """
 KERNEL = HEAD + """
 @hookimpl

@@ -23,7 +23,7 @@ from weft.graph.graphdef import dump
 
 ROOT = Path(__file__).parents[2]
 INSTALLED = ("numpy", "google", "pluggy", "tabulate", "tqdm", "PIL", "ml_dtypes", "re2", "scipy", "pyopencl",
-             "tensorflow", "onnxruntime", "openvino", "weft_cpu", "weft_example", "weft_simplify", "weft_sim",
+             "tensorflow", "onnxruntime", "openvino", "weft_cpu", "weft_example_device", "weft_simplify", "weft_sim",
              "weft_kernel_text", "weft_saved_model", "weft_tools")
 CONFIG = """
 [plugins]
@@ -205,5 +205,5 @@ for place in ("", os.getcwd()):  # as python -c and python -m write it
 """
     done = folder.run(sys.executable, "-c", code)
     assert folder.has_run == []
-    plugins = ["cpu", "example", "mlir", "onednn", "opencl", "saved_model", "sim", "simplify", "tf_ops", "tools"]
+    plugins = ["cpu", "example_device", "mlir", "onednn", "opencl", "saved_model", "sim", "simplify", "tf_ops", "tools"]
     assert done.stdout.split() == plugins * 2, done.stderr

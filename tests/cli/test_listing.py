@@ -42,7 +42,7 @@ def test_devices_are_listed_without_opening_them(command):
     assert done.status == 0
     assert by_name(done)["EXAMPLE:0"]["status"] == "found"
     assert by_name(done)["EXAMPLE:0"]["attributes"]["memory"] == 1 << 30
-    assert ["EXAMPLE:0", "example", "found", "1.07", "GB", "model", "make-believe"] in command("devices").words
+    assert ["EXAMPLE:0", "example_device", "found", "1.07", "GB", "model", "make-believe"] in command("devices").words
 
 
 def test_figures_of_cost_are_listed(command, monkeypatch):

@@ -10,7 +10,7 @@ from weft.values import dtypes
 
 def test_ops_with_kernels_are_listed(command):
     lines = command("ops").words
-    assert ["MatMul", "1", "EXAMPLE", "example", "yes"] in [line[:5] for line in lines]
+    assert ["MatMul", "1", "EXAMPLE", "example_device", "yes"] in [line[:5] for line in lines]
     assert [line for line in lines if line[0] == "Fact"] == []
     assert lines[-1][1:] == ["ops,", lines[-1][0], "with", "a", "kernel"]
 
@@ -18,7 +18,7 @@ def test_ops_with_kernels_are_listed(command):
 def test_all_lists_ops_without_a_kernel_too(command):
     found = {row["op"]: row for row in json.loads(command("ops", "--all", "--json").out)}
     assert found["Fact"] == {"op": "Fact", "tier": None, "metadata": False, "plugin": "tf_ops", "kernels": []}
-    assert found["Example>Gelu"]["plugin"] == "example"
+    assert found["Example>Gelu"]["plugin"] == "example_device"
     assert len(found) > 1900
 
 
@@ -43,7 +43,7 @@ def test_an_op_is_told_with_signature_and_kernels(command):
     ("AssignAdd", "AssignAdd(ref: Ref(T), value: T) -> output_ref: Ref(T)"), ("NoOp", "NoOp() -> nothing"),
     ("Const", "  kernel: needs none, the runtime itself serves it"), ("Fact", "  kernel: none here"),
     ("BatchNormWithGlobalNormalization", "  deprecated since GraphDef version 9"),
-    ("Example>Gelu", "  stateful: no; metadata function: yes; an op of plugin example"),
+    ("Example>Gelu", "  stateful: no; metadata function: yes; an op of plugin example_device"),
 ])
 def test_signatures_of_every_kind(command, op, line):
     assert line in command("ops", op).out.splitlines()
@@ -123,4 +123,4 @@ def test_tiers_list_what_is_missing_as_well(command):
 def test_the_page_of_ops_says_what_the_table_says(command):
     page = (Path(__file__).parents[2] / "docs" / "ops.md").read_text("utf-8")
     told = command("ops", "--tier", "1", "2", "3", "4", "--device", "CPU", "--markdown").out
-    assert page.partition("\n\n| op")[2] == told.removeprefix("| op"), "make ops-page"
+    assert page.partition("\n\n| op")[2] == told.removeprefix("| op"), "make tables"

@@ -30,11 +30,11 @@ def test_a_mistake_is_told_with_its_place(command, tmp_path):
 
 
 def test_what_a_found_file_must_not_set_is_shown_as_ignored(command, tmp_path):
-    (tmp_path / "weft.toml").write_text('[plugins]\nload = ["evil.py"]\n[plugin.example]\ndevices = 2\n')
+    (tmp_path / "weft.toml").write_text('[plugins]\nload = ["evil.py"]\n[plugin.example_device]\ndevices = 2\n')
     done = command("config", "show", "--origin")
     assert ["plugins.load", "[]", "default"] in done.words
     assert ["plugins.load", "(ignored)", f"{tmp_path / 'weft.toml'}:2"] in done.words
-    assert ["plugin.example.devices", "2", f"{tmp_path / 'weft.toml'}:4"] in done.words
+    assert ["plugin.example_device.devices", "2", f"{tmp_path / 'weft.toml'}:4"] in done.words
     assert done.err.startswith(f"warning: {tmp_path / 'weft.toml'} was found, not named: it cannot set plugins.load")
 
 

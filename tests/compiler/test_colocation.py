@@ -15,7 +15,7 @@ from weft.graph.graph import Node
 from weft.values import dtypes
 
 X = np.float32([1, -2, 4])
-TWO = {"plugin": {"example": {"devices": 2}}}
+TWO = {"plugin": {"example_device": {"devices": 2}}}
 
 
 def with_(name: str, op: str, *inputs: str, to: str, **rest):

@@ -262,7 +262,7 @@ def test_a_device_with_wrong_figures_is_unavailable_with_the_reason(tmp_path):
     path = tmp_path / "odd.py"
     path.write_text("""
 from weft.api import hookimpl
-from weft_example import device
+from weft_example_device import device
 WEFT_API = (1, 0)
 
 def scan(config):
@@ -273,7 +273,7 @@ def scan(config):
 
 @hookimpl
 def weft_devices(registry):
-    registry.device(type="ODD", scan=scan, kernels="weft_example.kernels:register_kernels")
+    registry.device(type="ODD", scan=scan, kernels="weft_example_device.kernels:register_kernels")
 """)
     nodes = graph(placeholder("x", (3,)), node("n", "Neg", "x", device="ODD:0"))
     with pytest.warns(WeftWarning, match=r"device ODD:0 \(plugin odd\): the figure 'flops'"):

@@ -241,7 +241,7 @@ def test_a_session_that_is_dropped_frees_its_buffers_and_then_closes_its_devices
     path = tmp_path / "lifelog.py"
     path.write_text("""
 from weft.api import hookimpl
-from weft_example import device, plugin
+from weft_example_device import device, plugin
 WEFT_API = (1, 0)
 log = []
 
@@ -258,14 +258,14 @@ def scan(config):
 
 @hookimpl
 def weft_devices(registry):
-    registry.device(type="EXAMPLE", scan=scan, kernels="weft_example.kernels:register_kernels")
+    registry.device(type="EXAMPLE", scan=scan, kernels="weft_example_device.kernels:register_kernels")
 """)
     import gc
     import sys
     import weakref
 
     nodes = graph(placeholder("x", (3,)), const("c", [1, 2, 3]), node("a", "AddV2", "x", "c", device="EXAMPLE:0"))
-    session = weft.Session(nodes, {"plugins": {"load": [str(path)], "block": ["example"]}})
+    session = weft.Session(nodes, {"plugins": {"load": [str(path)], "block": ["example_device"]}})
     step = session.make_callable("a", ["x"])
     assert step(X).tolist() == [2, 0, 6]
     gone = weakref.ref(session)
@@ -283,7 +283,7 @@ def test_what_is_no_accelerator_comes_last_unless_config_orders_it(tmp_path):
     path = tmp_path / "mixed.py"
     path.write_text("""
 from weft.api import errors, hookimpl
-from weft_example import device
+from weft_example_device import device
 WEFT_API = (1, 0)
 
 def scan(config):
@@ -297,7 +297,7 @@ def broken(config):
     raise errors.Unavailable("nothing is plugged in")
 
 def register_kernels(kernels):
-    from weft_example.kernels import register_kernels
+    from weft_example_device.kernels import register_kernels
     register_kernels(kernels)
 
 @hookimpl

@@ -303,7 +303,7 @@ def test_the_commands_in_a_warning_are_quoted(tmp_path: Path, user: Path) -> Non
 
 @pytest.mark.parametrize(("section", "plugin"), [
     ("work_queue]\nthreads", None), ("plugin.cpu]\ncount", "cpu"), ("plugin.onednn]\nthreads", "onednn"),
-    ("plugin.sim]\ndevices", "sim"), ("plugin.example]\ndevices", "example"),
+    ("plugin.sim]\ndevices", "sim"), ("plugin.example_device]\ndevices", "example_device"),
 ])
 def test_a_number_that_would_fill_the_machine_is_refused(
     project: Path, user: Path, section: str, plugin: str | None

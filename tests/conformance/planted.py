@@ -8,8 +8,8 @@ from itertools import count
 import numpy as np
 from weft.api import hookimpl
 from weft_cpu.device import Cpu
-from weft_example import kernels as example
-from weft_example.device import Example
+from weft_example_device import kernels as example
+from weft_example_device.device import Example
 
 WEFT_API = (1, 0)
 LARGE = 4096  # bytes from which some faults show: the probe, which copies little, finds nothing
@@ -241,5 +241,5 @@ KERNELS = {AddsToItsOutput: register_adding, ReturnsItsResult: register_returnin
 @hookimpl
 def weft_devices(registry):
     for kind in DEVICES:
-        register = KERNELS.get(kind, "weft_example.kernels:register_kernels")
+        register = KERNELS.get(kind, "weft_example_device.kernels:register_kernels")
         registry.device(type=kind.type, scan=scan_of(kind), kernels=register)

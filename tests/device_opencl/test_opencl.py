@@ -653,4 +653,5 @@ def test_every_recorded_case_with_a_kernel_passes_through_execute(run: Run, devi
     # Oclgrind drops the kernel where its compiler writes `v < 0 ? -v : v` of integers as one instruction.
     dropped = [each for each in facts["wrong"] if "Oclgrind" in device and "has no kernel 'Abs'" in each]
     assert [each for each in facts["wrong"] if each not in dropped] == []
-    assert (facts["count"], len(dropped)) == (1000, 4 if "Oclgrind" in device else 0)
+    assert facts["count"] >= 1000
+    assert len(dropped) == (4 if "Oclgrind" in device else 0)

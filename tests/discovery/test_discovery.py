@@ -7,6 +7,9 @@ import sys
 from typing import Any, NamedTuple
 
 import pytest
+from weft.contract.api_version import API
+
+HAS = ".".join(map(str, API))
 
 GOOD = """
 from weft.api import hookimpl
@@ -59,9 +62,9 @@ def weft_ops(registry):
     registry.add(OpSpec("Half>Op"))
     raise ValueError("boom")
 """, "failed", "hook weft_ops raised ValueError: boom"),
-    "no_version": Case("x = 1", "failed", "WEFT_API is missing", "write WEFT_API = (1, 2)"),
+    "no_version": Case("x = 1", "failed", "WEFT_API is missing", f"write WEFT_API = {API}"),
     "odd_version": Case("WEFT_API = '1.0'", "failed", "WEFT_API = '1.0' is not a pair of integers"),
-    "old_major": Case("WEFT_API = (0, 9)", "incompatible", "written for plugin API 0.9, this weft has 1.2",
+    "old_major": Case("WEFT_API = (0, 9)", "incompatible", f"written for plugin API 0.9, this weft has {HAS}",
                       "pip install -U weft-old-major"),
     "new_major": Case("WEFT_API = (2, 0)", "incompatible", "plugin API 2.0", "pip install -U weft-core"),
     "new_minor": Case("WEFT_API = (1, 99)", "incompatible", "plugin API 1.99", "pip install -U weft-core"),
@@ -178,14 +181,14 @@ def test_a_plugin_is_listed_with_status_reason_and_remedy(name: str, listed: Any
 def test_records_come_in_order_of_id(listed: Any) -> None:
     ids = [record["id"] for record in listed["records"]]
     assert ids == sorted(ids)
-    assert {"cpu", "example"} <= set(ids)
+    assert {"cpu", "example_device"} <= set(ids)
 
 
 def test_nothing_of_a_plugin_that_failed_half_way_counts(listed: Any) -> None:
     assert listed["types"] == ["GOOD", "FIRST"]
     assert "Half>Op" not in listed["ops"]
     assert "Example>Gelu" in listed["ops"]
-    assert listed["allocators"] == ["counting", "pages", "plain", "poisoning", "pooled"]
+    assert listed["allocators"] == ["counting", "plain", "poisoning", "pooled"]
 
 
 def test_the_traceback_of_a_failure_leads_into_the_plugin(listed: Any) -> None:
@@ -218,8 +221,9 @@ def test_a_distribution_whose_folder_is_gone_says_so(listed: Any) -> None:
 
 def test_loading_imports_no_kernels_and_listing_those_of_all_packs(listed: Any) -> None:
     before, after = set(listed["before"]), set(listed["after"])
-    assert not before & {"numpy", "k_a", "weft_cpu.kernels", "weft_example.device", "weft_example.kernels"}
-    assert {"weft_example.kernels", "k_a", "k_b", "weft_cpu.kernels", "weft_saved_model.checkpoint_ops"} <= after
+    assert not before & {"numpy", "k_a", "weft_cpu.kernels", "weft_example_device.device",
+                         "weft_example_device.kernels"}
+    assert {"weft_example_device.kernels", "k_a", "k_b", "weft_cpu.kernels", "weft_saved_model.checkpoint_ops"} <= after
     assert not after & {"d_blocked", "d_needs_newer"}
 
 
@@ -240,10 +244,10 @@ def test_importing_weft_imports_nothing_heavy(site: Any) -> None:
 def test_only_allowed_plugins_are_loaded_and_named_ones_always(site: Any) -> None:
     (site.folder / "mine.py").write_text(GOOD.format(type="MINE", priority=0))
     listing = site.listing(env={"WEFT_PLUGINS__ALLOW": "cpu", "WEFT_PLUGINS__LOAD": "./mine.py"})
-    blocked = ("example", "mlir", "onednn", "opencl", "saved_model", "sim", "simplify", "tf_ops", "tools")
+    blocked = ("example_device", "mlir", "onednn", "opencl", "saved_model", "sim", "simplify", "tf_ops", "tools")
     statuses = {"cpu": "ok", "mine": "ok", **dict.fromkeys(blocked, "blocked")}
     assert {name: r["status"] for name, r in listing.items()} == statuses
-    assert listing["example"]["reason"] == "[plugins] allow does not name it"
+    assert listing["example_device"]["reason"] == "[plugins] allow does not name it"
 
 
 def test_strict_mode_raises_the_first_plugin_that_cannot_be_used(site: Any) -> None:
@@ -276,8 +280,9 @@ def test_settings_for_a_plugin_that_is_not_installed_are_a_warning_with_the_comm
 def test_a_plugin_takes_its_settings_from_its_section(site: Any) -> None:
     facts = site.run("""
         plugins = load_plugins(load_config())
-        tell(config=repr(plugins.configs["example"]), type=repr(plugins.registries.device_types.get("EXAMPLE").config))
-    """, env={"WEFT_PLUGIN__EXAMPLE__DEVICES": "2"})
+        tell(config=repr(plugins.configs["example_device"]),
+             type=repr(plugins.registries.device_types.get("EXAMPLE").config))
+    """, env={"WEFT_PLUGIN__EXAMPLE_DEVICE__DEVICES": "2"})
     assert facts["config"] == facts["type"] == "Config(devices=2, memory=1073741824)"
 
 
@@ -325,7 +330,8 @@ def test_register_takes_modules_names_and_paths_once_and_raises_at_once(site: An
         plugins = load_plugins(load_config())
         made = types.ModuleType("made_here")
         made.WEFT_API = (1, 0)
-        ids = [plugins.register(p).id for p in ("./mine.py", "mine.py", loose, "loose", made, "weft_example.plugin")]
+        given = ("./mine.py", "mine.py", loose, "loose", made, "weft_example_device.plugin")
+        ids = [plugins.register(each).id for each in given]
         errors = []
         for wrong in ("./broken.py", "./absent.py", "no.such.module"):
             try:
@@ -335,9 +341,9 @@ def test_register_takes_modules_names_and_paths_once_and_raises_at_once(site: An
         tell(ids=ids, errors=errors, listed=[r.id for r in plugins.records()],
              refused=[(r.id, r.status) for r in plugins.refused])
     """)
-    assert facts["ids"] == ["mine", "mine", "loose", "loose", "made_here", "example"]
-    assert facts["listed"] == ["cpu", "example", "mlir", "onednn", "opencl", "saved_model", "sim", "simplify", "tf_ops",
-                               "tools", "mine", "loose", "made_here"]
+    assert facts["ids"] == ["mine", "mine", "loose", "loose", "made_here", "example_device"]
+    assert facts["listed"] == ["cpu", "example_device", "mlir", "onednn", "opencl", "saved_model", "sim", "simplify",
+                               "tf_ops", "tools", "mine", "loose", "made_here"]
     assert facts["refused"] == [["broken", "failed"], ["absent", "failed"], ["module", "failed"]]
     assert "plugin broken is failed: import of" in facts["errors"][0]
     assert "ZeroDivisionError" in facts["errors"][0]

@@ -50,14 +50,14 @@ def test_every_case_passes_on_cpu():
             wrong += disagreements(case, executed(case, CORE, "CPU:0"))
             count += 1
     assert not wrong, "\n".join(wrong)
-    assert count == 2066
+    assert count >= 2066
 
 
-@pytest.mark.parametrize(("device", "expected"), [("SIM:0", 1764), ("EXAMPLE:0", 29)])
-def test_every_case_passes_on_devices_with_a_kernel(device, expected):
+@pytest.mark.parametrize(("device", "least"), [("SIM:0", 1764), ("EXAMPLE:0", 29)])
+def test_every_case_passes_on_devices_with_a_kernel(device, least):
     host = runtime(CONFIG).host if device == "SIM:0" else weft.default_host()
     count, wrong = passed(CoreRuntime(host), device)
     assert not wrong, "\n".join(wrong)
-    assert count == expected
+    assert count >= least
     if device == "SIM:0":
         host.close()  # ends the thread that waits for the device

@@ -20,7 +20,7 @@ from weft.linker.link import link
 from weft.session.runtime import runtime
 
 PLUGIN = plugin("tests")
-CONFIG = {"plugins": {"load": [PLUGIN]}, "plugin": {"example": {"devices": 2}, "sim": {"devices": 2}}}
+CONFIG = {"plugins": {"load": [PLUGIN]}, "plugin": {"example_device": {"devices": 2}, "sim": {"devices": 2}}}
 TYPES = ("EXAMPLE", "SIM")  # one works when it is waited for; the other tells of every race
 EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "100")) // 4
 X = np.float32([1, -2, 3])

@@ -11,7 +11,7 @@ from builders.graphs import graph
 from weft.graph.graph import Node
 
 PAIRS = os.environ.get("WEFTTEST_PAIRS", "EXAMPLE:0/EXAMPLE:1 SIM:0/SIM:1").split()
-CONFIG: dict[str, Any] = {"plugin": {"example": {"devices": 2}, "sim": {"devices": 2}}}
+CONFIG: dict[str, Any] = {"plugin": {"example_device": {"devices": 2}, "sim": {"devices": 2}}}
 
 on_pairs = pytest.mark.parametrize(("first", "second"), [pair.split("/") for pair in PAIRS], ids=PAIRS)
 

@@ -442,7 +442,7 @@ def test_what_a_pass_makes_is_left_out_when_its_kernel_declines(tmp_path):
     assert session.run("y", {"x": [1]}) == 2
     assert prepared.left_out == ""
     assert session.run("y", {"x": [-1, 1]}).tolist() == [0, 1]
-    why = "Mul 'y': EXAMPLE:0 example.Mul: shapes differ; broadcasting is not implemented"
+    why = "Mul 'y': EXAMPLE:0 example_device.Mul: shapes differ; broadcasting is not implemented"
     assert prepared.left_out == f"pass 'change': {why}"
 
 

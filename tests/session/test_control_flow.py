@@ -22,7 +22,7 @@ BELOW = function("below", "i x", [const("most", 5), node("test", "Less", "i", "m
                  results="go:bool_")
 STEP = function("step", "i x", [const("one", 1), node("next", "AddV2", "i", "one:output:0"),
                                 node("more", "AddV2", "x", "x")], {"i": "next:z:0", "x": "more:z:0"})
-TWO = {"plugin": {"example": {"devices": 2}}}
+TWO = {"plugin": {"example_device": {"devices": 2}}}
 X, P = placeholder("x", ()), placeholder("p", (), dtypes.bool_)
 
 

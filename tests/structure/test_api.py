@@ -7,9 +7,18 @@ import importlib
 import subprocess
 import sys
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+from structure import api_page
 from weft import api
+
+ROOT = Path(__file__).parents[2]
+MET = (  # the classes whose methods and hooks an author writes against
+    "DeviceRegistrar", "FactoryRegistrar", "KernelPackRegistrar", "LoaderRegistrar", "OpHandlerRegistrar",
+    "OpRegistrar", "PassRegistrar", "SessionRegistrar", "Device", "Bind", "Kernels", "KernelDef", "FusionDef",
+    "PatternDef", "FusedOp", "OpSpec", "HostAllocator", "ConcurrentWorkQueue", "PassContext", "Node", "ValueInfo",
+)
 
 
 def declared() -> set[str]:
@@ -39,3 +48,46 @@ def test_a_name_loads_its_own_module_only():
     code = "import sys; from weft.api import hookimpl; print(sys.modules.keys() & {'numpy', 'weft.graph.graph'})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def annotations(name: str) -> set[str]:
+    """The names in the annotations of a class's public fields and methods."""
+    source = Path(str(importlib.import_module(getattr(api, name).__module__).__file__)).read_text("utf-8")
+    (of,) = [each for each in ast.parse(source).body if isinstance(each, ast.ClassDef) and each.name == name]
+    found: list[ast.expr | None] = []
+    for each in of.body:
+        if isinstance(each, ast.AnnAssign) and not ast.unparse(each.target).startswith("_"):
+            found.append(each.annotation)
+        elif isinstance(each, ast.FunctionDef) and not each.name.startswith("_"):
+            found += [arg.annotation for arg in (*each.args.posonlyargs, *each.args.args, *each.args.kwonlyargs)]
+            found.append(each.returns)
+    return {part.id for each in found if each is not None for part in ast.walk(each) if isinstance(part, ast.Name)}
+
+
+@pytest.mark.parametrize("name", MET)
+def test_all_types_that_an_author_meets_are_offered(name):
+    module = importlib.import_module(getattr(api, name).__module__)
+    ours = {each for each in annotations(name)
+            if getattr(value := getattr(module, each, None), "__module__", "").startswith("weft.")
+            and not isinstance(value, TypeVar)}
+    assert ours - set(api.__all__) == set()
+
+
+def test_the_aliases_of_the_contract_are_offered():
+    assert {"Alias", "Bound", "BindFunction", "Buffer", "Event", "Factory", "Stream", "Task"} <= set(api.__all__)
+
+
+@pytest.mark.parametrize("name", api.__all__)
+def test_each_name_is_documented_where_it_is_defined(name):
+    assert api_page.documentation(name)
+
+
+def test_the_page_of_names_is_the_one_that_make_tables_writes():
+    assert (ROOT / "docs" / "api.md").read_text("utf-8") == api_page.page(), "make tables"
+
+
+def test_the_examples_and_plugins_take_names_that_are_offered():
+    taken = {alias.name for folder in ("examples", "plugins", "device_cpu", "device_opencl", "conformance")
+             for path in (ROOT / folder).rglob("*.py") for statement in ast.walk(ast.parse(path.read_text("utf-8")))
+             if isinstance(statement, ast.ImportFrom) and statement.module == "weft.api" for alias in statement.names}
+    assert taken - set(api.__all__) == {"cli"} & taken

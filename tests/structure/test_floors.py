@@ -105,8 +105,8 @@ FOR_USERS = {"weft_tf_ops/ops.py", "weft_tf_ops/stubs.py"}  # no part of a plugi
 
 
 @pytest.mark.parametrize("package", [
-    "device_cpu/weft_cpu", "device_opencl/weft_opencl", "plugins/example/weft_example", "plugins/sim/weft_sim",
-    "plugins/kernel_text/weft_kernel_text", "plugins/onednn/weft_onednn",
+    "device_cpu/weft_cpu", "device_opencl/weft_opencl", "plugins/example_device/weft_example_device",
+    "plugins/sim/weft_sim", "plugins/kernel_text/weft_kernel_text", "plugins/onednn/weft_onednn",
     "plugins/simplify/weft_simplify", "plugins/tf_ops/weft_tf_ops"])
 def test_plugins_import_nothing_of_weft_but_its_api(package):
     for path in (ROOT / package).rglob("*.py"):
@@ -122,9 +122,9 @@ def test_no_module_has_a_name_that_says_nothing():
         assert not [p for p in (ROOT / folder).rglob("*.py") if p.stem in FORBIDDEN_NAMES]
 
 
-HEAVY = ("numpy", "google.protobuf", "pluggy", "tabulate", "tqdm", "importlib.metadata", "weft_cpu", "weft_example",
-         "weft_mlir", "weft_opencl", "weft_sim", "weft_onednn", "weft_saved_model", "weft_simplify", "weft_tf_ops",
-         "weft_tools", "pyopencl", "_cffi_backend")
+HEAVY = ("numpy", "google.protobuf", "pluggy", "tabulate", "tqdm", "importlib.metadata", "weft_cpu",
+         "weft_example_device", "weft_mlir", "weft_opencl", "weft_sim", "weft_onednn", "weft_saved_model",
+         "weft_simplify", "weft_tf_ops", "weft_tools", "pyopencl", "_cffi_backend")
 
 
 def loaded_after(code: str) -> set[str]:
@@ -146,8 +146,8 @@ def test_the_version_on_the_command_line_loads_nothing_heavy():
 
 def test_discovery_loads_the_light_modules_of_plugins_and_no_kernels():
     assert loaded_after("import weft.session.runtime; weft.session.runtime.runtime().plugins.records()") == {
-        "pluggy", "weft_cpu", "weft_example", "weft_mlir", "weft_opencl", "weft_sim", "weft_onednn", "weft_saved_model",
-        "weft_simplify", "weft_tf_ops", "weft_tools"}
+        "pluggy", "weft_cpu", "weft_example_device", "weft_mlir", "weft_opencl", "weft_sim", "weft_onednn",
+        "weft_saved_model", "weft_simplify", "weft_tf_ops", "weft_tools"}
 
 
 def test_a_program_on_the_cpu_loads_no_driver_of_another_device():
@@ -160,7 +160,7 @@ F = weft.api.dtypes.float32
 session = weft.Session(Graph([Node("c", "Const", attrs={"dtype": F, "value": np.ones(2, "f4")}),
                               Node("n", "Neg", ["c"], attrs={"T": F}, device="CPU:0")]))
 session.run("n")
-assert not [m for m in sys.modules if m.startswith(("weft_example.", "weft_sim.")) and not m.endswith(".plugin")]
+assert not [m for m in sys.modules if m.startswith(("weft_example_device.", "weft_sim.")) and not m.endswith(".plugin")]
 """
     assert "numpy" in loaded_after(code)
 

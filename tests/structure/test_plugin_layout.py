@@ -30,7 +30,7 @@ def module(package: Path, name: str) -> Path:
 
 
 def test_every_device_plugin_of_the_repository_is_looked_at() -> None:
-    assert {"weft_cpu", "weft_opencl", "weft_example", "weft_sim"} <= {package.name for package in DEVICES}
+    assert {"weft_cpu", "weft_opencl", "weft_example_device", "weft_sim"} <= {package.name for package in DEVICES}
 
 
 @pytest.mark.parametrize("package", DEVICES, ids=lambda package: package.name)

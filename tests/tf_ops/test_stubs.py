@@ -15,7 +15,7 @@ NODES = [node for node in ast.parse(stubs.STUB.read_text("utf-8")).body if isins
 
 
 def test_the_stub_is_what_the_generator_makes_of_the_op_table():
-    assert stubs.STUB.read_text("utf-8") == stubs.stub(), "run python -m weft_tf_ops.stubs"
+    assert stubs.STUB.read_text("utf-8") == stubs.stub(), "make tables"
 
 
 def test_each_function_of_the_stub_is_the_op_that_its_docstring_names():

@@ -10,7 +10,7 @@ from weft_tools.compare import compare
 WRONG = """
 import numpy as np
 from weft.api import hookimpl
-from weft_example.kernels import elementwise
+from weft_example_device.kernels import elementwise
 
 WEFT_API = (1, 0)
 

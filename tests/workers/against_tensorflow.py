@@ -9,16 +9,13 @@ gives an error, weft must give one of the same class; where its process ends, no
 from __future__ import annotations
 
 import argparse
-import pickle
 import random
 import re
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,13 +25,12 @@ from tqdm import tqdm
 from weft import errors
 from weft.compiler.resolve import Resolved, resolve
 from weft.contract.op import OpDef
-from weft.graph.attr_value import Func, ShapeAttr
 from weft.graph.graph import Graph, Node
 from weft.session.runtime import runtime
 from weft.values import dtypes
 from weft.values.dtypes import DType
-from weft.values.tensor_proto import TensorValue
 from weft_conformance.golden import Case, cases
+from workers.tensorflow_process import TensorFlow
 
 Array = np.ndarray[Any, Any]
 TYPES = tuple(map(dtypes.named, ("float32", "float64", "int32", "int64", "float16", "bfloat16", "bool", "uint8", "int8",
@@ -192,46 +188,9 @@ def data(rng: random.Random, x: Array, dtype: DType, lengths: dict[int, int]) ->
         return np.asarray(made).astype(dtype.numpy)
 
 
-class TensorFlow:
-    """Real TensorFlow in a process of its own, started anew when a case has ended it."""
-
-    def __init__(self) -> None:
-        self._process: Any = None
-
-    def run(self, trial: Trial, *, in_a_graph: bool = False) -> Any:
-        """Outputs, (code, message) of an error, or None where there is no answer; see tensorflow_worker."""
-        attrs = {name: (trial.op.attrs[name].type, plain(value)) for name, value in trial.attrs.items()}
-        inputs = [(t.dtype.name, x) for t, x in zip(trial.tensors(), trial.inputs, strict=True)]
-        request = trial.op.name, attrs, inputs, len(trial.op.expand_outputs(trial.attrs)), in_a_graph
-        if self._process is None:
-            worker = Path(__file__).with_name("tensorflow_worker.py")
-            self._process = subprocess.Popen([sys.executable, str(worker)], stdin=subprocess.PIPE,
-                                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        try:
-            pickle.dump(request, self._process.stdin)
-            self._process.stdin.flush()
-            return pickle.load(self._process.stdout)  # noqa: S301 - we started it
-        except (EOFError, BrokenPipeError):
-            self.close()
-            return None
-
-    def close(self) -> None:
-        if self._process is not None:
-            self._process.communicate()
-            self._process = None
-
-
-def plain(value: Any) -> Any:
-    """An attribute as data that another process understands."""
-    if isinstance(value, DType):
-        return value.name
-    if isinstance(value, ShapeAttr):
-        return [-1 if n is None else n for n in value]
-    if isinstance(value, tuple | list):
-        return [plain(v) for v in value]
-    if isinstance(value, Func | TensorValue):
-        raise LookupError("functions and tensors are no attributes of a single op here")
-    return value
+def asked(tensorflow: TensorFlow, trial: Trial, place: str) -> Any:
+    """TensorFlow's answer, see TensorFlow.answer."""
+    return tensorflow.answer(trial.op, trial.attrs, [*zip(trial.tensors(), trial.inputs, strict=True)], place)
 
 
 def ours(trial: Trial) -> list[Array] | errors.WeftError:
@@ -295,7 +254,7 @@ def compare(ops: Sequence[str], count: int, seed: int, *, quiet: bool = False) -
     tensorflow, ended, wrong = TensorFlow(), Counter[str](), []
     for trial in tqdm(trials(ops, count, seed), total=count, disable=quiet or None):
         try:
-            want = tensorflow.run(trial)
+            want = asked(tensorflow, trial, "eager")
         except LookupError:
             ended["not asked"] += 1
             continue
@@ -308,7 +267,7 @@ def compare(ops: Sequence[str], count: int, seed: int, *, quiet: bool = False) -
             got = ours(trial)
             said = verdict(want, got)
             if said and isinstance(got, errors.InvalidArgument) and isinstance(want, list):
-                refused = isinstance(tensorflow.run(trial, in_a_graph=True), tuple)
+                refused = isinstance(asked(tensorflow, trial, "graph"), tuple)
                 said, want = ("", (3, "")) if refused else (said, want)
             report = f"{trial}\n    {said}"
             known = next((f"known: {why}" for shape, why in KNOWN if said and re.search(shape, report)), "")

@@ -1,9 +1,10 @@
 """A process that runs single ops by real TensorFlow, on its CPU: see against_tensorflow. TensorFlow ends a process for
 some of what it is asked; the one that asks starts another then.
 
-It reads pickled (op, attributes, inputs, number of outputs, in a graph) from stdin, and answers with the outputs, or
-with the code and the message of an error. In a graph it runs nothing: the answer is the error of the op's shape
-function, which TensorFlow does not ask otherwise, or no outputs.
+It reads pickled (op, attributes, inputs, number of outputs, place) from stdin, and answers with the outputs, or with
+the code and the message of an error. The place is "eager", or one of two graphs, in which nothing runs: in a "graph"
+of constants the answer is the error of the op's shape function, which TensorFlow does not ask otherwise, or no outputs;
+in the "shapes" of a graph of placeholders it is the shape of each output, None where the rank is unknown.
 """
 
 from __future__ import annotations
@@ -28,21 +29,22 @@ def main() -> None:
             return [attr(kind[5:-1], v) for v in value]
         return tf.as_dtype(value).as_datatype_enum if kind == "type" else value
 
-    def refused(op: str, attrs: dict[str, Value], inputs: list[tuple[str, Any]]) -> Any:
-
+    def in_a_graph(op: str, attrs: dict[str, Value], inputs: list[tuple[str, Any]], place: str) -> Any:
         with tf.Graph().as_default() as graph:
-            tensors = [tf.constant(x, tf.as_dtype(dtype)) for dtype, x in inputs]
+            tensors = [tf.constant(x, tf.as_dtype(dtype)) if place == "graph" else
+                       tf.compat.v1.placeholder(tf.as_dtype(dtype), x.shape) for dtype, x in inputs]
             node = graph.as_graph_def().node.add(name="op", op=op, input=[t.op.name for t in tensors])
             for name, (kind, value) in attrs.items():
                 fill(node.attr[name], kind, value)
             definition = graph.as_graph_def()
             definition.node.append(node)
         try:
-            with tf.Graph().as_default():
-                tf.import_graph_def(definition)
+            with tf.Graph().as_default() as imported:
+                tf.import_graph_def(definition, name="")
         except (ValueError, tf.errors.OpError) as error:
             return 3, str(error)
-        return []
+        outputs = imported.get_operation_by_name("op").outputs if place == "shapes" else ()
+        return [None if x.shape.rank is None else x.shape.as_list() for x in outputs]
 
     def fill(to: Any, kind: str, value: Any) -> None:
         if kind.startswith("list("):
@@ -65,9 +67,9 @@ def main() -> None:
         else:
             setattr(to, field, plain)
 
-    def run(op: str, attrs: dict[str, Value], inputs: list[tuple[str, Any]], outputs: int, in_a_graph: bool) -> Any:
-        if in_a_graph:
-            return refused(op, attrs, inputs)
+    def run(op: str, attrs: dict[str, Value], inputs: list[tuple[str, Any]], outputs: int, place: str) -> Any:
+        if place != "eager":
+            return in_a_graph(op, attrs, inputs, place)
         try:
             tensors = [tf.constant(x, tf.as_dtype(dtype)) for dtype, x in inputs]
             flat = [part for name, (kind, value) in attrs.items() for part in (name, attr(kind, value))]

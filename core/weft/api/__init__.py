@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from ..compiler.resolve import Resolved
     from ..contract.allocator import AllocatorStats, HostAllocator, PlainAllocator
     from ..contract.api_version import API
-    from ..contract.device import STREAM, Device
+    from ..contract.device import STREAM, Buffer, Device, Event, Stream
     from ..contract.graph_pass import PassContext
     from ..contract.hookspecs import (
         CommandRegistrar,
         DeviceRegistrar,
+        Factory,
+        FactoryRegistrar,
         KernelPackRegistrar,
         LoaderRegistrar,
         OpHandlerRegistrar,
@@ -26,9 +28,23 @@ if TYPE_CHECKING:
     )
     from ..contract.host_kernel import Callee, HostKernels
     from ..contract.host_type import F32, F64, I1, I32, I64, Chain, HostType, String, Tensor
-    from ..contract.kernel import Attachable, Bind, Declined, FusedOp, Kernels
+    from ..contract.kernel import (
+        ANY,
+        Alias,
+        Attachable,
+        Bind,
+        BindFunction,
+        Bound,
+        Declined,
+        Find,
+        FusedOp,
+        FusionDef,
+        KernelDef,
+        Kernels,
+        PatternDef,
+    )
     from ..contract.loader import Description, Initializer, Loader, LoadOptions, SignatureDef, Source, TensorInfo
-    from ..contract.op import Attrs, MetadataFunction, MetadataRule
+    from ..contract.op import Attrs, MetadataFunction, MetadataRule, OpDef
     from ..contract.op_attrs import OpAttrs
     from ..contract.op_handler import OpFunction, OpHandler, OpHandlerContext, OpInvocation
     from ..contract.op_spec import OpSpec
@@ -36,10 +52,12 @@ if TYPE_CHECKING:
     from ..contract.operator_table import OperatorTable
     from ..contract.rendezvous import Rendezvous, RendezvousKey
     from ..contract.session import SessionInterface
-    from ..contract.work_queue import ConcurrentWorkQueue, WorkQueueConfig
-    from ..errors import InvalidArgument, Unavailable
+    from ..contract.work_queue import ConcurrentWorkQueue, Task, WorkQueueConfig
+    from ..errors import InvalidArgument, Unavailable, WeftError
     from ..executor.step import Step
-    from ..graph.graph import Graph, Input, Node, ShapeAttr, topological_order
+    from ..graph.attr_value import Func
+    from ..graph.function import Function
+    from ..graph.graph import Graph, Input, Node, ShapeAttr, Versions, topological_order
     from ..graph.rewriting import constant, new_name, placed_like, pruned, without_idle_controls
     from ..program.host_program import NATIVE
     from ..protobuf import wire
@@ -65,15 +83,17 @@ _NAMES = {  # module -> its public names
     "compiler.resolve": ("Resolved",),
     "contract.allocator": ("AllocatorStats", "HostAllocator", "PlainAllocator"),
     "contract.api_version": ("API",),
-    "contract.device": ("STREAM", "Device"),
+    "contract.device": ("STREAM", "Buffer", "Device", "Event", "Stream"),
     "contract.graph_pass": ("PassContext",),
-    "contract.hookspecs": ("CommandRegistrar", "DeviceRegistrar", "KernelPackRegistrar", "LoaderRegistrar",
-                           "OpHandlerRegistrar", "OpRegistrar", "PassRegistrar", "SessionRegistrar", "hookimpl"),
+    "contract.hookspecs": ("CommandRegistrar", "DeviceRegistrar", "Factory", "FactoryRegistrar", "KernelPackRegistrar",
+                           "LoaderRegistrar", "OpHandlerRegistrar", "OpRegistrar", "PassRegistrar", "SessionRegistrar",
+                           "hookimpl"),
     "contract.host_kernel": ("Callee", "HostKernels"),
     "contract.host_type": ("F32", "F64", "I1", "I32", "I64", "Chain", "HostType", "String", "Tensor"),
-    "contract.kernel": ("Attachable", "Bind", "Declined", "FusedOp", "Kernels"),
+    "contract.kernel": ("ANY", "Alias", "Attachable", "Bind", "BindFunction", "Bound", "Declined", "Find", "FusedOp",
+                        "FusionDef", "KernelDef", "Kernels", "PatternDef"),
     "contract.loader": ("Description", "Initializer", "Loader", "LoadOptions", "SignatureDef", "Source", "TensorInfo"),
-    "contract.op": ("Attrs", "MetadataFunction", "MetadataRule"),
+    "contract.op": ("Attrs", "MetadataFunction", "MetadataRule", "OpDef"),
     "contract.op_attrs": ("OpAttrs",),
     "contract.op_handler": ("OpFunction", "OpHandler", "OpHandlerContext", "OpInvocation"),
     "contract.op_spec": ("OpSpec",),
@@ -81,10 +101,12 @@ _NAMES = {  # module -> its public names
     "contract.operator_table": ("OperatorTable",),
     "contract.rendezvous": ("Rendezvous", "RendezvousKey"),
     "contract.session": ("SessionInterface",),
-    "contract.work_queue": ("ConcurrentWorkQueue", "WorkQueueConfig"),
-    "errors": ("InvalidArgument", "Unavailable"),
+    "contract.work_queue": ("ConcurrentWorkQueue", "Task", "WorkQueueConfig"),
+    "errors": ("InvalidArgument", "Unavailable", "WeftError"),
     "executor.step": ("Step",),
-    "graph.graph": ("Graph", "Input", "Node", "ShapeAttr", "topological_order"),
+    "graph.attr_value": ("Func",),
+    "graph.function": ("Function",),
+    "graph.graph": ("Graph", "Input", "Node", "ShapeAttr", "Versions", "topological_order"),
     "graph.rewriting": ("constant", "new_name", "placed_like", "pruned", "without_idle_controls"),
     "program.host_program": ("NATIVE",),
     "support.disk_cache": ("DiskCache",),
@@ -100,6 +122,7 @@ _MODULES = {"dtypes": "values.dtypes", "errors": "errors", "geometry": "values.g
 _WHERE = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
+    "ANY",
     "API",
     "DEAD",
     "F32",
@@ -110,11 +133,15 @@ __all__ = [
     "MOST_DIMS",
     "NATIVE",
     "STREAM",
+    "Alias",
     "AllocatorStats",
     "AsyncValue",
     "Attachable",
     "Attrs",
     "Bind",
+    "BindFunction",
+    "Bound",
+    "Buffer",
     "Callee",
     "Chain",
     "CommandRegistrar",
@@ -126,7 +153,14 @@ __all__ = [
     "Device",
     "DeviceRegistrar",
     "DiskCache",
+    "Event",
+    "Factory",
+    "FactoryRegistrar",
+    "Find",
+    "Func",
+    "Function",
     "FusedOp",
+    "FusionDef",
     "Graph",
     "HostAllocator",
     "HostKernels",
@@ -134,6 +168,7 @@ __all__ = [
     "Initializer",
     "Input",
     "InvalidArgument",
+    "KernelDef",
     "KernelPackRegistrar",
     "Kernels",
     "LoadOptions",
@@ -144,6 +179,7 @@ __all__ = [
     "Node",
     "OpAttrs",
     "OpCost",
+    "OpDef",
     "OpFunction",
     "OpHandler",
     "OpHandlerContext",
@@ -155,6 +191,7 @@ __all__ = [
     "OperatorTable",
     "PassContext",
     "PassRegistrar",
+    "PatternDef",
     "PlainAllocator",
     "Rendezvous",
     "RendezvousKey",
@@ -167,13 +204,17 @@ __all__ = [
     "SignatureDef",
     "Source",
     "Step",
+    "Stream",
     "String",
+    "Task",
     "Tensor",
     "TensorInfo",
     "TensorMetadata",
     "TensorValue",
     "Unavailable",
     "ValueInfo",
+    "Versions",
+    "WeftError",
     "WorkQueueConfig",
     "available",
     "constant",

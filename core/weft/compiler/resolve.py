@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..contract.op import GRAPH_DEF_VERSION, REQUIRED, AttrDef, OpDef, OpRegistry, Tensor, attr_text
+from ..contract.op import GRAPH_DEF_VERSION, REQUIRED, AttrDef, OpDef, OpRegistry, Tensor
 from ..contract.structural import CONST
 from ..errors import InvalidArgument, Unimplemented, WeftError, closest
-from ..graph.attr_value import Func, ShapeAttr
 from ..graph.graph import Graph, Node
-from ..values.dtypes import DType
-from ..values.tensor_proto import TensorValue
-
-_CLASSES: dict[str, type] = {"type": DType, "tensor": TensorValue, "func": Func}
+from .attribute_forms import checked
 
 
 class Resolved(NamedTuple):
@@ -124,7 +120,7 @@ def attributes(op: OpDef, node: Node) -> dict[str, Any]:
     attrs: dict[str, Any] = {}
     for name, declared in op.attrs.items():
         if name in given:
-            attrs[name] = checked(declared, given[name])
+            attrs[name] = _checked(op, declared, given[name])
         elif declared.default is REQUIRED:
             raise InvalidArgument(f"attribute '{name}' ({declared.type}) of op {op.name} is missing")
         else:
@@ -137,46 +133,8 @@ def attributes(op: OpDef, node: Node) -> dict[str, Any]:
     return attrs
 
 
-def checked(declared: AttrDef, value: Any) -> Any:
-    """Convert an attribute's value to the form that kernels see.
-
-    Raises InvalidArgument when the declaration excludes it.
-    """
-    kind = declared.type
-    if kind.startswith("list("):
-        if not isinstance(value, list | tuple) or isinstance(value, ShapeAttr):
-            raise _wrong(declared, value)
-        result: Any = tuple(_plain(declared, kind[5:-1], v) for v in value)
-        least: int | None = len(result)
-    else:
-        result = _plain(declared, kind, value)
-        least = result if kind == "int" else None
-    if declared.minimum is not None and least is not None and least < declared.minimum:
-        what = "has" if kind.startswith("list(") else "is"
-        raise InvalidArgument(f"attribute '{declared.name}' {what} {least}, less than {declared.minimum}")
-    if declared.allowed is not None:
-        for item in result if isinstance(result, tuple) else (result,):
-            if item not in declared.allowed:
-                raise InvalidArgument(f"attribute '{declared.name}' is {attr_text(item)}, which is not among "
-                                      f"{attr_text(declared.allowed)}")
-    return result
-
-
-def _plain(declared: AttrDef, kind: str, value: Any) -> Any:
-    if kind == "string" and isinstance(value, bytes):
-        return value.decode("utf-8", "surrogateescape")
-    if kind == "shape" and (value is None or isinstance(value, ShapeAttr)):
-        return value
-    if kind == "bool" and isinstance(value, bool):
-        return value
-    if kind == "int" and isinstance(value, int) and not isinstance(value, bool):
-        return value
-    if kind == "float" and isinstance(value, float):
-        return value
-    if isinstance(value, _CLASSES.get(kind, ())):
-        return value
-    raise _wrong(declared, value)
-
-
-def _wrong(declared: AttrDef, value: Any) -> InvalidArgument:
-    return InvalidArgument(f"attribute '{declared.name}' must be {declared.type}, it is {attr_text(value)}")
+def _checked(op: OpDef, declared: AttrDef, value: Any) -> Any:
+    try:
+        return checked(declared, value)
+    except WeftError as error:
+        raise error.at(op=op.name) from None

@@ -4,6 +4,12 @@ Threads. The runtime calls `scan` once, when the device type is first asked for.
 Host, on the thread that asked. It calls every other method on threads that run steps; only `synchronize` may block.
 
 Lifetimes. The runtime keeps buffers and host arrays alive until the event recorded after their last use.
+
+Order. A stream does its work in the order in which it was enqueued. A device without queues may do a copy or a launch
+at once, within the call that enqueues it: its events have then happened when they are recorded.
+
+Layout. A buffer holds a tensor's elements in C order without gaps, whatever its shape. Kernels read type and shape from
+`Bind`: a buffer does not know them.
 """
 
 from __future__ import annotations
@@ -17,9 +23,9 @@ from typing import Any, NamedTuple, Protocol
 from ..errors import InvalidArgument, PluginError
 
 STREAM = 0  # the one stream that a device has so far
-Buffer = Any  # the result of `allocate`: opaque to the runtime unless the device is host_visible
-Stream = Any
-Event = Any
+Buffer = Any  # the result of `Device.allocate`: opaque to the runtime unless the device is host_visible
+Stream = Any  # a queue of a device, as `Bind.stream` and the methods of Device have it
+Event = Any  # the result of `Device.record`: a position in a stream, opaque to the runtime
 
 
 class Device(Protocol):
@@ -51,17 +57,26 @@ class Device(Protocol):
         """Release the device. Called after every program and buffer is gone."""
 
     def allocate(self, nbytes: int) -> Buffer | None:
-        """Return a buffer of at least `nbytes` bytes, or None when there is no memory."""
+        """Return a buffer of at least `nbytes` bytes, or None when there is no memory.
+
+        `nbytes` is at least 1: a tensor without elements has a buffer of one byte.
+        """
 
     def free(self, buffer: Buffer) -> None:
         """Take a buffer back, in stream order: work that is enqueued already may still use it. Never called by a
         finalizer."""
 
     def copy_in(self, host: Any, buffer: Buffer, stream: Stream) -> None:
-        """Enqueue a copy of all bytes of a C-contiguous host array into the buffer."""
+        """Enqueue a copy of all bytes of a C-contiguous host array into the buffer, or copy at once.
+
+        The array may be read-only, and may have no elements. The buffer may be larger than the array.
+        """
 
     def copy_out(self, buffer: Buffer, host: Any, stream: Stream) -> None:
-        """Enqueue a copy of the buffer into all bytes of a C-contiguous host array."""
+        """Enqueue a copy of the buffer into all bytes of a C-contiguous host array, or copy at once.
+
+        The array may have no elements.
+        """
 
     def record(self, stream: Stream) -> Event:
         """Return an event behind all work that is enqueued so far."""

@@ -36,8 +36,8 @@ from .session import SessionFactory
 
 PROJECT = "weft"
 hookspec = pluggy.HookspecMarker(PROJECT)
-hookimpl = pluggy.HookimplMarker(PROJECT)
-Factory = str | Callable[..., Any]
+hookimpl = pluggy.HookimplMarker(PROJECT)  # decorates the functions `weft_...` of a plugin's module
+Factory = str | Callable[..., Any]  # a function, or "package.module:function", which is imported when it is used
 
 
 @dataclass
@@ -62,6 +62,8 @@ class Contribution:
 
 
 class DeviceRegistrar:
+    """Receives the device types of the hook `weft_devices`."""
+
     def __init__(self, to: Contribution) -> None:
         self._to = to
 
@@ -84,6 +86,8 @@ class DeviceRegistrar:
 
 
 class OpRegistrar:
+    """Receives the ops and operators of the hook `weft_ops`."""
+
     def __init__(self, to: Contribution) -> None:
         self._to = to
 
@@ -120,6 +124,8 @@ class OpRegistrar:
 
 
 class KernelPackRegistrar:
+    """Receives the kernel packs of the hook `weft_kernels`."""
+
     def __init__(self, to: Contribution) -> None:
         self._to = to
 
@@ -134,6 +140,8 @@ class KernelPackRegistrar:
 
 
 class FactoryRegistrar:
+    """Receives the factories of the hooks `weft_allocators` and `weft_work_queues`."""
+
     def __init__(self, kind: str, entries: dict[str, Factory]) -> None:
         self._kind = kind
         self._entries = entries
@@ -150,6 +158,8 @@ class FactoryRegistrar:
 
 
 class PassRegistrar:
+    """Receives the graph passes of the hook `weft_passes`."""
+
     def __init__(self, to: Contribution) -> None:
         self._to = to
 
@@ -173,6 +183,8 @@ class PassRegistrar:
 
 
 class CommandRegistrar:
+    """Receives the commands of the hook `weft_commands`."""
+
     def __init__(self, to: Contribution) -> None:
         self._to = to
 
@@ -197,6 +209,8 @@ class CommandRegistrar:
 
 
 class LoaderRegistrar:
+    """Receives the loaders of the hook `weft_loaders`."""
+
     def __init__(self, to: Contribution) -> None:
         self._to = to
 
@@ -211,6 +225,8 @@ class LoaderRegistrar:
 
 
 class SessionRegistrar:
+    """Receives the session factories of the hook `weft_sessions`."""
+
     def __init__(self, to: Contribution) -> None:
         self._to = to
 
@@ -232,6 +248,8 @@ class SessionRegistrar:
 
 
 class OpHandlerRegistrar:
+    """Receives the op handlers of the hook `weft_op_handlers`."""
+
     def __init__(self, to: Contribution) -> None:
         self._to = to
 

@@ -47,22 +47,22 @@ def _is(kind: type) -> Callable[[Any], bool]:
     return lambda payload: isinstance(payload, kind)
 
 
-I1 = Annotated[bool, HostType("i1", _is(bool))]
-I32 = Annotated[int, HostType("i32", _integer(32))]
-I64 = Annotated[int, HostType("i64", _integer(64))]
-F32 = Annotated[float, HostType("f32", _is(float))]
-F64 = Annotated[float, HostType("f64", _is(float))]
+I1 = Annotated[bool, HostType("i1", _is(bool))]  # a truth value of a host program
+I32 = Annotated[int, HostType("i32", _integer(32))]  # an integer of 32 bits of a host program
+I64 = Annotated[int, HostType("i64", _integer(64))]  # an integer of 64 bits of a host program
+F32 = Annotated[float, HostType("f32", _is(float))]  # a float32 of a host program
+F64 = Annotated[float, HostType("f64", _is(float))]  # a float64 of a host program
 UI32 = Annotated[int, HostType("ui32", _natural(32))]
 UI64 = Annotated[int, HostType("ui64", _natural(64))]
 F16 = Annotated[float, HostType("f16", _is(float))]
 BF16 = Annotated[float, HostType("bf16", _is(float))]
 C64 = Annotated[complex, HostType("complex<f32>", _is(complex))]
 C128 = Annotated[complex, HostType("complex<f64>", _is(complex))]
-String = Annotated[str, HostType("!tfrt.string", _is(str))]
+String = Annotated[str, HostType("!tfrt.string", _is(str))]  # a text of a host program
 CHAIN = "!tfrt.chain"
-Chain = Annotated[None, HostType(CHAIN, lambda payload: payload is None)]
+Chain = Annotated[None, HostType(CHAIN, lambda payload: payload is None)]  # a value that orders effects
 TENSOR = HostType("tensor")  # the type of every register that has a TensorMetadata
-Tensor = Annotated[Any, TENSOR]
+Tensor = Annotated[Any, TENSOR]  # a tensor of a host program
 
 GIVEN: tuple[Any, ...] = (I1, I32, I64, UI32, UI64, F16, BF16, F32, F64, C64, C128, String, Chain)
 NAMED: dict[str, HostType] = {hint.__metadata__[0].name: hint.__metadata__[0] for hint in GIVEN}

@@ -10,6 +10,11 @@ A kernel has three phases.
 
 A run writes every element of its outputs, only reads its inputs, and returns no other array
 (`executor/array_contract.py`). A bound kernel is immutable: several steps may run it at once.
+
+Operands. The run function receives the inputs, then the outputs. An argument that stands for several tensors, `xs: N *
+T`, is flattened: each tensor is an operand of its own, in the order of the signature. On a device that works on host
+memory an operand is a C-contiguous, aligned NumPy array of exactly the type and shape that `Bind` states. On other
+devices it is a buffer of the device in the same layout; an input that `host=` names is a NumPy array there too.
 """
 
 from __future__ import annotations
@@ -31,7 +36,7 @@ from ..values.tensor import TensorMetadata, ValueInfo
 from .device import Conflict, Device, DeviceTypeRegistry, Stream, load_callable
 from .op import Attrs, OpRegistry
 
-ANY = "any"
+ANY = "any"  # in the place of types in `Kernels.kernel(dtypes=)`: every type
 T = TypeVar("T")
 
 
@@ -49,9 +54,14 @@ class Attachable(Protocol):
     buffers are the same one; `run` always receives different ones.
     """
 
-    def run(self, *inputs_then_outputs: Any) -> Any: ...
+    def run(self, *inputs_then_outputs: Any) -> Any:
+        """Compute over these operands. Called instead of an attached call where an operand is made anew in each run,
+        such as a fed array or a fetched result."""
 
-    def attach(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Callable[[], Any]: ...
+    def attach(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Callable[[], Any]:
+        """Return the call of one frame over these operands, each as `run` receives it: buffers of the device, and
+        NumPy arrays for the inputs that `host=` names. Their memory stays; their content is new in each run. A frame
+        runs one step at a time, so the call may own scratch memory."""
 
     # Optional attributes:
     #
@@ -71,9 +81,10 @@ class Attachable(Protocol):
     #         """True when a call has threads of its own for all cores. Other calls beside it gain nothing."""
 
 
-Bound = Callable[..., Any] | Attachable | None
-Alias = Mapping[int, int] | Callable[[Attrs], Mapping[int, int]]  # a function where the alias depends on attributes
-BindFunction = Callable[..., "Bound | Declined"]
+Bound = Callable[..., Any] | Attachable | None  # a bound kernel: the run function, an Attachable, None for an alias
+# {output index: index of the input whose buffer it is}, or a function of the attributes that returns it
+Alias = Mapping[int, int] | Callable[[Attrs], Mapping[int, int]]  # a value of `Kernels.kernel(alias=)`
+BindFunction = Callable[..., "Bound | Declined"]  # takes a Bind, returns a bound kernel or declines
 
 
 class FusedOp(NamedTuple):
@@ -122,11 +133,14 @@ def _grant_all(nbytes: int, what: str) -> None:
 class Bind:
     """The node that a bind function binds its kernel to.
 
-    `node`, `op`, `attrs`: The name, op and attributes of the node. For a fusion `node` is the node of its last op, `op`
-        the name of the fusion, and `attrs` belongs to none of its nodes.
-    `inputs`: A ValueInfo for each input, with static metadata. `value` is the array where the elements are known before
-        the run: for a constant, and for an input that the op's metadata function reads. Otherwise `value` is None.
-        Reading `value` may have to make the array; `is_known` tells at no cost whether there is one.
+    `node`, `op`: The name and the op of the node. For a fusion `node` is the node of its last op, `op` the name of the
+        fusion.
+    `attrs`: Every declared attribute, defaults included: strings as str, types as DType, shapes as tuple or None, lists
+        as tuples. For a fusion it belongs to none of its nodes.
+    `inputs`: A ValueInfo for each input tensor, lists flattened, with static metadata. `value` is the array where the
+        elements are known before the run: for a constant, and for an input that the op's metadata function reads.
+        Otherwise `value` is None. Reading `value` may have to make the array; `is_known` tells at no cost whether there
+        is one.
     `outputs`: The TensorMetadata of each output. It is static, except for kernels that are declared `allocates`.
     `needed`: The indices of the outputs that have consumers. The content of the other outputs does not matter.
     `device`, `stream`: The device that runs the kernel, and the stream that it enqueues on.
@@ -276,7 +290,7 @@ class FusionDef(NamedTuple):
     leads: frozenset[str] = frozenset()
 
 
-Find = Callable[[FusedOp, Mapping[int, FusedOp], Sequence[ValueInfo]], Collection[FusedOp]]
+Find = Callable[[FusedOp, Mapping[int, FusedOp], Sequence[ValueInfo]], Collection[FusedOp]]  # `PatternDef.find`
 
 
 class PatternDef(NamedTuple):

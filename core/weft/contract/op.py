@@ -18,8 +18,9 @@ from ..values.tensor import MOST_DIMS, MOST_ELEMENTS, TensorMetadata, ValueInfo,
 if TYPE_CHECKING:
     from .op_table import Metas, OpCost, OpTable
 
-Attrs = Mapping[str, Any]
-MetadataFunction = Callable[..., "ValueInfo | tuple[ValueInfo, ...]"]
+# Every declared attribute, defaults included: strings as str, types as DType, shapes as tuple or None, lists as tuples.
+Attrs = Mapping[str, Any]  # the attributes of a node, as metadata functions and kernels see them
+MetadataFunction = Callable[..., "ValueInfo | tuple[ValueInfo, ...]"]  # (attrs, *inputs): the ValueInfo of each output
 GRAPH_DEF_VERSION = 2474  # the newest GraphDef producer version that is read
 MOST_OUTPUTS = 1 << 16  # of one argument whose number is an attribute
 REQUIRED: Any = object()  # the default of an attribute that has none

@@ -30,9 +30,11 @@ _KINDS = ("string", "int", "float", "bool", "type", "shape", "tensor", "func")
 class OpSpec(NamedTuple):
     """A plugin's op.
 
-    `metadata(attrs, *inputs)`: Receives a ValueInfo for each input and returns that of the output, or a tuple for
-        several. Raises InvalidArgument for inputs that do not fit. An input that the function returns stands for its
-        type and shape, not for its elements. Without a metadata function only the types of the outputs are known.
+    `metadata(attrs, *inputs)`: Receives a ValueInfo for each input tensor, and returns that of the output, or a tuple
+        for several. The tensors of a list argument `xs: N * T` are inputs of their own. `attrs` has every declared
+        attribute, defaults included: strings as str, types as DType, shapes as tuple or None, lists as tuples. Raises
+        InvalidArgument for inputs that do not fit. An input that the function returns stands for its type and shape,
+        not for its elements. Without a metadata function only the types of the outputs are known.
     `values`: The names of the inputs whose elements `metadata` reads where they are known.
     `stateful`: True when two calls with equal inputs may return different results, or have effects.
     """

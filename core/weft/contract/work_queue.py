@@ -16,7 +16,7 @@ from ..values.async_value import AsyncValue
 
 MOST_THREADS = 4096  # a mistyped number must not start threads until memory runs out
 
-Task = Callable[[], Any]
+Task = Callable[[], Any]  # a piece of work of a ConcurrentWorkQueue
 
 
 @dataclass(frozen=True)

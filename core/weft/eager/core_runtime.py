@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.attribute_forms import checked
 from ..contract.device import DeviceName
 from ..contract.op import OpDef
 from ..contract.op_attrs import OpAttrs
@@ -37,7 +38,7 @@ from .handle_state import Failed, Kinds, Pending, Ready, State
 from .op_chains import OpChains, resources_of
 from .op_handlers import LinkedHandler, OpHandlers, handler_guard
 from .promise import Promises
-from .signature import Matched, MatchMemo, entered, natural_dtype, plain_attribute
+from .signature import Matched, MatchMemo, entered, natural_dtype
 from .source_line import calling_line
 from .tensor_handle import TensorHandle, handle_of, raisable
 from .transfers import Transfers
@@ -422,7 +423,7 @@ def _dtype(given: Any, value: Any) -> DType:
     if given is not None:
         from ..contract.op import AttrDef
 
-        return plain_attribute(AttrDef("dtype", "type"), OpAttrs(dtype=given)["dtype"])  # type: ignore[no-any-return]
+        return checked(AttrDef("dtype", "type"), OpAttrs(dtype=given)["dtype"])  # type: ignore[no-any-return]
     if isinstance(value, np.ndarray | np.generic):
         return dtypes.of_numpy(value.dtype.newbyteorder("="))
     return natural_dtype(value)

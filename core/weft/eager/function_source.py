@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..compiler.attribute_forms import checked
 from ..compiler.names import flatten, listed, mapped
 from ..contract.op import ArgDef, AttrDef
 from ..contract.structural import PLACEHOLDER
@@ -17,7 +18,6 @@ from ..graph.verifier import did_you_mean
 from ..session.asynchronous_step import AsynchronousStep
 from ..session.model import Signature, find_inputs, find_outputs
 from ..session.session import Session
-from .signature import plain_attribute
 
 SERVING = "serving_default"
 
@@ -122,7 +122,7 @@ def _plain(function: FunctionDef, attr: str, value: Any) -> Any:
     for arg in (*function.inputs, *function.outputs):
         for name, kind in ((arg.type_attr, "type"), (arg.number_attr, "int"), (arg.type_list_attr, "list(type)")):
             if name == attr:
-                return plain_attribute(AttrDef(attr, kind), value)
+                return checked(AttrDef(attr, kind), value)
     return value
 
 

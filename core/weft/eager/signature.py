@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compiler.resolve import checked
+from ..compiler.attribute_forms import checked
 from ..contract.op import GRAPH_DEF_VERSION, REQUIRED, ArgDef, AttrDef, OpDef
 from ..contract.op_attrs import OpAttrs
 from ..errors import InvalidArgument, Unimplemented, callers_code, closest
-from ..graph.attr_value import Func, ShapeAttr
 from ..session.feeds import convert
 from ..values import dtypes
 from ..values.dtypes import DType
@@ -109,33 +108,6 @@ class MatchMemo:
         return matched
 
 
-def plain_attribute(declared: AttrDef, value: Any) -> Any:
-    """Convert a value as users write it to the form that kernels see. Raises InvalidArgument."""
-    kind = declared.type
-    if kind.startswith("list(") and isinstance(value, tuple) and not isinstance(value, ShapeAttr):
-        return checked(declared, tuple([_plain(kind[5:-1], each, declared.name) for each in value]))
-    return checked(declared, _plain(kind, value, declared.name))
-
-
-def _plain(kind: str, value: Any, name: str) -> Any:
-    if kind == "float" and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if kind == "string" and isinstance(value, str):
-        return value.encode("utf-8", "surrogateescape")
-    if kind == "shape" and isinstance(value, tuple):
-        return ShapeAttr([None if each == -1 else each for each in value])
-    if kind == "type" and isinstance(value, str):
-        return dtypes.named(value)
-    if kind == "type" and isinstance(value, type):
-        with callers_code(f"attribute '{name}' is no data type"):
-            return dtypes.of_numpy(np.dtype(value))
-    if kind == "func" and isinstance(value, str):
-        return Func(value)
-    if kind == "tensor" and isinstance(value, bool | int | float | str | bytes | tuple):
-        return TensorValue(np.asarray(value))
-    return value
-
-
 def constant_types(op: OpDef) -> dict[str, str]:
     """The type attributes of an op's outputs that its one tensor attribute determines: `{type attribute: tensor}`."""
     tensors = [name for name, attr in op.attrs.items() if attr.type == "tensor"]
@@ -193,7 +165,7 @@ def _given(op: OpDef, attrs: OpAttrs) -> dict[str, Any]:
     for name, value in attrs.items():
         declared = op.attrs.get(name)
         if declared is not None:
-            given[name] = plain_attribute(declared, value)
+            given[name] = checked(declared, value)
         elif not name.startswith("_"):
             near = closest(name, op.attrs)
             is_input = any(arg.name == name for arg in op.inputs)

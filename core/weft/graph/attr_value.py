@@ -4,8 +4,11 @@
     tensor -> TensorValue    func -> Func    placeholder -> AttrPlaceholder    list -> tuple
     shape -> Shape: a ShapeAttr, or None where the rank is unknown    no value set -> UNSET
 
-Values are immutable, so nodes share them. Writing takes every value that reading returns, and also text, lists, arrays
-and NumPy's scalars. A plain tuple among the items of a list is a shape.
+Values are immutable, so nodes share them. Writing takes every value that reading returns, and also text, lists, arrays,
+NumPy's scalars and dtypes. A plain tuple among the items of a list is a shape, and so is a list of numbers and None.
+
+A node does not know its op's declaration: a plain tuple of sizes is written as a list, the name of a type as text. weft
+reads both as the declaration says (`compiler/attribute_forms.py`). Other readers need a ShapeAttr and a DType.
 """
 
 from __future__ import annotations
@@ -216,7 +219,10 @@ def canonical(value: Any, depth: int = 0) -> Any:
         attrs = {k: canonical(v, depth + 3) for k, v in value.attrs.items()}
         return Func(value.name, MappingProxyType(attrs))
     if isinstance(value, list | tuple):
-        return _canonical_list(value, depth + 1)
+        is_shape = {type(each) for each in value} == {int, type(None)}
+        return as_shape(value) if is_shape else _canonical_list(value, depth + 1)
+    if isinstance(value, type) or hasattr(value, "newbyteorder"):  # NumPy's scalar types and dtypes
+        return dtypes.from_numpy(value)
     if hasattr(value, "__array__"):
         return _canonical_array(value)
     raise InvalidArgument(f"a value of type {type(value).__name__} cannot be an attribute: {value!r:.80}")
@@ -236,6 +242,8 @@ def _canonical_list(values: Sequence[Any], depth: int) -> tuple[Any, ...]:
     types = {type(item) for item in items}
     if types == {int, float}:
         return tuple(wire.as_float32(item) for item in items)
+    if types == {bytes, DType}:
+        return tuple(dtypes.named(item.decode("utf-8", "replace")) if type(item) is bytes else item for item in items)
     numbers = {_WRITERS[t].item if t in _WRITERS else 0 for t in types}
     if len(numbers) > 1 or 0 in numbers:
         kinds = " and of ".join(sorted(t.__name__ for t in types))

@@ -19,7 +19,7 @@ class Inherited(Protocol):
         thread."""
 
 
-inherited: WeakSet[Inherited] = WeakSet()
+inherited: WeakSet[Inherited] = WeakSet()  # objects whose method `forked` gives them new locks in a child process
 
 
 def _forked() -> None:

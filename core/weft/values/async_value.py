@@ -186,7 +186,7 @@ def _born(state: int, content: Any) -> AsyncValue:
     return value
 
 
-DEAD = _born(_DEAD, None)
+DEAD = _born(_DEAD, None)  # the AsyncValue of a value that is not computed: a Switch selected the other side
 READY = available(None)  # a Chain
 
 

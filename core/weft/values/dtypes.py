@@ -108,6 +108,20 @@ def of_numpy(dtype: np.dtype[Any]) -> DType:
     return found
 
 
+def from_numpy(value: Any) -> DType:
+    """The type that a NumPy dtype, a scalar type, or Python's bool, int, float or complex names. Raises InvalidArgument
+    for another object."""
+    import numpy as np
+
+    if isinstance(value, DType):
+        return value
+    if not isinstance(value, np.dtype | type):
+        raise InvalidArgument(f"a {type(value).__name__} names no data type")
+    if isinstance(value, type) and not issubclass(value, np.generic | bool | int | float | complex | str | bytes):
+        raise InvalidArgument(f"the class {value.__name__} names no data type")
+    return of_numpy(np.dtype(value))
+
+
 def _numpy_dtype(dtype: DType) -> np.dtype[Any]:
     import numpy as np
 

@@ -152,6 +152,7 @@ class ValueInfo:
 
 
 def info(dtype: DType, shape: Shape) -> ValueInfo:
+    """The ValueInfo of an element type and a shape; elements are unknown."""
     return ValueInfo(TensorMetadata(dtype, shape))
 
 

@@ -17,7 +17,8 @@ from weft.host.allocators.counting import CountingAllocator
 from weft.host.allocators.failing import FailingAllocator
 from weft.host.allocators.poisoning import PoisoningAllocator
 from weft.host.allocators.pooled import PooledAllocator
-from weft_example.allocator import PageAllocator
+
+from examples.page_allocator import PageAllocator
 
 MAKERS = {
     "plain": PlainAllocator,

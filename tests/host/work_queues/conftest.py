@@ -11,7 +11,8 @@ from weft.contract.work_queue import WorkQueueConfig
 from weft.host.work_queues.multi_threaded import MultiThreadedWorkQueue
 from weft.host.work_queues.seeded import SeededWorkQueue
 from weft.host.work_queues.single_threaded import SingleThreadedWorkQueue
-from weft_example.work_queue import LastInFirstOut
+
+from examples.last_in_first_out import LastInFirstOut
 
 
 def example(**options: Any) -> Any:

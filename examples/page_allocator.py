@@ -1,4 +1,9 @@
-"""The allocator: host memory in whole pages, which drivers can map or pin."""
+"""A host allocator of a third party: memory in whole pages, which drivers can map or pin.
+
+    weft run model.pb --plugin examples/page_allocator.py --config pages.toml
+
+with `[allocator] name = "pages"` in pages.toml.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,14 @@ from mmap import mmap
 from typing import Any
 
 import numpy as np
-from weft.api import AllocatorStats, HostAllocator, errors
+from weft.api import AllocatorStats, FactoryRegistrar, HostAllocator, errors, hookimpl
+
+WEFT_API = (1, 3)
+
+
+@hookimpl
+def weft_allocators(registry: FactoryRegistrar) -> None:
+    registry.add("pages", PageAllocator)
 
 
 class PageAllocator(HostAllocator):

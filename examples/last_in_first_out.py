@@ -1,4 +1,11 @@
-"""The work queue: the task that was added last runs first. Waiting threads run the tasks, one thread at a time."""
+"""A work queue of a third party: the task that was added last runs first.
+
+Waiting threads run the tasks, one thread at a time.
+
+    weft run model.pb --plugin examples/last_in_first_out.py --config lifo.toml
+
+with `[work_queue] name = "last_in_first_out"` in lifo.toml.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +15,23 @@ from collections.abc import Callable, Iterable
 from math import inf
 from time import monotonic
 
-from weft.api import AsyncValue, ConcurrentWorkQueue, WorkQueueConfig, errors
+from weft.api import AsyncValue, ConcurrentWorkQueue, FactoryRegistrar, WorkQueueConfig, errors, hookimpl
+
+WEFT_API = (1, 3)
 
 Task = Callable[[], object]
 SLICE = 0.5  # seconds of a wait, where a Ctrl-C does not end it
 
 
+@hookimpl
+def weft_work_queues(registry: FactoryRegistrar) -> None:
+    registry.add("last_in_first_out", LastInFirstOut)
+
+
 class LastInFirstOut(ConcurrentWorkQueue):
     parallelism_level = 1
 
-    def __init__(self, config: WorkQueueConfig) -> None:
+    def __init__(self, _config: WorkQueueConfig) -> None:
         self._tasks: list[Task] = []
         self._runner: int | None = None  # the thread that runs a task
         self._changed = threading.Condition()

@@ -1,4 +1,4 @@
-"""The template plugin's allocator and work queue: chosen by configuration alone, imported only then."""
+"""The allocator and the work queue of examples/: plugins of one file, chosen by configuration alone."""
 
 from __future__ import annotations
 
@@ -41,6 +41,8 @@ def register(kernels):
             return value
         return run
 """
+EXAMPLES = Path(__file__).parents[2] / "examples"
+FILES = [str(EXAMPLES / "page_allocator.py"), str(EXAMPLES / "last_in_first_out.py")]
 CHOSEN = {"allocator": {"name": "pages"}, "work_queue": {"name": "last_in_first_out"}}
 
 
@@ -55,21 +57,32 @@ def test_a_run_uses_the_allocator_and_the_work_queue_that_config_names(mine: str
     names = ["a", "b", "c"]
     nodes = [placeholder("x", (3,)), *(node(name, "Mine>Sum", "x", "x") for name in names),
              *(node(f"{name}{name}", "AddV2", name, "x") for name in names)]
-    session = weft.Session(graph(*nodes), CHOSEN | {"plugins": {"load": [mine]}, "passes": {"disable": ["duplicates"]}})
+    session = weft.Session(graph(*nodes), CHOSEN | {
+        "plugins": {"load": [mine, *FILES]}, "passes": {"disable": ["duplicates"]}})
     results = session.run(["aa", "bb", "cc"], {"x": np.float32([1, 2, 3])})
     assert [result.tolist() for result in results] == [[3, 6, 9]] * 3
     assert sys.modules["sums_of_mine"].ran == ["c", "b", "a"]
     assert [result.__array_interface__["data"][0] % PAGESIZE for result in results] == [0] * 3
 
 
-def test_what_is_not_chosen_is_not_imported() -> None:
-    code = ("import sys, weft; import weft.session.runtime; weft.session.runtime.runtime().host.work_queue; "
-            "print([name for name in sys.modules if name.startswith('weft_example')])")
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "['weft_example', 'weft_example.plugin']\n"
+def test_a_factory_that_is_not_chosen_is_not_imported(tmp_path: Path) -> None:
+    (tmp_path / "named.py").write_text("""
+from weft.api import hookimpl
+WEFT_API = (1, 0)
+
+@hookimpl
+def weft_allocators(registry):
+    registry.add("never", "module_of_never:Allocator")
+""", "utf-8")
+    (tmp_path / "module_of_never.py").write_text("1 / 0", "utf-8")
+    code = ("import sys, weft; weft.register('named.py'); import weft.session.runtime as r; "
+            "r.runtime().host.work_queue; print('module_of_never' in sys.modules)")
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True,
+                          cwd=tmp_path)
+    assert done.stdout == "False\n"
 
 
-@pytest.mark.parametrize("factory", ["no_such_module:Allocator", "weft_example.allocator:NoSuchAllocator"])
+@pytest.mark.parametrize("factory", ["no_such_module:Allocator", "examples.page_allocator:NoSuchAllocator"])
 def test_an_allocator_that_cannot_be_imported_is_an_error_of_the_session(factory: str, tmp_path: Path) -> None:
     path = tmp_path / f"broken_{factory.partition(':')[2].lower()}.py"
     path.write_text(f"""

@@ -13,15 +13,15 @@ from weft.contract.op import infer
 from weft.discovery.discovery import Plugins, load_plugins
 from weft.host.host import Host
 from weft.values.tensor import constant_info
-from weft_example.device import Example, scan
-from weft_example.plugin import Config
+from weft_example_device.device import Example, scan
+from weft_example_device.plugin import Config
 
 STREAM = 0
 
 
 @pytest.fixture(scope="module")
 def plugins() -> Plugins:
-    return load_plugins(load_config({"plugins": {"allow": ["cpu", "example", "tf_ops"]}}, environ={}))
+    return load_plugins(load_config({"plugins": {"allow": ["cpu", "example_device", "tf_ops"]}}, environ={}))
 
 
 @pytest.fixture
@@ -168,5 +168,5 @@ def test_streams_go_in_their_own_order(device: Example) -> None:
 def test_the_host_context_opens_and_probes_it(plugins: Plugins) -> None:
     host = Host(plugins.registries)
     assert host.names("EXAMPLE") == ["EXAMPLE:0"]
-    assert [(r.status, r.plugin) for r in host.records("EXAMPLE")] == [("ok", "example")]
+    assert [(r.status, r.plugin) for r in host.records("EXAMPLE")] == [("ok", "example_device")]
     host.close()

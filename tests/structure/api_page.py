@@ -1,0 +1,70 @@
+"""Writes docs/api.md: the names of weft.api, each with the first sentence of its documentation.
+
+    python tests/structure/api_page.py
+
+A class or function is documented by its docstring, another name by the comment behind its definition. A test compares
+the page with this output.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from weft import api
+
+PAGE = Path(__file__).parents[2] / "docs" / "api.md"
+HEAD = """\
+# Names of weft.api
+
+`from weft.api import NAME` is the only import of weft that a plugin needs. A minor version of the contract
+(`WEFT_API`) adds names, and removes none. [plugins.md](plugins.md) shows their use, [commands.md](commands.md) has the
+names of `weft.api.cli`. `help(weft.api.NAME)` prints the whole documentation. `make tables` writes this page.
+
+| name | content | defined in |
+|---|---|---|
+"""
+
+
+def documentation(name: str) -> str:
+    """The first sentence of a name's documentation on one line; empty where nobody wrote one."""
+    value = getattr(api, name)
+    if isinstance(value, ModuleType) or getattr(value, "__name__", "") == name:
+        return _sentence(_own_docstring(value))
+    source = Path(str(_module(name).__file__)).read_text("utf-8")
+    found = re.search(rf"^{name}\b[^\n#]*  # ([^\n]*)$", source, re.MULTILINE)
+    return found[1] if found is not None else ""
+
+
+def _own_docstring(value: Any) -> str:
+    """The docstring in the source; NamedTuples and dataclasses without one get a signature from Python."""
+    text = inspect.cleandoc(value.__doc__ or "")
+    return "" if text.startswith(f"{getattr(value, '__name__', '')}(") else text
+
+
+def _sentence(text: str) -> str:
+    paragraph = " ".join(text.partition("\n\n")[0].split())
+    return re.split(r"(?<=[.!?]) (?=[A-Z`])", paragraph)[0].rstrip(".:")
+
+
+def _module(name: str) -> ModuleType:
+    place = api._WHERE.get(name)
+    return getattr(api, name) if place is None else importlib.import_module(f"weft.{place}")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def page() -> str:
+    rows = (f"| `{name}` | {_cell(documentation(name))} | `{_module(name).__name__}` |\n"
+            for name in sorted(api.__all__, key=str.lower))
+    return HEAD + "".join(rows)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
