@@ -40,6 +40,7 @@ FOUND = {  # device -> the cases that must fail, and no others; without their pa
                 "kernels.agrees_with_the_cpu_when_it_does_several_nodes_at_once"},
     "UNORDERED:0": {"ordering.work_on_one_stream_is_done_in_order",
                     "ordering.events_are_waited_for_in_any_order_and_more_than_once"},
+    "BACKWARDS:0": {"ordering.the_times_between_events_add_up"},
     "ADDING:0": {"kernels.writes_every_element_of_its_outputs"},
     "RETURNING:0": {"kernels.returns_no_array_in_place_of_its_outputs", "kernels.agrees_with_the_cpu",
                     "kernels.gives_what_tensorflow_gave"},

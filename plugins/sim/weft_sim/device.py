@@ -71,3 +71,7 @@ class Sim:
 
     def synchronize(self, event: Event) -> None:
         self.native.synchronize(event)
+
+    def elapsed(self, start: Event, end: Event) -> float:
+        """Return seconds of virtual time."""
+        return end.seconds - start.seconds
