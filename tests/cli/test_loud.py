@@ -91,3 +91,27 @@ def test_kernels_that_cannot_be_imported_have_a_traceback_and_a_line(command, tm
     assert 'late_kernels.py", line 7' in done.out
     assert "warning: plugin late_kernels: registering its kernels for CPU raised" in done.err
     assert "flaot32" in done.err
+
+
+def test_a_device_without_kernels_is_told_when_it_is_checked(command, tmp_path):
+    (tmp_path / "mute_plugin.py").write_text(
+        "from weft.api import hookimpl\nfrom weft_example.device import Example\nWEFT_API = (1, 0)\n"
+        "class Mute(Example):\n    type = 'MUTE'\n@hookimpl\ndef weft_devices(registry):\n"
+        "    registry.device(type='MUTE', scan=lambda config: [Mute(0, 1 << 20)])\n")
+    done = command("devices", "MUTE:0", "--check", "--plugin", tmp_path / "mute_plugin.py", "--json")
+    (row,) = json.loads(done.out)
+    assert (row["check"], row["reason"]) == ("PASS", "it only copies: no plugin has kernels for MUTE")
+    assert row["remedy"] == "its plugin names them: registry.device(kernels=...)"
+    (row,) = json.loads(command("devices", "EXAMPLE:0", "--check", "--json").out)
+    assert row["reason"] == ""
+
+
+def test_each_failed_plugin_that_config_loads_is_named(command, tmp_path, monkeypatch):
+    files = [tmp_path / f"{name}.py" for name in ("fails_first", "fails_second")]
+    for file in files:
+        file.write_text("1 / 0\n")
+    monkeypatch.setenv("WEFT_PLUGINS__LOAD", json.dumps(list(map(str, files))))
+    done = command("devices", "CPU:0")
+    assert done.status == 1
+    assert "plugin fails_first is failed" in done.err
+    assert "plugin fails_second is failed" in done.err

@@ -25,7 +25,7 @@ A kernel may also decline a node for the shapes it meets. That shows when the sh
   weft explain model.pb --input image=1,224,224,3"""
 
 
-class Step(NamedTuple):
+class ExplainedStep(NamedTuple):
     """The step that runs, as far as it can be known.
 
     `note`: the reason why it was not linked, or was without passes.
@@ -59,7 +59,7 @@ def explain(args: Namespace) -> int:
     from .table import show_json
 
     compiled = open_compiled(args)
-    rows, step = _of_graph(args) if compiled is None else (explained(args, compiled), Step(""))
+    rows, step = _of_graph(args) if compiled is None else (explained(args, compiled), ExplainedStep(""))
     if args.json:
         show_json(rows)
     else:
@@ -67,7 +67,7 @@ def explain(args: Namespace) -> int:
     return 0
 
 
-def _of_graph(args: Namespace) -> tuple[list[dict[str, str]], Step]:
+def _of_graph(args: Namespace) -> tuple[list[dict[str, str]], ExplainedStep]:
     """Return the rows of a graph's nodes, and the step that runs."""
     from ..session.session import Session
     from .coverage import needed, sinks
@@ -84,7 +84,7 @@ def _of_graph(args: Namespace) -> tuple[list[dict[str, str]], Step]:
     return [rows[name] for name in order], step
 
 
-def _link(session: Session, outputs: Sequence[str], given: Sequence[str], opened: Opened) -> Step:
+def _link(session: Session, outputs: Sequence[str], given: Sequence[str], opened: Opened) -> ExplainedStep:
     """Link the step for these inputs, so that kernels which decline are known. Without the shapes of all inputs the
     step is only lowered."""
     from ..errors import WeftError
@@ -99,7 +99,7 @@ def _link(session: Session, outputs: Sequence[str], given: Sequence[str], opened
         if given and (row is None or row.error is not error):  # what is asked cannot be; the table tells of the rest
             raise
         where = f", because of node '{error.node}'" if row else ""
-        return Step(f"not linked{where}: {error.message}")
+        return ExplainedStep(f"not linked{where}: {error.message}")
     did, gone = _passes(session.optimized(outputs, feeds))
     metas = dict(zip(feeds, prepared.program.functions["main"].arg_metas, strict=True))
     wanted = {name: shapes.get(name, meta.dims if meta.is_static else None) for name, meta in metas.items()}
@@ -108,13 +108,13 @@ def _link(session: Session, outputs: Sequence[str], given: Sequence[str], opened
         named = ", ".join(f"{name} {metas[name]}" for name in unknown)
         example = ",".join(str(dim or 1) for dim in metas[unknown[0]].shape or (None,))
         note = f"not linked, since shapes are open: {named}; give them: --input {unknown[0]}={example}"
-        return Step(note, {}, _lowered(prepared.program), did, gone)
+        return ExplainedStep(note, {}, _lowered(prepared.program), did, gone)
     for name, shape in wanted.items():
         _check_fits(name, shape or (), metas[name])
     executable = prepared.executable(tuple(shape or () for shape in wanted.values()))
     left_out = f"run without what graph passes would make: {prepared.left_out}" if prepared.left_out else ""
     calls, fusions = _linked(executable)
-    return Step(left_out, executable.algorithms(), calls, [*did, *fusions], gone)
+    return ExplainedStep(left_out, executable.algorithms(), calls, [*did, *fusions], gone)
 
 
 def _passes(stages: Iterable[tuple[str, Graph]]) -> tuple[list[str], dict[str, str]]:
@@ -185,7 +185,7 @@ def _check_fits(name: str, shape: tuple[int, ...], meta: Any) -> None:
         raise InvalidArgument(f"input '{name}' is {meta}, it cannot have shape {shape_text(shape)}")
 
 
-def _tell(rows: list[dict[str, str]], step: Step, every: bool) -> None:
+def _tell(rows: list[dict[str, str]], step: ExplainedStep, every: bool) -> None:
     from .table import plural, show
 
     if step.calls:
