@@ -7,8 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import weft
+import weft_conformance
+import weft_sim.device
+import weft_sim.plugin
 from conformance.reports import Report
-from weft_conformance import load_settings
+from weft_conformance import NotApplicable, Settings, load_settings
 from weft_conformance.golden import Case, disagreements
 from weft_conformance.levels.kernels import is_left_to_devices
 from weft_conformance.subject import Subject
@@ -55,3 +58,19 @@ def test_codes_of_errors_are_told_by_name():
         "Op#1: no error, TensorFlow raises Unimplemented: Current CPU implementation does not support it"]
     assert disagreements(REFUSED, weft.errors.InvalidArgument("no")) == [
         "Op#1: InvalidArgument: no; TensorFlow: Unimplemented: Current CPU implementation does not support it"]
+
+
+def test_throughput_is_of_the_work_on_the_device_and_not_of_its_enqueueing():
+    """SIM's clock is virtual. A kernel reads one or two arrays, writes one, and may wait for what enqueues it."""
+    (figures,) = weft_conformance.case("throughput.how_fast_elementwise_kernels_are")("SIM:0", Settings(quick=True))
+    config, count = weft_sim.plugin.Config(), 1 << 16
+    least, most = (count * nbytes / config.bandwidth + config.launch_latency for nbytes in (8, 12))
+    assert count / (most + 2 * config.enqueue) <= figures[0].value * 1e9 <= count / least
+    (figures,) = weft_conformance.case("throughput.how_fast_matrices_are_multiplied")("SIM:0", Settings(quick=True))
+    assert figures[0].value * 1e9 <= config.flops
+
+
+def test_kernels_that_no_clock_resolves_have_no_throughput(monkeypatch):
+    monkeypatch.setattr(weft_sim.device.Sim, "elapsed", lambda *_: 0.0)
+    with pytest.raises(NotApplicable, match="the clock of SIM:0 does not resolve these kernels"):
+        weft_conformance.case("throughput.how_fast_matrices_are_multiplied")("SIM:0", Settings(quick=True))

@@ -62,8 +62,9 @@ def watched(run: Run, poisons: Sequence[Poisoner], kernel: KernelDef, first: int
         before = [_checksum(inputs[i]) for i in read]
         given = list(arguments)
         for i in read:
-            given[first + i] = view = inputs[i].view()
-            view.flags.writeable = False
+            if inputs[i].flags.writeable:  # constants are not, and stay the objects that they are
+                given[first + i] = view = inputs[i].view()
+                view.flags.writeable = False
         try:
             returned = run(*given)
         except ValueError as error:

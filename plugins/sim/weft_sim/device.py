@@ -66,9 +66,6 @@ class Sim:
     def record(self, stream: object) -> Event:
         return self.native.record(stream)
 
-    def wait_event(self, stream: object, event: Event) -> None:
-        self.native.wait(stream, event)
-
     def synchronize(self, event: Event) -> None:
         self.native.synchronize(event)
 
