@@ -19,6 +19,7 @@ MISTAKES = {  # environment variable and value: what the line says
     ("WEFT_WORK_QUEUE__NAME", "multi_thraeded"): "names the work queue 'multi_thraeded', which is not there; did you",
     ("WEFT_WORK_QUEUES__own__NAME", "x"): "names the work queue 'x', which is not there; known: ",
     ("WEFT_PLUGIN__SIM__DEVISES", "2"): "plugin sim is failed: environment WEFT_PLUGIN__SIM__DEVISES: [plugin.sim] has",
+    ("WEFT_EAGER__HANDLER", "loging"): "names the op handler 'loging', which is not there; did you mean logging?",
     ("WEFT_TORCH_DEBUG", "1"): "environment variable WEFT_TORCH_DEBUG is no setting of weft; did you mean "
                                "WEFT_DEBUG__KEY? names that begin with WEFT_EXT_ are free for plugins",
     ("WEFT_CONFG", "x"): "environment variable WEFT_CONFG is no setting of weft; did you mean WEFT_CONFIG?",
