@@ -641,3 +641,27 @@ def test_a_cache_that_cannot_be_written_is_no_error(run: Run) -> None:
         tell(names=host.names("OPENCL"), first=name)
     """, env={"XDG_CACHE_HOME": "/dev/null/none"})
     assert facts["names"][:1] == ([facts["first"]] if facts["first"] else [])
+
+
+def test_a_traced_run_has_the_times_of_the_devices_own_clock(run: Run) -> None:
+    facts = run("""
+        g = [placeholder("x", (200, 200)),
+             node("y", "MatMul", "x", "x", device="OPENCL:0", transpose_a=False, transpose_b=False)]
+        device = runtime().host.open("OPENCL:0")
+        early = device.record(0)
+        times = []
+        with weft.Session(graph(*g)) as session:
+            for _ in range(2):
+                metadata, x = weft.RunMetadata(), np.ones((200, 200), np.float32)
+                right = bool((session.run("y", {"x": x}, options=weft.RunOptions(trace=True), metadata=metadata)
+                              == 200).all())
+                event, = [e for e in metadata.trace.events if e.call.op == "MatMul"]
+                times.append((right, event.timed.span is not None and event.ns > 0))
+        late = device.record(0)
+        device.synchronize(late)
+        tell(times=times, early=early is not None and device.elapsed(early, late), none=device.elapsed(None, late),
+             late=device.elapsed(late, late))
+    """)
+    assert facts["times"] == [[True, True]] * 2
+    assert facts["early"] in (None, False)  # it is older than the first trace
+    assert (facts["none"], facts["late"]) == (None, 0.0)

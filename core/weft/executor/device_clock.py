@@ -75,3 +75,4 @@ class Timed:
         """Wait for the work and set `span`. A call that failed, or whose device was lost, has none."""
         with suppress(Exception):
             self.span = self._clock.span(self._start, self._end)
+        self._start = self._end = None  # a driver may hold few events
