@@ -40,6 +40,11 @@ def test_a_name_in_config_that_nothing_has_is_one_line(command, monkeypatch, var
     assert done.status == 0
 
 
+def test_handlers_of_devices_are_no_unknown_names(command, monkeypatch):
+    monkeypatch.setenv("WEFT_EAGER__HANDLER", '["logging", "CPU:0"]')
+    assert command("devices", "CPU:0").err == ""
+
+
 def test_variables_with_the_free_prefix_are_plugins_own(command, model, monkeypatch):
     monkeypatch.setenv("WEFT_EXT_TORCH_DEBUG", "1")
     assert command("explain", model).err == ""

@@ -53,8 +53,9 @@ class _Known:
             if not _has(row.value, self._plugins):
                 yield _not_installed(f"{row.key} = '{row.value}' ({row.origin})", row.value, self._plugins, row)
         elif row.key == "eager.handler":
-            if ":" not in row.value:  # else it is a device's
-                yield from self._among(row, "op handler", self._handlers)
+            given = row.value if isinstance(row.value, tuple) else (row.value,)
+            named = tuple(name for name in given if ":" not in name)  # a device's handler has the device's name
+            yield from self._among(row._replace(value=named), "op handler", self._handlers)
         elif row.key in self._named:
             yield from self._among(row, *self._named[row.key])
         elif row.key.startswith("placement.remap."):
