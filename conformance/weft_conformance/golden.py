@@ -68,12 +68,18 @@ def disagreements(case: Case, got: Sequence[Array] | errors.WeftError) -> list[s
         refused_by_shape = isinstance(case.static, dict) and case.outputs is not None
         if got.code == case.code or no_kernel or refused_by_shape:
             return []
-        return [f"{case.id}: {type(got).__name__}: {got}"]
+        wanted = "results" if case.code is None else f"{code_name(case.code)}: {case.message}"
+        return [f"{case.id}: {type(got).__name__}: {got}; TensorFlow: {wanted}"]
     if case.outputs is None:
-        return [f"{case.id}: no error, TensorFlow's code is {case.code}"]
+        return [f"{case.id}: no error, TensorFlow raises {code_name(case.code)}: {case.message}"]
     return [f"{case.id}: output {i} is {g!r}, expected {w!r}"
             for i, (g, w) in enumerate(zip(got, case.outputs, strict=True))
             if w is not None and not agree(g, w, case.tolerance)]
+
+
+def code_name(code: int | None) -> str:
+    """The name of a status code, as weft.errors has it."""
+    return next((kind.__name__ for kind in errors.WeftError.__subclasses__() if kind.code == code), str(code))
 
 
 def agree(got: Array, want: Array, tolerance: tuple[float, float]) -> bool:

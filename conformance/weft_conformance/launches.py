@@ -51,10 +51,13 @@ def launched(on: Subject, op: str, sample: Sample, fed: frozenset[int]) -> Launc
         if session.placement()["op"].device != on.name or not results or any(r.dtype.hasobject for r in results):
             raise NoLaunch("the op runs on another device, or its results are not numbers")
         executable = session.prepare(names, tuple(feeds)).executable(tuple(x.shape for x in feeds.values()))
-        bound = next((b for b in executable.layout.calls if b.call.node == "op" and b.call.op == op), None)
+        calls: Sequence[BoundCall] = executable.layout.calls
+        bound = next((b for b in calls if b.call.node == "op" and b.call.op == op), None)
         registers, made = executable.make_frame().registers, executable.layout.producer
         if bound is None or bound.kernel is None or bound.kernel.step or not bound.plannable or bound.stateful:
             raise NoLaunch("its kernel is not called, or does not write the same outputs for the same inputs")
+        if not on.is_tested(bound.kernel.pack):
+            raise NoLaunch(f"the kernel of {bound.kernel.pack} serves it")
         kept = {i: registers[r] for i, r in enumerate(bound.call.args) if r >= len(feeds) and r not in made}
         host = {i for i, t in enumerate(tensors) if on.host_visible or t.arg in bound.kernel.host}
         return _launch(on, bound, sample.inputs, kept, host, results)

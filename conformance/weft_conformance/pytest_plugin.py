@@ -24,6 +24,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("weft conformance", "pytest --pyargs weft_conformance")
     group.addoption("--device", action="append", default=[], metavar="NAME", dest="weft_devices",
                     help="the device to test, OPENCL:0 for instance; may be repeated. Default: every usable one")
+    group.addoption("--pack", metavar="ID", dest="weft_pack",
+                    help="test the kernels of this plugin alone, on any device: CPU:0, too")
     group.addoption("--conformance-config", metavar="FILE", type=Path, help=f"default: {FILE} in this folder")
     group.addoption("--conformance-quick", action="store_true", help="fewer and smaller cases")
 
@@ -48,7 +50,7 @@ class Level(pytest.File):
     """The cases of a level, for each device."""
 
     def collect(self) -> Iterator[OnDevice]:
-        for name in self.config.getoption("weft_devices") or _usable():
+        for name in self.config.getoption("weft_devices") or _usable(_settings(self.config)):
             yield OnDevice.from_parent(self, name=name)
 
 
@@ -88,7 +90,9 @@ class CaseItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The broken rule of the contract, or the traceback of an unexpected exception."""
-        again = f'weft_conformance.case("{self._case.id}")("{self._subject.name}")'
+        pack = self._subject.pack
+        chosen = f', weft_conformance.Settings(pack="{pack}")' if pack is not None else ""
+        again = f'weft_conformance.case("{self._case.id}")("{self._subject.name}"{chosen})'
         if isinstance(excinfo.value, Broken):
             return f"{self._subject.name}: {self._case.title}\n{excinfo.value}\n  again:    {again}"
         return f"{super().repr_failure(excinfo, style)}\nagain: {again}"
@@ -102,14 +106,24 @@ def _settings(config: pytest.Config) -> Settings:
         given = config.getoption("conformance_config")
         found = given or (Path(FILE) if Path(FILE).exists() else None)
         try:
-            config.stash[_SETTINGS] = load_settings(found, quick=config.getoption("conformance_quick"))
+            config.stash[_SETTINGS] = load_settings(
+                found, quick=config.getoption("conformance_quick"), pack=config.getoption("weft_pack"))
         except SettingsError as error:
             raise pytest.UsageError(str(error)) from None
     return config.stash[_SETTINGS]
 
 
-def _usable() -> list[str]:
+def _usable(settings: Settings) -> list[str]:
+    """The devices that can be used; with a pack, only of types for which it has kernels."""
     import weft
 
     host = weft.default_host()
-    return [name for device_type in host.preference() for name in host.names(device_type)]
+    names = [name for device_type in host.preference() for name in host.names(device_type)]
+    if settings.pack is None:
+        return names
+    packs = host.registries.kernels.packs()
+    types = {pack.device_type for pack in packs if pack.plugin == settings.pack}
+    if not types:
+        raise pytest.UsageError(f"--pack: plugin '{settings.pack}' has no kernels; these have: "
+                                f"{', '.join(sorted({pack.plugin for pack in packs}))}")
+    return [name for name in names if name.partition(":")[0] in types]

@@ -4,7 +4,7 @@ PROTOCOL = "weft.contract.device.Device"
 
 RULES = {
     "Device": f"{PROTOCOL} has type, uid, attributes and open, close, allocate, free, copy_in, copy_out, record, "
-              "synchronize; copy_peer, wait_event and wrap are optional",
+              "synchronize; copy_peer, elapsed and wrap are optional",
     "Device.uid": "`uid` differs from the uid of every other device of the type and is stable across processes: serial "
                   "number, bus address, ...",
     "Device.attributes": "`memory` (bytes, an int), `model`, `driver` (text), `host_visible` (True when its buffers "
@@ -26,6 +26,8 @@ RULES = {
                        "array's bytes, all of them and no more",
     "Device.synchronize": "synchronize(event) blocks until all work enqueued on the stream before the event is done, "
                           "and raises the device's error",
+    "Device.elapsed": "elapsed(start, end) returns the seconds from an event to a later one, both of which have "
+                      "happened, or None for an event without a time",
     "streams": "a stream runs work in the order in which it was enqueued",
     "threads": "every method but scan, open and close is called on threads that run steps, several at once",
     "errors": "a failure within a step is raised as one weft.errors class, and the device stays usable",

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
@@ -26,6 +26,7 @@ from typing import Any
 
 FILE = "weft-conformance.toml"
 LEVELS = ("discovery", "memory", "ordering", "kernels", "split", "faults", "throughput")
+OF_PACKS = ("kernels",)  # the other levels are about devices
 Tolerance = tuple[float, float]  # relative, absolute
 
 TOLERANCES: Mapping[str, Tolerance] = MappingProxyType({
@@ -40,12 +41,17 @@ class SettingsError(ValueError):
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a run. `quick`: fewer and smaller cases, for a run with every commit."""
+    """The settings of a run.
+
+    `quick`: fewer and smaller cases, for a run with every commit.
+    `pack`: the id of a plugin; its kernels alone are tested, against weft-cpu's.
+    """
 
     levels: tuple[str, ...] = LEVELS
     tolerances: Mapping[str, Tolerance] = field(default_factory=lambda: TOLERANCES)
     expected_failures: Mapping[str, str] = field(default_factory=dict)
     quick: bool = False
+    pack: str | None = None
 
     def tolerance(self, dtype: str) -> Tolerance:
         """The tolerance (relative, absolute) of an element type; zero for every type but floats and complex numbers."""
@@ -57,21 +63,30 @@ class Settings:
                      if _matches(pattern, case_id) or _matches(pattern, f"{device} {case_id}")), None)
 
 
-def load_settings(path: Path | None = None, *, quick: bool = False) -> Settings:
-    """Read a settings file; without a path, return the defaults. Raises SettingsError."""
+def load_settings(path: Path | None = None, *, quick: bool = False, pack: str | None = None) -> Settings:
+    """Read a settings file; without a path, return the defaults. With a pack, the level "kernels" alone runs.
+
+    Raises SettingsError.
+    """
+    settings = _loaded(path)
+    levels = settings.levels if pack is None else tuple(level for level in settings.levels if level in OF_PACKS)
+    return replace(settings, levels=levels, quick=quick, pack=pack)
+
+
+def _loaded(path: Path | None) -> Settings:
     if path is None:
-        return Settings(quick=quick)
+        return Settings()
     try:
         table = tomllib.loads(path.read_text("utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(f"{path}: {error}") from None
     try:
-        return _read(table, quick)
+        return _read(table)
     except ValueError as error:
         raise SettingsError(f"{path}: {error}") from None
 
 
-def _read(table: dict[str, Any], quick: bool) -> Settings:
+def _read(table: dict[str, Any]) -> Settings:
     _check(table, ("levels", "tolerance", "expected_failures"), "key")
     levels = table.get("levels", list(LEVELS))
     if not isinstance(levels, list):
@@ -87,7 +102,7 @@ def _read(table: dict[str, Any], quick: bool) -> Settings:
     for pattern, reason in failures.items():
         if not isinstance(reason, str) or not reason:
             raise ValueError(f"expected_failures: '{pattern}' needs a reason")
-    return Settings(tuple(level for level in LEVELS if level in levels), tolerances, failures, quick)
+    return Settings(tuple(level for level in LEVELS if level in levels), tolerances, failures)
 
 
 def _check(given: Any, known: tuple[str, ...], what: str) -> None:

@@ -1,16 +1,22 @@
-"""The device under test, as cases use it: buffers and copies without the runtime, and graphs that run on it."""
+"""The device under test, as cases use it: buffers and copies without the runtime, and graphs that run on it.
+
+Results are compared with the reference: weft-cpu's own kernels on CPU:0. Other packs for the CPU are not asked.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import weft
 from weft.api import STREAM, Device, Graph, Node, dtypes
-from weft.errors import WeftWarning
+from weft.config import load_config
+from weft.errors import NotFound, WeftWarning
+from weft.session import Runtime
 
 from .settings import Settings
 from .verdict import Broken, NotApplicable, expect
@@ -18,20 +24,62 @@ from .verdict import Broken, NotApplicable, expect
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from weft.contract import KernelDef
+
 Array = np.ndarray[Any, Any]
 REFERENCE = "CPU:0"
+OWN = "cpu"  # the pack of weft-cpu
+
+
+class Place(NamedTuple):
+    """A device, and the runtime whose kernels serve it; None for the runtime of the process."""
+
+    name: str
+    runtime: Runtime | None
+
+    def session(self, nodes: Iterable[Node]) -> weft.Session:
+        return weft.Session(Graph(list(nodes)), self.runtime)
+
+
+def pinned(pack: str | None = None) -> Runtime:
+    """The runtime in which weft-cpu's kernels serve CPU:0, and the kernels of `pack` come before all others."""
+    return _pinned(pack, tuple(record.id for record in weft.plugins()))
+
+
+@cache
+def _pinned(pack: str | None, _plugins: tuple[str, ...]) -> Runtime:
+    kernels = weft.default_host().registries.kernels
+    for device_type in ["CPU"] if pack is None else weft.default_host().preference():
+        kernels.load(device_type)
+    first = {kernel.op: OWN for kernel in kernels.loaded() if kernel.pack == OWN}
+    return Runtime(load_config({"kernels": first | {k.op: k.pack for k in kernels.loaded() if k.pack == pack}}))
 
 
 class Subject:
-    """One device, opened and probed. Raises weft's NotFound and Unavailable with the reason if it cannot be used."""
+    """One device, opened and probed.
+
+    `here`: the device with the kernels under test: on CPU:0 the installed ones, or with `settings.pack` its own alone.
+    `reference`: CPU:0 with weft-cpu's own kernels.
+
+    Raises weft's NotFound and Unavailable with the reason if it cannot be used, and NotFound for a pack without kernels
+    for it.
+    """
 
     def __init__(self, name: str, settings: Settings | None = None) -> None:
         self.name = name
         self.type = name.partition(":")[0]
         self.settings = settings or Settings()
-        self.host = weft.default_host()
+        self.pack = self.settings.pack
+        is_installed = name == REFERENCE and self.pack is None
+        self.here = Place(name, None if is_installed else pinned(self.pack))
+        self.reference = Place(REFERENCE, pinned())
+        self.host = weft.default_host() if self.here.runtime is None else self.here.runtime.host
         self.device: Device = self.host.open(name)
         self.host_visible = bool(self.device.attributes.get("host_visible"))
+        if self.pack is not None and not self.kernels():
+            packs = sorted({kernel.pack for kernel in self.registered()})
+            raise NotFound(f"plugin {self.pack} has no kernels for {self.type}", device=name,
+                           hint=f"these have: {', '.join(packs) or 'none'}")
 
     def size(self, full: int, quick: int) -> int:
         """A number or size of a case: `full` in the full suite, `quick` in the quick one."""
@@ -78,7 +126,7 @@ class Subject:
     # Graphs.
 
     def session(self, nodes: Iterable[Node]) -> weft.Session:
-        return weft.Session(Graph(list(nodes)))
+        return self.here.session(nodes)
 
     def run(self, nodes: Iterable[Node], fetches: Sequence[str], feeds: Mapping[str, Array]) -> list[Array]:
         """Run a graph and return the fetched values. Raises Broken if a node runs elsewhere than requested."""
@@ -93,13 +141,24 @@ class Subject:
             expect(not asked or row.device == self.name, f"node '{row.node}' ({row.op}) runs elsewhere",
                    expected=self.name, got=f"{row.device}: {row.reason}", rule="placement")
 
-    def kernels(self) -> list[Any]:
-        """The kernels that packs have registered for this device type."""
+    def registered(self) -> list[KernelDef]:
+        """The kernels that all packs have registered for this device type."""
         self.host.registries.kernels.load(self.type)
         return [k for k in self.host.registries.kernels.loaded() if k.device_type == self.type]
 
+    def kernels(self) -> list[KernelDef]:
+        """The kernels under test: of the pack, or all."""
+        return [k for k in self.registered() if self.is_tested(k.pack)]
+
+    def candidates(self, op: str) -> list[KernelDef]:
+        """The kernels under test for one op."""
+        return [k for k in self.host.registries.kernels.candidates(op, self.type) if self.is_tested(k.pack)]
+
+    def is_tested(self, pack: str) -> bool:
+        return self.pack in (None, pack)
+
     def has_kernel(self, op: str, **attrs: Any) -> bool:
-        return any(k.refuses(attrs) is None for k in self.host.registries.kernels.candidates(op, self.type))
+        return any(k.refuses(attrs) is None for k in self.candidates(op))
 
 
 @contextmanager

@@ -10,7 +10,11 @@ def main() -> int:
     remove_working_folder()
     from .cli import main as command
 
-    return command()
+    status = command()
+    from .cli.notices import one_line_from_here
+
+    one_line_from_here()
+    return status
 
 
 if __name__ == "__main__":

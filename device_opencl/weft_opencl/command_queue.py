@@ -29,6 +29,7 @@ class CommandQueue:
 
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
         self.handle = cl.CommandQueue(context, device)
+        self._has_times = False
         self._lock = threading.Lock()
         self._newest: cl.Event | None = None
         self._copies: deque[Any] = deque()  # events of the copies that may be unfinished; each holds its array
@@ -87,6 +88,33 @@ class CommandQueue:
                 raise self.lose(error) from error
             with self._lock:
                 self._let_go()
+
+    def elapsed(self, start: cl.Event | None, end: cl.Event | None) -> float | None:
+        """Return the seconds between the ends of two commands; None for a command without times.
+
+        Commands have times after the first call of this method: the driver's queue is replaced by one that profiles.
+        """
+        if not self._has_times:
+            self._keep_times()
+            return None
+        if start is None or end is None:
+            return None
+        try:
+            return float(end.profile.end - start.profile.end) * 1e-9
+        except cl.Error:  # a command from before the first call
+            return None
+
+    def _keep_times(self) -> None:
+        self.check()
+        with self._lock:
+            try:
+                self.handle.finish()
+                self.handle = cl.CommandQueue(self.handle.context, self.handle.device,
+                                              properties=cl.command_queue_properties.PROFILING_ENABLE)
+                self._newest = cl.enqueue_marker(self.handle)
+            except cl.Error as error:
+                raise self.lose(error) from error
+            self._has_times = True
 
     def lose(self, error: Exception) -> Unavailable:
         """Mark the device as lost. Returns the error to raise; every later call raises the same error."""

@@ -101,6 +101,9 @@ class OpenCL:
     def synchronize(self, event: Any) -> None:
         self._queue.synchronize(event)
 
+    def elapsed(self, start: Any, end: Any) -> float | None:
+        return self._queue.elapsed(start, end)
+
 
 def _listed() -> Iterator[cl.Device]:
     with suppress(cl.LogicError):  # a loader without drivers raises this

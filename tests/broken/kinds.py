@@ -5,7 +5,8 @@ docs/broken-plugins.md is made from this table.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 HEAD = "import numpy as np\nfrom weft.api import OpSpec, hookimpl\nWEFT_API = (1, 0)\n"
 DEVICE = HEAD + """
@@ -37,11 +38,18 @@ def register(kernels):
 
 
 class Kind(NamedTuple):
-    """One kind. `when`: "load", "scan", "open" or "run". `line`: the text of its line, `{id}` being the plugin's id."""
+    """One kind. `{id}` stands for the plugin's id in its texts.
+
+    `when`: "load", "scan", "open", "run" or "close".
+    `line`: the text of its line, and `remedy`: the end of it.
+    `config`: settings under which it is found.
+    """
 
     when: str
     source: str
     line: str
+    remedy: str
+    config: Mapping[str, Any] = {}
 
 
 def device(method: str = "", scan: str = "return [Broken()]") -> str:
@@ -56,52 +64,83 @@ def kernel(body: str, options: str = "") -> str:
     return KERNEL.format(body=body, options=options)
 
 
+SHOWN = "--traceback {id}' shows where"
+DEVICE_REMEDY = "[plugins] block = ['{id}'] leaves its devices out"
+KERNEL_REMEDY = "[kernels] Broken>Op chooses another plugin's kernel"
+MESSAGE = " (plugin {id}) failed with RuntimeError: boom, raised at "
+
 KINDS = {
-    "import raises": Kind("load", "1 / 0", "plugin {id} is failed: import of"),
-    "import exits": Kind("load", "raise SystemExit(3)", "plugin {id} is failed: import of"),
-    "syntax error": Kind("load", "def", "SyntaxError: invalid syntax"),
-    "no version": Kind("load", "x = 1", "WEFT_API is missing"),
-    "later version": Kind("load", "WEFT_API = (9, 0)", "plugin {id} is incompatible: it is written for plugin API 9.0"),
-    "unknown hook": Kind("load", HEAD + "@hookimpl\ndef weft_kernel(registry): ...", "did you mean weft_kernels?"),
-    "unmarked hook": Kind("load", HEAD + "def weft_ops(registry): ...", "decorate it with @hookimpl"),
-    "wrong parameter": Kind("load", HEAD + "@hookimpl\ndef weft_ops(registry, conf): ...", "a hook takes `registry`"),
-    "hook raises": Kind("load", HEAD + "@hookimpl\ndef weft_ops(registry): 1 / 0", "hook weft_ops raised ZeroDivision"),
+    "import raises": Kind("load", "1 / 0", "plugin {id} is failed: import of", SHOWN),
+    "import exits": Kind("load", "raise SystemExit(3)", "plugin {id} is failed: import of", SHOWN),
+    "syntax error": Kind("load", "def", "SyntaxError: invalid syntax", SHOWN),
+    "no version": Kind("load", "x = 1", "WEFT_API is missing", "write WEFT_API = (1, 2)"),
+    "later version": Kind("load", "WEFT_API = (9, 0)", "plugin {id} is incompatible: it is written for plugin API 9.0",
+                          "pip install -U weft-core"),
+    "unknown hook": Kind("load", HEAD + "@hookimpl\ndef weft_kernel(registry): ...", "there is no hook called",
+                         "did you mean weft_kernels?"),
+    "unmarked hook": Kind("load", HEAD + "def weft_ops(registry): ...", "weft_ops is not marked as a hook",
+                          "decorate it with @hookimpl"),
+    "wrong parameter": Kind("load", HEAD + "@hookimpl\ndef weft_ops(registry, conf): ...", "weft_ops(registry, conf)",
+                            "a hook takes `registry` and, optionally, `config`"),
+    "hook raises": Kind("load", HEAD + "@hookimpl\ndef weft_ops(registry): 1 / 0", "hook weft_ops raised ZeroDivision",
+                        SHOWN),
     "op of another signature": Kind(
         "load", HEAD + "@hookimpl\ndef weft_ops(registry): registry.add(OpSpec('MatMul'))",
-        "op MatMul is plugin tf_ops's already, with another signature"),
+        "op MatMul is plugin tf_ops's already, with another signature",
+        "declare an equal signature, or name it MINE>OP"),
     "allocator of another plugin": Kind(
+        "load", HEAD + "@hookimpl\ndef weft_allocators(registry): registry.add('pages', list)",
+        "allocator 'pages' is plugin example's already", "rename it, or leave it out, in plugin {id}"),
+    "allocator of weft's own": Kind(
         "load", HEAD + "@hookimpl\ndef weft_allocators(registry): registry.add('plain', list)",
-        "allocator 'plain' is registered by another plugin already"),
+        "allocator 'plain' is weft's own already", "rename it, or leave it out, in plugin {id}"),
     "device type in small letters": Kind(
         "load", HEAD + "@hookimpl\ndef weft_devices(registry): registry.device(type='gpu', scan=list)",
-        "device type 'gpu' must be written in capitals"),
-    "scan raises": Kind("scan", device(scan="1 / 0"), "scan of plugin {id} raised ZeroDivisionError: division by zero"),
-    "scan gives no devices": Kind("scan", device(scan="return 7"), "scan of plugin {id} returned int, expected"),
+        "device type 'gpu' must be written in capitals", SHOWN),
+    "scan raises": Kind("scan", device(scan="1 / 0"), "scan of plugin {id} raised ZeroDivisionError: division by zero",
+                        DEVICE_REMEDY),
+    "scan gives no devices": Kind("scan", device(scan="return 7"), "scan of plugin {id} returned int, expected",
+                                  DEVICE_REMEDY),
     "scan gives another object": Kind("scan", device(scan="return [object()]"),
-                                      "scan of plugin {id} gave an object of object, which has no type, uid"),
+                                      "scan of plugin {id} gave an object of object, which has no type, uid",
+                                      DEVICE_REMEDY),
     "device of another type": Kind("scan", device(scan="d = Broken(); d.type = 'OTHER'; return [d]"),
-                                   "gave a device of type 'OTHER', it announces 'BROKEN'"),
+                                   "gave a device of type 'OTHER', it announces 'BROKEN'", DEVICE_REMEDY),
     "device without a uid": Kind("scan", device(scan="d = Broken(); d.uid = None; return [d]"),
-                                 "with the uid None, expected a non-empty str"),
-    "open raises": Kind("open", raising("open"), "open of device BROKEN:0 (plugin {id}) failed with"),
-    "allocate raises": Kind("open", raising("allocate"), "allocate of device BROKEN:0 (plugin {id}) failed with"),
-    "copy_in raises": Kind("open", raising("copy_in"), "copy_in of device BROKEN:0 (plugin {id}) failed with"),
-    "copy_out raises": Kind("open", raising("copy_out"), "copy_out of device BROKEN:0 (plugin {id}) failed with"),
-    "record raises": Kind("open", raising("record"), "record of device BROKEN:0 (plugin {id}) failed with"),
-    "synchronize raises": Kind("open", raising("synchronize"), "synchronize of device BROKEN:0 (plugin {id}) failed"),
+                                 "with the uid None, expected a non-empty str", DEVICE_REMEDY),
+    **{f"{method} raises": Kind("open", raising(method), f"{method} of device BROKEN:0{MESSAGE}", DEVICE_REMEDY)
+       for method in ("open", "allocate", "free", "copy_in", "copy_out", "record", "synchronize")},
+    "close raises": Kind("close", raising("close"), f"close of device BROKEN:0{MESSAGE}", DEVICE_REMEDY),
+    "kernels cannot be imported": Kind(
+        "open", device().replace("weft_example.kernels:register_kernels", "no_such_kernels:register"),
+        "plugin {id}: registering its kernels for BROKEN raised ModuleNotFoundError", "--traceback {id}' shows where"),
     "kernel of a wrong dtype name": Kind("run", kernel("return None", ", dtypes={'T': 'flaot32'}"),
-                                         "plugin {id}: registering its kernels for CPU raised"),
-    "kernel of a wrong host input": Kind("run", kernel("return None", ", host=['shape']"), "which is no input of"),
-    "bind raises": Kind("run", kernel("1 / 0"), "bind of {id}'s kernel for Broken>Op raised ZeroDivisionError"),
-    "bind gives no kernel": Kind("run", kernel("return 7"), "bind of {id}'s kernel for Broken>Op returned int"),
+                                         "plugin {id}: registering its kernels for CPU raised",
+                                         "did you mean float32?"),
+    "kernel of a wrong host input": Kind("run", kernel("return None", ", host=['shape']"),
+                                         "host of {id}'s kernel for Broken>Op names 'shape', which is no input of",
+                                         "the op's inputs: x"),
+    "bind raises": Kind("run", kernel("1 / 0"), "bind of {id}'s kernel for Broken>Op raised ZeroDivisionError",
+                        KERNEL_REMEDY),
+    "bind gives no kernel": Kind("run", kernel("return 7"), "bind of {id}'s kernel for Broken>Op returned int",
+                                 KERNEL_REMEDY),
     "run raises": Kind("run", kernel("return lambda x, out: 1 / 0"),
-                       "kernel {id}.Broken>Op failed with ZeroDivisionError"),
+                       "kernel {id}.Broken>Op failed with ZeroDivisionError", KERNEL_REMEDY),
     "run returns an array": Kind("run", kernel("return lambda x, out: np.exp(x)"),
-                                 "the kernel of Broken>Op (plugin {id}) returned an array; it must write its output"),
+                                 "the kernel of Broken>Op (plugin {id}) returned an array; it must write its output",
+                                 "write to the last argument, or declare the kernel with allocates=True"),
     "run gives a wrong shape": Kind("run", kernel("return lambda x: np.float32([1, 2])", ", allocates=True"),
-                                    "the kernel of Broken>Op (plugin {id}) returned float32[2], expected"),
+                                    "the kernel of Broken>Op (plugin {id}) returned float32[2], expected",
+                                    KERNEL_REMEDY),
     "run gives a wrong type": Kind("run", kernel("return lambda x: x.astype(np.int32)", ", allocates=True"),
-                                   "the kernel of Broken>Op (plugin {id}) returned int32[3], expected"),
+                                   "the kernel of Broken>Op (plugin {id}) returned int32[3], expected", KERNEL_REMEDY),
     "run gives too many values": Kind("run", kernel("return lambda x: (x, x)", ", allocates=True"),
-                                      "the kernel of Broken>Op (plugin {id}) returned 2 values, expected 1"),
+                                      "the kernel of Broken>Op (plugin {id}) returned 2 values, expected 1",
+                                      KERNEL_REMEDY),
+    "run changes an input": Kind("run", kernel("return lambda x, out: np.copyto(out, np.negative(x, x))"),
+                                 "the kernel of Broken>Op (plugin {id}) changed an input",
+                                 "write to the outputs alone, or declare inplace", {"debug": {"poison": True}}),
+    "run promises nothing and comes later": Kind(
+        "run", "from weft.api import AsyncValue\n" + kernel("return lambda x: AsyncValue()", ", allocates=True"),
+        "the kernel of Broken>Op (plugin {id}) returned an AsyncValue", "declare the kernel with asynchronous=True"),
 }

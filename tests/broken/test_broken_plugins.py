@@ -17,7 +17,8 @@ from weft.session.runtime import Runtime
 
 X = np.float32([1, 2, 3])
 PAGE = Path(__file__).parents[2] / "docs" / "broken-plugins.md"
-WHEN = {"load": "it is loaded", "scan": "devices are scanned", "open": "a device is opened", "run": "a graph runs"}
+WHEN = {"load": "it is loaded", "scan": "devices are scanned", "open": "a device is opened", "run": "a graph runs",
+        "close": "its host is closed"}
 
 
 def told(own: Runtime, when: str, path: Path) -> str:
@@ -28,8 +29,10 @@ def told(own: Runtime, when: str, path: Path) -> str:
             own.plugins.register(path)
             if when == "scan":
                 own.host.records("BROKEN")
-            if when == "open":
+            if when in ("open", "close"):
                 own.host.open("BROKEN:0")
+            if when == "close":
+                own.host.close()
             if when == "run":
                 with weft.Session(graph(placeholder("x", (3,)), node("y", "Broken>Op", "x")), own) as session:
                     session.run("y", {"x": X})
@@ -45,20 +48,24 @@ def test_a_broken_plugin_is_named_in_one_line_and_the_others_work(name, tmp_path
     path = tmp_path / f"{plugin_id}.py"
     path.write_text(kind.source)
     monkeypatch.delitem(sys.modules, plugin_id, raising=False)
-    own = Runtime(load_config({}))
+    own = Runtime(load_config(kind.config))
     text = told(own, kind.when, path)
     lines = [line for line in text.splitlines() if kind.line.format(id=plugin_id) in line]
     assert lines, text
     assert plugin_id in lines[0]
+    assert kind.remedy.format(id=plugin_id) in lines[0]
+    own = own if kind.when != "close" else Runtime(load_config({}))
     with weft.Session(graph(placeholder("x", (3,)), node("y", "Neg", "x")), own) as session:
         assert session.run("y", {"x": X}).tolist() == [-1, -2, -3]
 
 
 def page() -> str:
-    rows = [f"| {name} | {WHEN[kind.when]} | `{kind.line.format(id='ID')}` |" for name, kind in KINDS.items()]
+    rows = [f"| {name} | {WHEN[kind.when]} | `{kind.line.format(id='ID').strip()}` | `{kind.remedy.format(id='ID')}` |"
+            for name, kind in KINDS.items()]
     text = ("Each kind of broken plugin is named in one line, and every other plugin works. ID stands for the plugin's "
-            "id.\nThe tests make this table from `tests/broken/kinds.py`.")
-    head = ["# Broken plugins", "", text, "", "| kind | found when | the line has |", "|---|---|---|"]
+            "id.\nThe line also has the remedy. The tests make this table from `tests/broken/kinds.py`.")
+    head = ["# Broken plugins", "", text, "", "| kind | found when | the line has | the remedy in it |",
+            "|---|---|---|---|"]
     return "\n".join([*head, *rows, ""])
 
 

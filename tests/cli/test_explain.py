@@ -47,7 +47,7 @@ def rows(done):
 
 def test_many_nodes_are_grouped_and_few_are_not(command, chain):
     lines = command("explain", chain).words
-    assert lines[0] == ["44", "nodes:"]
+    assert lines[0] == ["44", "nodes,", "which", "run", "as", "42", "kernel", "calls:"]
     assert lines[1] == ["42", "CPU:0,", "kernels", "of", "cpu"]
     assert ["41", "AddV2", "CPU:0", "cpu", "first", "in", "order", "with", "a", "kernel"] in lines
     lines = command("explain", chain, "--fetch", "n1").words
@@ -64,7 +64,29 @@ def test_json_has_every_row_in_full(command, chain):
     found = rows(command("explain", chain, "--json"))
     assert len(found) == 44
     assert found["side"] == {"node": "side", "op": "Neg", "requested": "", "assigned": "CPU:0", "kernel": "cpu.Neg",
-                             "fused": "", "reason": "first in order with a kernel", "refused": "", "how": ""}
+                             "fused": "", "reason": "first in order with a kernel", "refused": "", "how": "",
+                             "passes": ""}
+
+
+def test_the_graph_that_runs_is_counted_with_what_passes_did(command, saved, monkeypatch):
+    monkeypatch.setenv("WEFT_PLUGINS__BLOCK", "onednn")
+    model = saved(placeholder("x", (2,)), const("one", [1, 1]), node("two", "AddV2", "one", "one"),
+                  node("same", "Identity", "x"), node("y", "Mul", "same", "two"), node("z", "Identity", "y"))
+    done = command("explain", model)
+    assert done.out.splitlines()[0] == "6 nodes, which run as 2 kernel calls:"
+    assert "pass constants removed 1 node, changed 1 node\n" in done.out
+    assert "pass identities removed 1 node, changed 1 node\n" in done.out
+    found = rows(command("explain", model, "--json"))
+    assert {name: row["passes"] for name, row in found.items() if row["passes"]} == {
+        "one": "removed by constants", "two": "Const by constants", "same": "removed by identities"}
+
+
+def test_fusions_are_counted_once_the_step_is_linked(command, saved):
+    model = saved(placeholder("x", (None,)), node("n", "Neg", "x"), node("y", "Relu", "n"), node("z", "Neg", "y"))
+    assert "fusion" not in command("explain", model, "--device", "EXAMPLE:0").out
+    done = command("explain", model, "--device", "EXAMPLE:0", "--input", "x=3")
+    assert done.out.splitlines()[0] == "4 nodes, which run as 1 kernel call:"
+    assert "fusion example.Sequence does 3 nodes in 1 call\n" in done.out
 
 
 def test_open_shapes_are_named_with_what_to_write(command, chain):

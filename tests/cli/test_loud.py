@@ -19,6 +19,7 @@ MISTAKES = {  # environment variable and value: what the line says
     ("WEFT_WORK_QUEUE__NAME", "multi_thraeded"): "names the work queue 'multi_thraeded', which is not there; did you",
     ("WEFT_WORK_QUEUES__own__NAME", "x"): "names the work queue 'x', which is not there; known: ",
     ("WEFT_PLUGIN__SIM__DEVISES", "2"): "plugin sim is failed: environment WEFT_PLUGIN__SIM__DEVISES: [plugin.sim] has",
+    ("WEFT_EAGER__HANDLER", "loging"): "names the op handler 'loging', which is not there; did you mean logging?",
     ("WEFT_TORCH_DEBUG", "1"): "environment variable WEFT_TORCH_DEBUG is no setting of weft; did you mean "
                                "WEFT_DEBUG__KEY? names that begin with WEFT_EXT_ are free for plugins",
     ("WEFT_CONFG", "x"): "environment variable WEFT_CONFG is no setting of weft; did you mean WEFT_CONFIG?",
@@ -37,6 +38,11 @@ def test_a_name_in_config_that_nothing_has_is_one_line(command, monkeypatch, var
     (line,) = [line for line in done.err.splitlines() if line.startswith("warning: ")]
     assert MISTAKES[variable, value] in line
     assert done.status == 0
+
+
+def test_handlers_of_devices_are_no_unknown_names(command, monkeypatch):
+    monkeypatch.setenv("WEFT_EAGER__HANDLER", '["logging", "CPU:0"]')
+    assert command("devices", "CPU:0").err == ""
 
 
 def test_variables_with_the_free_prefix_are_plugins_own(command, model, monkeypatch):
@@ -91,3 +97,27 @@ def test_kernels_that_cannot_be_imported_have_a_traceback_and_a_line(command, tm
     assert 'late_kernels.py", line 7' in done.out
     assert "warning: plugin late_kernels: registering its kernels for CPU raised" in done.err
     assert "flaot32" in done.err
+
+
+def test_a_device_without_kernels_is_told_when_it_is_checked(command, tmp_path):
+    (tmp_path / "mute_plugin.py").write_text(
+        "from weft.api import hookimpl\nfrom weft_example.device import Example\nWEFT_API = (1, 0)\n"
+        "class Mute(Example):\n    type = 'MUTE'\n@hookimpl\ndef weft_devices(registry):\n"
+        "    registry.device(type='MUTE', scan=lambda config: [Mute(0, 1 << 20)])\n")
+    done = command("devices", "MUTE:0", "--check", "--plugin", tmp_path / "mute_plugin.py", "--json")
+    (row,) = json.loads(done.out)
+    assert (row["check"], row["reason"]) == ("PASS", "it only copies: no plugin has kernels for MUTE")
+    assert row["remedy"] == "its plugin names them: registry.device(kernels=...)"
+    (row,) = json.loads(command("devices", "EXAMPLE:0", "--check", "--json").out)
+    assert row["reason"] == ""
+
+
+def test_each_failed_plugin_that_config_loads_is_named(command, tmp_path, monkeypatch):
+    files = [tmp_path / f"{name}.py" for name in ("fails_first", "fails_second")]
+    for file in files:
+        file.write_text("1 / 0\n")
+    monkeypatch.setenv("WEFT_PLUGINS__LOAD", json.dumps(list(map(str, files))))
+    done = command("devices", "CPU:0")
+    assert done.status == 1
+    assert "plugin fails_first is failed" in done.err
+    assert "plugin fails_second is failed" in done.err

@@ -50,6 +50,13 @@ class IsOutOfOrder(Example):
             queue.rotate(1)
 
 
+class CountsBackwards(Example):
+    type = "BACKWARDS"
+
+    def elapsed(self, start, end):
+        return -1e-3 * (start is not end)
+
+
 class ComputesWrongly(Example):
     type = "WRONG"
 
@@ -163,7 +170,7 @@ class WritesWrapped(Example):
 
 
 DEVICES = (AddsToItsOutput, ReturnsItsResult, ChangesItsInput, PassesOn, LosesLastByte, WritesWholeWords,
-           ReturnsTooEarly, IsOutOfOrder, ComputesWrongly, DeclinesTooLittle,
+           ReturnsTooEarly, IsOutOfOrder, CountsBackwards, ComputesWrongly, DeclinesTooLittle,
            NeverFrees, KeepsBuffers, FreesAtOnce, RaisesWithoutMemory, ChangesItsName, OpensWhenScanned,
            WrapsFromMemory, WritesWrapped)
 

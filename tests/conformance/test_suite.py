@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections import Counter
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 import weft
 import weft_conformance
+from conformance.reports import Report
 from weft.api import dtypes
 from weft_conformance import Broken, SettingsError, load_settings
 from weft_conformance.arrays import any_bits, fixed_size_types, generator, numbers
@@ -40,6 +36,7 @@ FOUND = {  # device -> the cases that must fail, and no others; without their pa
                 "kernels.agrees_with_the_cpu_when_it_does_several_nodes_at_once"},
     "UNORDERED:0": {"ordering.work_on_one_stream_is_done_in_order",
                     "ordering.events_are_waited_for_in_any_order_and_more_than_once"},
+    "BACKWARDS:0": {"ordering.the_times_between_events_add_up"},
     "ADDING:0": {"kernels.writes_every_element_of_its_outputs"},
     "RETURNING:0": {"kernels.returns_no_array_in_place_of_its_outputs", "kernels.agrees_with_the_cpu",
                     "kernels.gives_what_tensorflow_gave"},
@@ -56,31 +53,6 @@ FOUND = {  # device -> the cases that must fail, and no others; without their pa
     "FORGETFUL:0": {"memory.a_feed_that_has_changed_is_read_anew"},
     "WRITING:0": {"memory.a_wrapped_array_is_read_and_not_written", "memory.a_feed_that_has_changed_is_read_anew"},
 }
-
-
-class Report:
-    """What a run of the suite in another process says: outcomes and messages by device and case."""
-
-    def __init__(self, folder: Path, *arguments: str, plugins: str = "[]") -> None:
-        xml = folder / "report.xml"
-        command = [sys.executable, "-m", "pytest", "--pyargs", "weft_conformance", "--conformance-quick", "-q",
-                   f"--junitxml={xml}", "-p", "no:cacheprovider", "-p", "no:xdist", *arguments]
-        environ = os.environ | {"WEFT_PLUGINS__LOAD": plugins, "OPENBLAS_NUM_THREADS": "1"}
-        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environ, check=False,
-                              timeout=300)
-        self.status, self.output = done.returncode, done.stdout + done.stderr
-        self.failures: dict[tuple[str, str], str] = {}
-        self.skipped: dict[tuple[str, str], str] = {}
-        self.passed: Counter[str] = Counter()
-        for entry in ElementTree.parse(xml).iter("testcase") if xml.exists() else ():  # noqa: S314 - we wrote it
-            key = entry.get("classname", "").rpartition(".")[2], entry.get("name", "")
-            failure, skip = entry.find("failure"), entry.find("skipped")
-            if failure is not None:
-                self.failures[key] = failure.text or failure.get("message", "")
-            elif skip is not None:
-                self.skipped[key] = skip.get("message", "")
-            else:
-                self.passed[key[0]] += 1
 
 
 def test_the_devices_that_are_there_pass(tmp_path):
@@ -213,7 +185,7 @@ def test_samples_are_arrays_of_the_type_that_was_asked_for():
 
 def runs(on, op, sample):
     try:
-        apply(on, op, sample, "CPU:0", frozenset())
+        apply(on, op, sample, on.reference, frozenset())
     except (Declined, weft.errors.WeftError):
         return False
     return True

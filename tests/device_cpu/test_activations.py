@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+import weft
+from builders.graphs import graph, node, placeholder
 from harness.run_op import run_op
 from weft.errors import InvalidArgument
 from weft.values import dtypes
@@ -93,3 +95,17 @@ def test_gradients_know_what_either_shape_tells():
     known, open_ = info(dtypes.float32, (2, None)), info(dtypes.float32, (None, 3))
     assert RULES["ReluGrad"].function({}, known, open_).shape == (2, 3)
     assert RULES["TanhGrad"].function({}, known, open_).shape == (2, None)
+
+
+@pytest.mark.parametrize("op", ["Elu", "LeakyRelu", "Relu", "Relu6", "Selu", "Sigmoid", "Softplus", "Softsign", "Tanh"])
+@pytest.mark.parametrize("session", [False, True])
+def test_an_activation_of_a_scalar_is_that_of_a_vector_of_it(op, session):
+    """NumPy's functions return numbers in place of arrays for scalars."""
+    x = np.float32(-0.5)
+    if session:
+        with weft.Session(graph(placeholder("x", ()), node("y", op, "x"))) as opened:
+            got = opened.run("y", {"x": x})
+    else:
+        got = run(op, x)
+    assert (got.shape, got.dtype) == ((), np.float32)
+    assert got == run(op, [x])[0]

@@ -150,6 +150,10 @@ def test_convolutions_that_are_not_defined_are_refused():
         conv(x, w, pads=(0, 0, 1, 0, 0, 0, 0, 0))
     with pytest.raises(Unimplemented):
         run("Conv2D", x, w, strides=(2, 1, 1, 1), padding="VALID")
+    for empty in (random(0, 5, 5, 4), random(1, 2, 2, 4)):  # no images; no place for the filter
+        for name in ("strides", "dilations"):
+            with pytest.raises(Unimplemented, match=f"{name} in the batch and depth dimensions"):
+                run("Conv2D", empty, w, **{"strides": (1, 1, 1, 1), "padding": "VALID", name: (2, 1, 1, 1)})
     with pytest.raises(Unimplemented):
         conv(x, random(3, 3, 4, 1), dilations=(2, 2), op="DepthwiseConv2dNative")
     for strides in ((1, 1, 2, 1), (2, 1, 1, 1), (1, 1, 1, 2)):

@@ -655,3 +655,27 @@ def test_every_recorded_case_with_a_kernel_passes_through_execute(run: Run, devi
     assert [each for each in facts["wrong"] if each not in dropped] == []
     assert facts["count"] >= 1000
     assert len(dropped) == (4 if "Oclgrind" in device else 0)
+
+
+def test_a_traced_run_has_the_times_of_the_devices_own_clock(run: Run) -> None:
+    facts = run("""
+        g = [placeholder("x", (200, 200)),
+             node("y", "MatMul", "x", "x", device="OPENCL:0", transpose_a=False, transpose_b=False)]
+        device = runtime().host.open("OPENCL:0")
+        early = device.record(0)
+        times = []
+        with weft.Session(graph(*g)) as session:
+            for _ in range(2):
+                metadata, x = weft.RunMetadata(), np.ones((200, 200), np.float32)
+                right = bool((session.run("y", {"x": x}, options=weft.RunOptions(trace=True), metadata=metadata)
+                              == 200).all())
+                event, = [e for e in metadata.trace.events if e.call.op == "MatMul"]
+                times.append((right, event.timed.span is not None and event.ns > 0))
+        late = device.record(0)
+        device.synchronize(late)
+        tell(times=times, early=early is not None and device.elapsed(early, late), none=device.elapsed(None, late),
+             late=device.elapsed(late, late))
+    """)
+    assert facts["times"] == [[True, True]] * 2
+    assert facts["early"] in (None, False)  # it is older than the first trace
+    assert (facts["none"], facts["late"]) == (None, 0.0)

@@ -96,7 +96,7 @@ class Config:
     "bad_notation": Case(HOOK + "@hookimpl\ndef weft_ops(registry): registry.add(OpSpec('A', inputs=['x']))", "failed",
                          "hook weft_ops raised InvalidArgument: cannot read the argument 'x' of op A"),
     "plain_again": Case(HOOK + "@hookimpl\ndef weft_allocators(registry): registry.add('plain', list)", "failed",
-                        "allocator 'plain' is registered by another plugin already"),
+                        "allocator 'plain' is weft's own already"),
     "blocked": Case("raise RuntimeError('not to be imported')", "blocked", "[plugins] block names it"),
     "good": Case(GOOD.format(type="GOOD", priority=1), "ok", ""),
     "inert": Case(PACK.format(type="NOBODYS", module="nowhere"), "ok",
@@ -258,7 +258,9 @@ def test_strict_mode_raises_the_first_plugin_that_cannot_be_used(site: Any) -> N
         except weft.errors.PluginError as error:
             tell(message=str(error), cause=type(error.__cause__.__cause__).__name__)
     """, env={"WEFT_PLUGINS__STRICT": "1"})
-    assert facts["message"] == ("plugin wrong is failed: import of d_wrong raised ZeroDivisionError: division by zero")
+    assert facts["message"] == ("plugin wrong is failed: import of d_wrong raised ZeroDivisionError: division by zero; "
+                                "'weft plugins --traceback wrong' shows where, [plugins] block = ['wrong'] leaves it "
+                                "out")
     assert facts["cause"] == "ZeroDivisionError"
 
 

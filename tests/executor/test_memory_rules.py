@@ -167,3 +167,34 @@ def test_a_view_has_its_own_type_and_shape_over_the_elements_of_its_source(dtype
     assert (shown.dtype, shown.shape) == (dtype.numpy, shape)
     assert np.shares_memory(shown, source)
     assert shown.tobytes() == source.tobytes()
+
+
+IN_PLACE = """
+import numpy as np
+from weft.api import OpSpec, hookimpl
+WEFT_API = (1, 0)
+@hookimpl
+def weft_ops(registry):
+    registry.add(OpSpec("InPlace>Plus", inputs=["a: T", "b: T"], outputs=["y: T"], attrs=["T: type"],
+                        metadata=lambda attrs, a, b: a))
+@hookimpl
+def weft_kernels(registry):
+    registry.kernels("CPU", lambda kernels: kernels.kernel("InPlace>Plus", inplace={0: 0})(bind))
+def bind(b):
+    def run(a, b, out):
+        np.copyto(out, a)
+        out *= 10  # writes over a, and reads b afterwards
+        out += b
+    return run
+"""
+
+
+@pytest.mark.parametrize("poison", [False, True])
+def test_a_value_that_a_call_reads_twice_is_not_written_in_place(tmp_path, poison):
+    path = tmp_path / f"in_place_{poison}.py"
+    path.write_text(IN_PLACE)
+    config = {"plugins": {"load": [str(path)]}, "debug": {"poison": poison}}
+    nodes = graph(placeholder("x", (3,)), node("n", "Neg", "x"), node("twice", "InPlace>Plus", "n", "n"),
+                  node("z", "Neg", "twice"))
+    with weft.Session(nodes, config) as session:
+        assert session.run("z", {"x": np.float32([1, 2, 3])}).tolist() == [11, 22, 33]

@@ -11,6 +11,7 @@ import weft
 from builders.graphs import graph, node, placeholder
 from plugins_for_tests import plugin
 from weft.protobuf import parse_message
+from weft_sim.device import Sim
 
 CONFIG = {"plugins": {"load": [plugin("tests")]}}
 X = np.float32([1, 2, 3])
@@ -104,3 +105,48 @@ def test_an_asynchronous_call_ends_in_the_message_when_its_result_comes():
 def test_run_metadata_without_a_trace_is_an_empty_message(tmp_path):
     weft.RunMetadata().dump(tmp_path / "run.pb")
     assert (tmp_path / "run.pb").read_bytes() == b""
+
+
+def on_sim(monkeypatch, elapsed):
+    """The trace of two kernels on a SIM, one behind the other, with this method `elapsed`."""
+    if elapsed is None:
+        monkeypatch.delattr(Sim, "elapsed")
+    elif elapsed != "its own":
+        monkeypatch.setattr(Sim, "elapsed", elapsed)
+    config = {"plugin": {"sim": {"launch_latency": 1.0, "enqueue": 0.0}}}
+    nodes = graph(placeholder("x", (3,)), node("y", "Neg", "x", device="SIM:0"), node("z", "Exp", "y", device="SIM:0"))
+    metadata = weft.RunMetadata()
+    with weft.Session(nodes, config) as session:
+        session.run("z", {"x": X}, options=weft.RunOptions(trace=True), metadata=metadata)
+    return {e.call.node: e for e in metadata.trace.events if e.call.op != "copy"}, metadata.trace
+
+
+def test_work_on_a_device_has_the_times_of_the_devices_clock(monkeypatch):
+    events, trace = on_sim(monkeypatch, "its own")
+    assert all(event.ns == pytest.approx(1e9, rel=1e-6) for event in events.values())
+    assert events["z"].span[0] == pytest.approx(events["y"].span[1], abs=1e4)
+    assert all(event.end_ns - event.start_ns < event.ns for event in events.values())  # of enqueueing
+    rows = trace.to_chrome()["traceEvents"]
+    (track,) = [row["tid"] for row in rows if row["ph"] == "M" and row["args"]["name"] == "SIM:0, its queue"]
+    seconds = {row["name"]: row["dur"] / 1e6 for row in rows if row.get("tid") == track and row["ph"] == "X"}
+    assert (seconds["Neg"], seconds["Exp"]) == (pytest.approx(1), pytest.approx(1))
+
+
+@pytest.mark.parametrize("elapsed", [None, lambda self, start, end: None])
+def test_without_a_clock_of_the_device_each_call_is_awaited(monkeypatch, elapsed):
+    awaited = []
+    synchronize = Sim.synchronize
+    monkeypatch.setattr(Sim, "synchronize", lambda self, event: awaited.append(event) or synchronize(self, event))
+    events, trace = on_sim(monkeypatch, elapsed)
+    assert [event.span for event in events.values()] == [(e.start_ns, e.end_ns) for e in events.values()]
+    assert len(awaited) >= len(trace.events)
+
+
+def test_a_clock_that_fails_leaves_the_times_of_enqueueing(monkeypatch):
+    def elapsed(self, start, end):
+        if start is end:
+            return 0.0
+        raise RuntimeError("the clock stopped")
+
+    events, _ = on_sim(monkeypatch, elapsed)
+    assert [event.span for event in events.values()] == [(e.start_ns, e.end_ns) for e in events.values()]

@@ -354,3 +354,14 @@ def test_attributes_that_nodes_share_hide_nothing_that_follows_them() -> None:
     assert [[str(source) for source in node.inputs] for node in graph] == [[], ["x"], ["y"], []]
     assert [node.attrs for node in graph] == [{"T": dtypes.float32}] * 4
     assert graph["a"].attrs is graph["x"].attrs
+
+
+@pytest.mark.parametrize(("name", "hint"), [
+    ("saved_model.pb", "load its folder: weft.load('{folder}')"),
+    ("other.pb", "put it into a folder of its own, under the name saved_model.pb, and load the folder"),
+])
+def test_a_saved_model_under_any_name_is_told_how_to_load_it(tmp_path, name, hint):
+    (tmp_path / name).write_bytes(b"\x08\x01\x12\x02\x12\x00")
+    with pytest.raises(InvalidArgument, match="this is a SavedModel, not a GraphDef") as caught:
+        load(tmp_path / name)
+    assert caught.value.hint == hint.format(folder=tmp_path)

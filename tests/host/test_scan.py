@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from types import SimpleNamespace
 
 import pytest
+from weft.config.config import load_config
 from weft.contract.device import DeviceType
 from weft.errors import Unavailable, WeftWarning
 from weft.host.host import Host
 from weft.host.registries import Registries
 from weft.host.scan import METHODS
+from weft.session.runtime import Runtime
 
 COMPLETE = {name: lambda *_: None for name in METHODS} | {"type": "T", "uid": "one", "attributes": {}}
 
@@ -107,3 +110,22 @@ def test_a_device_whose_close_raises_is_named_and_the_others_are_closed():
     with pytest.warns(WeftWarning, match=r"device T:0 \(plugin a\) failed with RuntimeError: stuck"):
         made.close()
     assert closed == [1]
+
+
+RIVAL = """
+from weft.api import hookimpl
+WEFT_API = (1, 0)
+@hookimpl
+def weft_kernels(registry):
+    registry.kernels("EXAMPLE", lambda kernels: kernels.kernel("Neg", dtypes={"T": "float32"})(print))
+"""
+
+
+def test_a_warning_of_kernels_that_is_an_error_leaves_the_device_usable(tmp_path):
+    (tmp_path / "rival_of_example.py").write_text(RIVAL)
+    own = Runtime(load_config({"plugins": {"load": [str(tmp_path / "rival_of_example.py")]}}))
+    with warnings.catch_warnings(action="error"), pytest.raises(WeftWarning, match="have kernels for Neg on EXAMPLE"):
+        own.host.open("EXAMPLE:0")
+    (record,) = own.host.records("EXAMPLE")
+    assert (record.status, record.reason) == ("found", "")
+    assert own.host.open("EXAMPLE:0") is record.device

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from functools import partial
 
 import numpy as np
@@ -35,7 +36,14 @@ def changes(x, out):
     x += 1
 
 
-RUNS = {run.__name__: run for run in (writes, writes_and_counts, returns, returns_a_tuple, writes_nothing, changes)}
+def changes_past_numpy(x, out):
+    """As a C library that does not know of read-only arrays."""
+    np.power(x, 3, out)
+    ctypes.memset(x.ctypes.data, 0x3F, x.nbytes)
+
+
+RUNS = {run.__name__: run for run in (writes, writes_and_counts, returns, returns_a_tuple, writes_nothing, changes,
+                                      changes_past_numpy)}
 
 
 class Attached:

@@ -320,7 +320,7 @@ def test_a_missing_wait_is_found(device):
 def test_with_the_wait_there_is_no_race_and_its_time_is_kept(device):
     host = np.zeros(3, np.float32)
     buffer = upload(device, X, stream=1)
-    device.wait_event(2, device.record(1))
+    device.native.wait(2, device.record(1))
     device.copy_out(buffer, host, 2)
     sync(device, 2)
     assert host.tolist() == X.tolist()
@@ -353,7 +353,7 @@ def test_a_race_for_the_hosts_memory_between_two_devices_is_found():
 def test_devices_wait_for_each_other_and_copy_between_each_other():
     one, two = devices(devices=2)
     source, target, host = upload(one, X), two.allocate(12), np.zeros(3, np.float32)
-    two.wait_event(0, one.record(0))
+    two.native.wait(0, one.record(0))
     assert two.copy_peer(source, target, 0) is True
     two.copy_out(target, host, 0)
     sync(two)
@@ -394,8 +394,8 @@ def test_what_is_too_large_for_a_buffer_is_found(device):
 
 def test_streams_that_wait_for_each_other_are_a_deadlock(device):
     first, second = device.native.event(), device.native.event()
-    device.wait_event(1, first)
-    device.wait_event(2, second)
+    device.native.wait(1, first)
+    device.native.wait(2, second)
     device.native.record(1, second)
     device.native.record(2, first)
     with pytest.raises(Internal, match="deadlock: .*SIM:0 stream 1 waits for .* is recorded; SIM:0 stream 2"):
@@ -424,7 +424,7 @@ def test_a_full_stream_makes_the_host_wait_in_virtual_time_and_for_ever_is_a_dea
     device.copy_in(X, buffer, 0)
     assert device.native.now == pytest.approx(8e-6, rel=0.01)
     for _ in range(2):
-        device.wait_event(1, device.native.event())
+        device.native.wait(1, device.native.event())
     with pytest.raises(Internal, match="deadlock: the host waits for room in SIM:0 stream 1"):
         device.record(1)
 
@@ -456,7 +456,7 @@ def test_a_race_is_found_exactly_where_two_accesses_are_not_ordered(plan, slow):
     made: list[tuple[str, int]] = []
     for what, stream, other in plan:
         if what == "wait":
-            device.wait_event(stream, device.record(other))
+            device.native.wait(stream, device.record(other))
             streams[stream] |= streams[other] | host
         elif what == "sync":
             with suppress(Internal):

@@ -13,7 +13,8 @@ PUBLIC = {"weft", "weft.api", "weft.api.cli", "weft.errors"}
 # By distribution: the names that it takes from the __init__ of a room of core.
 PINNED = {
     "conformance/weft_conformance": {
-        "weft.contract": {"run_of"}, "weft.executor": {"BoundCall"}, "weft.host": {"KernelContext"},
+        "weft.config": {"load_config"}, "weft.contract": {"KernelDef", "run_of"}, "weft.executor": {"BoundCall"},
+        "weft.host": {"KernelContext"}, "weft.session": {"Runtime"},
     },
     "plugins/mlir/weft_mlir": {
         "weft.contract": {"HostKernel", "HostKernelRegistry"},

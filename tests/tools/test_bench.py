@@ -46,6 +46,15 @@ def test_each_kernel_call_is_beside_what_the_machine_can_do(command, layer):
     assert "of the most" in text
 
 
+def test_calls_on_a_device_with_a_queue_have_the_rates_of_the_device(command, layer):
+    """SIM needs 4 us for a launch by its virtual clock, and a call is enqueued much faster than its flops claim."""
+    found = json.loads(command("bench", layer, "--json", "--nodes", "--device", "SIM:0", *SHORT).out)
+    rows = [row for row in found["nodes"] if row["device"] == "SIM:0"]
+    assert {row["node"] for row in rows} >= {"product", "y"}
+    assert all(4e-3 <= row["ms"] <= 10e-3 and not row["on_host"] for row in rows)
+    assert "of the most" not in command("bench", layer, "--nodes", "--device", "SIM:0", *SHORT).out.split("\n\n")[-1]
+
+
 def test_other_runtimes_take_turns_and_their_results_are_compared(command, layer, monkeypatch):
     def twice(args, model, feeds):
         return lambda: [2 * np.maximum(feeds["x"] @ np.ones((8, 4), np.float32), 0)]

@@ -16,7 +16,7 @@ from ..case import sentence
 from ..golden import Case, cases, disagreements
 from ..launches import PATTERNS, NoLaunch, launched
 from ..samples import Sample, positions, samples, varied_type
-from ..subject import REFERENCE, Subject, constant, placeholder, tolerant_of_fallback
+from ..subject import REFERENCE, Place, Subject, constant, placeholder, tolerant_of_fallback
 from ..verdict import Broken, NotApplicable, expect_close, fail
 
 Array = np.ndarray[Any, Any]
@@ -38,7 +38,7 @@ def recorded_ops(on: Subject) -> list[str]:
 
 def ops_and_types(on: Subject) -> Iterator[str]:
     """Yield `AddV2-float32`, or `LogicalAnd` for an op without a type attribute. Empty for the reference itself."""
-    if on.name == REFERENCE:
+    if on.here.runtime is None:
         return
     for op in sorted({k.op for k in on.kernels()}):
         attr = varied_type(on.host.registries.ops.get(op))
@@ -52,7 +52,7 @@ def takes(on: Subject, op: str, attr: str, dtype: DType) -> bool:
     """True if the op and a kernel of the device take this type. A kernel that takes any type is tried with a few."""
     allowed = on.host.registries.ops.get(op).attrs[attr].allowed or dtypes.ALL
     few = {dtypes.float32, dtypes.int32}.intersection(allowed) or allowed
-    declared = [k.dtypes.get(attr) for k in on.host.registries.kernels.candidates(op, on.type)]
+    declared = [k.dtypes.get(attr) for k in on.candidates(op)]
     return dtype in allowed and any(dtype in (few if types is None else types) for types in declared)
 
 
@@ -89,13 +89,13 @@ def agrees_with_the_cpu(on: Subject, op: str) -> None:
     for sample in some(on, list(samples(definition, dtype, rule.values if rule else ())), 8):
         ways = ways_to_feed(on, len(sample.inputs), sample.read, sample.settings)
         try:
-            want = apply(on, name, sample, REFERENCE, ways[0])
+            want = apply(on, name, sample, on.reference, ways[0])
         except (Declined, errors.WeftError) as refused:
             refusals.append(str(refused))
             continue  # a sample that the reference refuses is ignored
         for fed in ways:
             try:
-                results = apply(on, name, sample, on.name, fed)
+                results = apply(on, name, sample, on.here, fed)
             except Declined as declined:
                 reasons.add(str(declined))
                 continue
@@ -127,7 +127,7 @@ class Found(NamedTuple):
 def launched_ops(on: Subject) -> list[str]:
     """The ops whose kernels write their outputs. The reference has all ops, so its quick form takes some of them."""
     ops = sorted({k.op for k in on.kernels() if not k.returns})
-    return some(on, ops, 25) if on.name == REFERENCE else ops
+    return some(on, ops, 25) if on.here.runtime is None else ops
 
 
 @sentence(over=launched_ops)
@@ -191,8 +191,15 @@ def launch_samples(on: Subject, op: str) -> Iterator[tuple[Sample, list[frozense
 
 
 def is_left_to_devices(on: Subject, case: Case, got: Sequence[Array] | errors.WeftError) -> bool:
-    """True if the result is allowed where TensorFlow's CPU kernels raise: other devices cannot check elements."""
-    if on.host_visible or isinstance(got, errors.WeftError):
+    """True if the result is allowed where TensorFlow's CPU kernels raise.
+
+    A device may compute a case that they call Unimplemented. Devices with memory of their own cannot check elements.
+    """
+    if isinstance(got, errors.WeftError):
+        return False
+    if case.code == errors.Unimplemented.code and on.here.name != REFERENCE:
+        return True
+    if on.host_visible:
         return False
     if case.op in ZEROS_OUT_OF_RANGE and "is not in [" in case.message:
         return not any(array.any() for array in got)
@@ -234,13 +241,13 @@ def fed_text(fed: frozenset[int]) -> str:
     return f"fed: {', '.join(f'input {i}' for i in sorted(fed)) or 'nothing'}"
 
 
-def apply(on: Subject, op: str, sample: Sample, device: str, fed: frozenset[int]) -> list[Array]:
-    """The op's outputs on a device. Inputs that are not in `fed` are constants."""
+def apply(on: Subject, op: str, sample: Sample, place: Place, fed: frozenset[int]) -> list[Array]:
+    """The op's outputs at a place. Inputs that are not in `fed` are constants."""
     tensors = on.host.registries.ops.get(op).expand_inputs(sample.attrs)
     nodes = [placeholder(f"i{i}", t.dtype) if i in fed else constant(f"i{i}", x, t.dtype)
              for i, (x, t) in enumerate(zip(sample.inputs, tensors, strict=True))]
-    nodes.append(Node("op", op, [node.name for node in nodes], attrs=sample.attrs, device=device))
-    return fetched(on, nodes, {f"i{i}": sample.inputs[i] for i in fed}, device)
+    nodes.append(Node("op", op, [node.name for node in nodes], attrs=sample.attrs, device=place.name))
+    return fetched(on, nodes, {f"i{i}": sample.inputs[i] for i in fed}, place)
 
 
 def read(on: Subject, case: Case) -> frozenset[int]:
@@ -259,14 +266,15 @@ def outputs(on: Subject, case: Case, fed: frozenset[int]) -> Sequence[Array] | e
         if i not in fed:
             nodes[f"i{i}"] = constant(f"i{i}", x, graph.nodes[f"i{i}"].attrs["dtype"])
     try:
-        return fetched(on, list(nodes.values()), {f"i{i}": case.inputs[i] for i in fed}, on.name)
+        return fetched(on, list(nodes.values()), {f"i{i}": case.inputs[i] for i in fed}, on.here)
     except errors.WeftError as error:
         return error
 
 
-def fetched(on: Subject, nodes: Sequence[Node], feeds: dict[str, Array], device: str) -> list[Array]:
-    """The outputs of node `op`. Raises Declined if it does not run on the device, and the node's own error."""
-    with tolerant_of_fallback(), on.session(nodes) as session:
+def fetched(on: Subject, nodes: Sequence[Node], feeds: dict[str, Array], place: Place) -> list[Array]:
+    """The outputs of node `op`. Raises Declined if it does not run on the device, or not by a kernel under test, and
+    the node's own error."""
+    with tolerant_of_fallback(), place.session(nodes) as session:
         entry = session.nodes["op"]
         if isinstance(entry, errors.WeftError):
             raise entry
@@ -278,13 +286,16 @@ def fetched(on: Subject, nodes: Sequence[Node], feeds: dict[str, Array], device:
         except (errors.Unimplemented, errors.PermissionDenied) as error:  # the latter: an op that opens files
             raise Declined(error.message) from None
         except errors.InvalidArgument as error:
-            if not runs_there(session, device):
+            if not runs_there(session, place.name):
                 raise Declined(error.message) from None
             raise
-        if not runs_there(session, device):
+        if not runs_there(session, place.name):
             raise Declined("; ".join(f"{who}: {why}" for who, why in session.placement()["op"].refused) or "elsewhere")
-        if device == on.name and not has_run(session, told):
+        if place is on.here and not has_run(session, told):
             raise Declined("the results are known before the run: no kernel is called")
+        kernel = session.placement()["op"].kernel
+        if kernel is not None and on.pack is not None and (kernel.pack == on.pack) != (place is on.here):
+            raise Declined(f"the kernel of {kernel.pack} serves it on {place.name}")
         return results
 
 
@@ -301,7 +312,7 @@ def runs_there(session: weft.Session, device: str) -> bool:
 
 def fusions_and_ops(on: Subject) -> Iterator[str]:
     """Yield `Elementwise-Tanh`: each fusion of the device's packs with each op that it takes."""
-    if on.name == REFERENCE:
+    if on.here.runtime is None:
         return
     for pack in sorted({k.pack for k in on.kernels()}):
         for fusion in on.host.registries.kernels.fusions(on.type, pack):
@@ -317,11 +328,11 @@ def agrees_with_the_cpu_when_it_does_several_nodes_at_once(on: Subject, fusion_a
     reasons, tried = set(), 0
     for sample in some(on, list(samples(definition, dtypes.float32 if attr else None, ())), 8):
         try:
-            want = followed(on, name, sample, REFERENCE)
+            want = followed(on, name, sample, on.reference)
         except (Declined, errors.WeftError):
             continue  # the ops that follow take float32, and shapes that broadcast
         try:
-            got = followed(on, name, sample, on.name)
+            got = followed(on, name, sample, on.here)
         except Declined as declined:
             reasons.add(str(declined))
             continue
@@ -330,15 +341,16 @@ def agrees_with_the_cpu_when_it_does_several_nodes_at_once(on: Subject, fusion_a
     none_tried(tried, reasons, f"no sample of {name} that {REFERENCE} takes is for its kernels")
 
 
-def followed(on: Subject, op: str, sample: Sample, device: str) -> list[Array]:
-    """Relu(vector + op(...)) - x on a device, where x has the shape of the op's result."""
+def followed(on: Subject, op: str, sample: Sample, place: Place) -> list[Array]:
+    """Relu(vector + op(...)) - x at a place, where x has the shape of the op's result."""
+    device = place.name
     inputs = [f"i{i}" for i in range(len(sample.inputs))]
     tensors = on.host.registries.ops.get(op).expand_inputs(sample.attrs)
     nodes = [placeholder("i0", tensors[0].dtype)]
     nodes += [constant(n, x, t.dtype) for n, x, t in zip(inputs[1:], sample.inputs[1:], tensors[1:], strict=True)]
     nodes.append(Node("first", op, inputs, attrs=sample.attrs, device=device))
     feeds = {"i0": sample.inputs[0]}
-    shape = fetched(on, [*nodes, nodes[-1].replace(name="op")], feeds, device)[0].shape
+    shape = fetched(on, [*nodes, nodes[-1].replace(name="op")], feeds, place)[0].shape
     feeds["x"] = np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape)
     vector = np.linspace(-2, 2, shape[-1] if shape else 1, dtype=np.float32)
     floats = {"T": dtypes.float32}
@@ -348,4 +360,4 @@ def followed(on: Subject, op: str, sample: Sample, device: str) -> list[Array]:
         Node("relu", "Relu", ["sum"], attrs=floats, device=device),
         Node("op", "Sub", ["relu", "x"], attrs=floats, device=device),
     ]
-    return fetched(on, nodes, feeds, device)
+    return fetched(on, nodes, feeds, place)

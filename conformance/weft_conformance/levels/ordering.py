@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ..case import sentence
 from ..elementwise import Chain
 from ..injection import failing_node
 from ..subject import Subject, whatever_comes
-from ..verdict import expect, expect_close, expect_same_bits
+from ..verdict import NotApplicable, expect, expect_close, expect_same_bits
 
 SIZES = (1, 100, 10_000, 1_000_000)  # bytes: small work is often done before the host waits
 
@@ -66,6 +67,31 @@ def events_are_waited_for_in_any_order_and_more_than_once(on: Subject) -> None:
                 on.device.synchronize(events[number])
     for seed, host in enumerate(hosts):
         expect_same_bits(host, ramp(seed, 500), "a copy before the event", "Device.synchronize")
+
+
+@sentence()
+def the_times_between_events_add_up(on: Subject) -> None:
+    elapsed = getattr(on.device, "elapsed", None)
+    if elapsed is None:
+        raise NotApplicable(f"{on.type} has no elapsed: traces wait for its kernels")
+    with on.buffers(SIZES[-1]) as (buffer,):
+        on.finish()
+        first = on.device.record(STREAM)
+        on.device.synchronize(first)
+        elapsed(first, first)  # the device may begin to keep times
+        events = []
+        for seed in range(4):
+            on.enqueue_in(ramp(seed, SIZES[-1]), buffer)
+            events.append(on.device.record(STREAM))
+        on.finish()
+        parts = [elapsed(a, b) for a, b in pairwise(events)]
+        whole = elapsed(events[0], events[-1])
+    if None in (whole, *parts):
+        raise NotApplicable(f"{on.name} keeps no times: traces wait for its kernels")
+    expect(all(isinstance(part, float) and part >= 0 for part in parts), "a time between an event and a later one",
+           expected="seconds, as a float of 0 or more", got=parts, rule="Device.elapsed")
+    expect(abs(sum(parts) - whole) <= 1e-6 + 0.01 * whole, "the sum of the times between four events in a row",
+           expected=f"{whole} s, as between the first and the last", got=f"{sum(parts)} s", rule="Device.elapsed")
 
 
 @sentence()

@@ -54,7 +54,7 @@ class Divided:
 @sentence(over=lambda on: [str(seed) for seed in range(on.size(100, 8))])
 def a_divided_graph_gives_what_the_cpu_gives_alone(on: Subject, seed: str) -> None:
     graph = Divided(on, seed)
-    with on.session(graph.nodes) as divided, on.session(graph.on_the_reference()) as alone:
+    with on.session(graph.nodes) as divided, on.reference.session(graph.on_the_reference()) as alone:
         for turn in range(3):  # later runs use the buffers of earlier ones
             feeds = graph.feeds(turn)
             kept = {name: x.copy() for name, x in feeds.items()}

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ..host.device_record import DeviceRecord
     from ..host.host import Host
 
+NO_KERNELS = "it only copies: no plugin has kernels for {type}"
+NAME_KERNELS = "its plugin names them: registry.device(kernels=...)"
 PATIENCE = 60  # seconds that a device has to pass its check in a process of its own
 
 
@@ -130,10 +132,12 @@ def _check(record: DeviceRecord, host: Host) -> dict[str, Any]:
         try:
             host.open(record.name)
             passed = True
+            without_kernels = not any(k.device_type == record.type for k in host.registries.kernels.loaded())
         except WeftError:  # the record says why
-            passed = False
+            passed = without_kernels = False
     took = round(1000 * (perf_counter() - start), 1)
-    return {"check": "PASS" if passed else "FAIL", "ms": took, **_device(record)}
+    row = {"check": "PASS" if passed else "FAIL", "ms": took, **_device(record)}
+    return row | {"reason": NO_KERNELS.format(type=record.type), "remedy": NAME_KERNELS} if without_kernels else row
 
 
 def _memory(row: Mapping[str, Any]) -> str:

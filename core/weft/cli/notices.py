@@ -36,6 +36,13 @@ def tell_error(error: WeftError) -> None:
 @contextmanager
 def one_line_warnings() -> Iterator[None]:
     """While a command runs, warnings are told as `warning: ...`, each text once."""
+    with warnings.catch_warnings():
+        one_line_from_here()
+        yield
+
+
+def one_line_from_here() -> None:
+    """As `one_line_warnings`, to the end of the process: devices are closed there."""
     shown_before: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -44,10 +51,8 @@ def one_line_warnings() -> Iterator[None]:
             shown_before.add(text)
             _tell(f"warning: {text}")
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", WeftWarning)
-        warnings.showwarning = show
-        yield
+    warnings.simplefilter("always", WeftWarning)
+    warnings.showwarning = show
 
 
 def _tell(text: str) -> None:

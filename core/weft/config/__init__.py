@@ -12,3 +12,12 @@ The room reads files; it writes one file alone, the list of trusted files. It lo
 `trust`: The list of files that the user trusts.
 `placement`, `debug`: The sections [placement] and [debug].
 """
+
+from typing import TYPE_CHECKING
+
+from ..support.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from .config import load_config as load_config
+
+__getattr__ = lazy_exports(__name__, {".config": ("load_config",)})

@@ -88,6 +88,15 @@ class Device(Protocol):
         use it again.
         """
 
+    # The optional method `elapsed` is for a device with a queue that can time its work:
+    #
+    #     def elapsed(self, start: Event, end: Event) -> float | None:
+    #         """Return the seconds from one event to a later one. Both were recorded and have happened.
+    #
+    #         None says that an event has no time. A trace calls `elapsed` once before it records the events that it
+    #         times: from that call on the device keeps times. Without `elapsed` a trace waits for each kernel.
+    #         """
+    #
     # The optional method `wrap` is for a device that can read the host's memory as its own:
     #
     #     def wrap(self, host) -> Buffer | None:

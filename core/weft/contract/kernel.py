@@ -30,6 +30,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from ..errors import InvalidArgument, PermissionDenied, PluginError, Unavailable, WeftError, WeftWarning
 from ..support.fork_safety import inherited
 from ..support.plugin_guard import plugin_guard
+from ..support.remedy import of_kernel, of_loading
 from ..values.dtypes import DType, named
 from ..values.layouts import LAYOUTS
 from ..values.tensor import TensorMetadata, ValueInfo
@@ -552,7 +553,7 @@ class KernelRegistry:
     def _register(self, pack: KernelPack) -> None:
         kernels = Kernels(pack)
         try:
-            with plugin_guard(f"registering its kernels for {pack.device_type}"):
+            with plugin_guard(f"registering its kernels for {pack.device_type}", hint=of_loading(pack.plugin)):
                 load_callable(pack.register)(kernels)
             for kernel in kernels.added:
                 self._check_names(kernel)
@@ -645,6 +646,7 @@ def check_bound(bound: object, pack: str, op: str) -> None:
         return
     if bound is not None and not callable(bound) and not (hasattr(bound, "run") and hasattr(bound, "attach")):
         raise PluginError(f"bind of {pack}'s kernel for {op} returned {type(bound).__name__}; "
-                          "expected a function, None, or an object with run and attach")
+                          "expected a function, None, or an object with run and attach",
+                          hint=of_kernel(pack, op))
 
 

@@ -168,8 +168,9 @@ class OpRegistry:
     def check(self, op: OpDef) -> None:
         """Raise InvalidArgument when an op of this name exists with another signature."""
         if op.name in self and self.get(op.name).signature != op.signature:
-            raise InvalidArgument(f"op {op.name} is {_owner(self.plugin_of(op.name))} already, with another signature",
-                                  op=op.name)
+            raise InvalidArgument(
+                f"op {op.name} is {_owner(self.plugin_of(op.name))} already, with another signature", op=op.name,
+                hint="declare an equal signature, or name it MINE>OP, with a prefix of your own")
 
     def add(self, op: OpDef, plugin: str) -> None:
         """Add a plugin's op, checked before; naming an existing op again changes nothing."""

@@ -34,6 +34,7 @@ class _Known:
         self._plugins = plugins
         self._types = [announced.type for announced in registries.device_types.by_priority()]
         self._ops = registries.ops
+        self._handlers = registries.op_handlers
         self._named: dict[str, tuple[str, Collection[str]]] = {
             "plugins.block": ("plugin", plugins), "plugins.allow": ("plugin", plugins),
             "placement.order": ("device type", self._types),
@@ -51,6 +52,10 @@ class _Known:
                 yield _unknown(row.key, row, "op", entry, self._ops)
             if not _has(row.value, self._plugins):
                 yield _not_installed(f"{row.key} = '{row.value}' ({row.origin})", row.value, self._plugins, row)
+        elif row.key == "eager.handler":
+            given = row.value if isinstance(row.value, tuple) else (row.value,)
+            named = tuple(name for name in given if ":" not in name)  # a device's handler has the device's name
+            yield from self._among(row._replace(value=named), "op handler", self._handlers)
         elif row.key in self._named:
             yield from self._among(row, *self._named[row.key])
         elif row.key.startswith("placement.remap."):

@@ -106,12 +106,14 @@ class Plugins:
 
         Warns of settings that do not count, because a found file must not make them or because they name what is not
         there, and of each plugin that failed, is incompatible or was displaced. Raises PluginError for the first plugin
-        in `[plugins] load` that cannot be used, and with `[plugins] strict` for the first of all.
+        in `[plugins] load` that cannot be used, and names the others; with `[plugins] strict` for the first of all.
         """
         self.warn_of_ignored()
-        for record in self._records:
-            if record.distribution is None and record.status not in ("ok", "blocked"):
-                raise record.failure()
+        refused = [record.failure() for record in self._records
+                   if record.distribution is None and record.status not in ("ok", "blocked")]
+        if refused:
+            refused[0].message = "; ".join(error.message for error in refused)
+            raise refused[0]
         records = self.records()
         for record in records:
             if self.config.plugins.strict and record.status in ("failed", "incompatible", "conflict"):

@@ -1,7 +1,8 @@
 """Array contract: a kernel writes every output, returns no other array, and leaves its inputs unchanged.
 
 A returned array is found in the first run of an executable and when a call is bound, at no cost to later runs. With
-`[debug] poison` each call is checked: outputs are poisoned before it, and checksums compare its inputs.
+`[debug] poison` each call is checked: outputs are poisoned before it, inputs are read-only, and checksums find writes
+past NumPy.
 """
 
 from __future__ import annotations
@@ -59,16 +60,30 @@ def watched(run: Run, poisons: Sequence[Poisoner], kernel: KernelDef, first: int
                 poison_it(output)
         read = [i for i, x in enumerate(inputs) if _is_checked(x) and not any(_share(x, out) for out in outputs)]
         before = [_checksum(inputs[i]) for i in read]
-        returned = run(*arguments)
+        given = list(arguments)
+        for i in read:
+            if inputs[i].flags.writeable:  # constants are not, and stay the objects that they are
+                given[first + i] = view = inputs[i].view()
+                view.flags.writeable = False
+        try:
+            returned = run(*given)
+        except ValueError as error:
+            if "read-only" not in str(error):  # NumPy has no class for it
+                raise
+            raise _changed("an input", kernel) from error
         check_returned(returned, outputs, kernel)
         for i, checksum in zip(read, before, strict=True):
             if _checksum(inputs[i]) != checksum:
-                raise PluginError(f"the kernel of {kernel.op} (plugin {kernel.pack}) changed its input {i}, which it "
-                                  "may only read", op=kernel.op, plugin=kernel.pack,
-                                  hint="write to the outputs alone, or declare inplace for one of them")
+                raise _changed(f"its input {i}", kernel)
         return returned
 
     return call
+
+
+def _changed(which: str, kernel: KernelDef) -> PluginError:
+    return PluginError(f"the kernel of {kernel.op} (plugin {kernel.pack}) changed {which}, which it may only read",
+                       op=kernel.op, plugin=kernel.pack,
+                       hint="write to the outputs alone, or declare inplace for one of them")
 
 
 def poison_array(array: Any) -> None:

@@ -24,10 +24,11 @@ from .frame_layout import FrameLayout
 from .fresh_calls import FreshCalls
 
 if TYPE_CHECKING:
+    from .device_clock import Timed
     from .step import Step
     from .trace import Trace
 
-Record = Callable[["Trace", BoundCall, int, Sequence[Any]], None]
+Record = Callable[["Trace", BoundCall, int, Sequence[Any], "Timed | None"], None]
 
 MISSING: Any = object()  # in a register that a call has yet to fill
 REST = -1  # in place of a call's index: all remaining calls
@@ -39,7 +40,7 @@ class Dataflow:
     `stop`: True when the first error ends the step (a session's run). Otherwise independent calls go on (a host
         program's run).
     `typed(error, call)`: returns the typed error for an exception of a call.
-    `record(trace, call, started, values)`: records a call that has just returned.
+    `record(trace, call, started, values, timed)`: records a call that has just returned.
     `run_tail(values)`: runs the layout's tail attached. Returns False, and has run nothing, when a value is dead. By
         default the tail runs like all other calls.
     """
@@ -150,7 +151,7 @@ class Dataflow:
             if stopped is not None and number in self._layout.nonstrict and not stopped.is_error():
                 stopped = None  # dead control inputs do not kill a Merge
         if stopped is not None:
-            self._finish(number, call, [stopped] * len(self._layout.gives[number]), 0)
+            self._finish(number, call, [stopped] * len(self._layout.gives[number]), None)
             return
         started = 0
         if self._step.trace is not None:
@@ -158,17 +159,20 @@ class Dataflow:
             if self._step.error is not None:  # after the clock: a trace shows no start after the step's end
                 return
         # No local variable here may hold an error: its traceback leads through this frame.
-        self._finish(number, call, self._results(number, call, arguments), started)
+        self._finish(number, call, *self._results(number, call, arguments), started=started)
 
-    def _results(self, number: int, call: BoundCall, arguments: list[Any]) -> list[Any]:
-        """Run a call and return its values. An exception becomes all of them."""
+    def _results(self, number: int, call: BoundCall, arguments: list[Any]) -> tuple[list[Any], Timed | None]:
+        """Run a call and return its values, and its times on a device. An exception becomes all values."""
         try:
+            timed = None if self._step.trace is None else self._step.trace.begin(call.device)
             results = self._fresh_calls.call(number)(self._step, arguments)
-            return results if len(results) == len(self._layout.gives[number]) else [*results, None]
+            if timed is not None:
+                timed.end()
+            return results if len(results) == len(self._layout.gives[number]) else [*results, None], timed
         except BaseException as error:  # a kernel may raise any exception, which becomes the results
             if is_interrupt(error):
                 raise
-            return self._failed(self._typed(error, call), len(self._layout.gives[number]))
+            return self._failed(self._typed(error, call), len(self._layout.gives[number])), None
 
     def _failed(self, error: WeftError, count: int) -> list[Any]:
         if self._stop:
@@ -198,14 +202,16 @@ class Dataflow:
         self._unfed.discard(number)
         return is_first
 
-    def _finish(self, number: int, call: BoundCall, results: Sequence[Any], started: int) -> None:
+    def _finish(
+        self, number: int, call: BoundCall, results: Sequence[Any], timed: Timed | None, started: int = 0
+    ) -> None:
         """Store the results of a call.
 
         `started` is the ns at its start, 0 when it did not run or no trace is recorded.
         """
         if self._step.trace is not None and started:
             values = results if call.pends else [None if isinstance(each, AsyncValue) else each for each in results]
-            self._record(self._step.trace, call, started, values)
+            self._record(self._step.trace, call, started, values, timed)
         for register in self._layout.needs[number]:
             self._uses[register] -= 1
             if not self._uses[register]:

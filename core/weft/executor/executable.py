@@ -38,6 +38,7 @@ from .step import Step
 
 if TYPE_CHECKING:
     from ..host.host import Host
+    from .device_clock import Timed
     from .trace import Trace
 
 FREE_FRAMES = 8  # idle frames kept for reuse; more concurrent steps make further frames
@@ -104,6 +105,10 @@ class Executable:
             each = left.pop()
             yield each
             left += each._callees
+
+    def device_name(self, bound: BoundCall) -> str:
+        """Return the short name of a call's device, or "host"."""
+        return self._device_names[id(bound.device)]
 
     def algorithms(self) -> dict[str, str]:
         """Return the kernel's description of its algorithm by node, for kernels that have one."""
@@ -348,16 +353,23 @@ class Executable:
         started = perf_counter_ns()  # before the check: a trace shows no start after the end of the step
         if step.cancelled():
             raise step.error  # type: ignore[misc]
+        trace = step.trace
+        if trace is None:
+            call()
+            return
+        bound = self.layout.calls[frame.numbers[index]]
+        timed = trace.begin(bound.device)
         call()
-        if step.trace is not None:
-            bound = self.layout.calls[frame.numbers[index]]
-            self._record(step.trace, bound, started, [frame.registers[r] for r in bound.given])
+        if timed is not None:
+            timed.end()
+        self._record(trace, bound, started, [frame.registers[r] for r in bound.given], timed)
 
-    def _record(self, trace: Trace, bound: BoundCall, started: int, values: Sequence[Any]) -> None:
+    def _record(
+        self, trace: Trace, bound: BoundCall, started: int, values: Sequence[Any], timed: Timed | None
+    ) -> None:
         """Record a call that has just returned these values for the registers that it gives."""
         metas = [self.metas[r] for r in bound.call.gives]
-        device = self._device_names[id(bound.device)]
-        trace.record(bound.call, device, started, values, metas, self.function.name)
+        trace.record(bound.call, self.device_name(bound), started, values, metas, self.function.name, timed)
 
     def _copy(self, array: Any) -> Any:
         copy = self._host.memory.maker(array.shape, array.dtype, "the copy of a result")()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import Internal
+from ..support.remedy import of_kernel
 from ..values.async_value import AsyncValue, unwrapped
 from ..values.tensor import TensorMetadata, fits, shape_text
 
@@ -38,8 +39,7 @@ def returned(result: Any, metas: Sequence[TensorMetadata], op: str, plugin: str 
     values = list(result) if isinstance(result, tuple | list) else [result]
     if len(values) != len(metas) or any(v is None for v in values):
         got = 0 if result is None else len(values)
-        raise Internal(f"{_whose(op, plugin)} returned {got} values, expected {len(metas)}", op=op,
-                       plugin=plugin or None)
+        raise _unfit(f"{got} values", str(len(metas)), op, plugin)
     return [given(v, meta, op, plugin) for v, meta in zip(values, metas, strict=True)]
 
 
@@ -54,9 +54,11 @@ def given(value: Any, meta: TensorMetadata, op: str, plugin: str = "") -> Any:
     array = np.asarray(value, meta.dtype.numpy if isinstance(value, int | float | complex) else None, order="C")
     if array.dtype != meta.dtype.numpy or not fits(array.shape, meta):
         found = f"{array.dtype}{shape_text(array.shape)}"
-        raise Internal(f"{_whose(op, plugin)} returned {found}, expected {meta}", op=op, plugin=plugin or None)
+        raise _unfit(found, str(meta), op, plugin)
     return array
 
 
-def _whose(op: str, plugin: str) -> str:
-    return f"the kernel of {op} (plugin {plugin})" if plugin else f"the kernel of {op}"
+def _unfit(found: str, expected: str, op: str, plugin: str) -> Internal:
+    whose = f"the kernel of {op} (plugin {plugin})" if plugin else f"the kernel of {op}"
+    return Internal(f"{whose} returned {found}, expected {expected}", op=op, plugin=plugin or None,
+                    hint=of_kernel(plugin, op) if plugin else None)

@@ -332,7 +332,7 @@ class Step:
         self._ended = CancelToken()
 
     def close(self) -> None:
-        """End the step: its parents forget it, and it drops its error.
+        """End the step: its parents forget it, it drops its error, and its trace gets the times of devices.
 
         The error's traceback may hold all values of the run.
         """
@@ -344,6 +344,8 @@ class Step:
         self._meeting.clear()
         self._is_over = True
         self._loops.clear()
+        if self.trace is not None:
+            self.trace.settle()
         self.host.device_memory.drain(self._owned)
 
     def _cancel_by_parent(self) -> None:

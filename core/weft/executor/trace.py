@@ -1,4 +1,7 @@
-"""Trace: when each kernel of a step ran, on which thread and with which results, for Chrome's trace viewer."""
+"""Trace: when each kernel of a step ran, on which thread and with which results, for Chrome's trace viewer.
+
+A call on a device with a queue has two times: of its enqueueing on the thread, and of its work on the device.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..contract.device import Device
 from ..program.host_program import COPY, Call
 from ..values.async_value import AsyncValue
 from ..values.dtypes import of_numpy
 from ..values.tensor import TensorMetadata
+from .device_clock import DeviceClock, Span, Timed
+
+TRACKS = 1 << 22  # thread numbers of devices in Chrome's format begin here, above those of Linux
 
 
 class Event(NamedTuple):
@@ -24,6 +31,7 @@ class Event(NamedTuple):
     `is_asynchronous`: the kernel returned an AsyncValue, and `end_ns` is the time at which it became available.
     `function`: the function of the program that has the call; the call's registers are numbered within it.
     `outputs`: the metadata of its results; None for a result that is no tensor or that had not come yet.
+    `timed`: the times of the work on a device with a queue, for which `start_ns` and `end_ns` enclose the enqueueing.
     """
 
     call: Call
@@ -34,6 +42,19 @@ class Event(NamedTuple):
     is_asynchronous: bool = False
     function: str = ""
     outputs: tuple[TensorMetadata | None, ...] = ()
+    timed: Timed | None = None
+
+    @property
+    def span(self) -> Span:
+        """Start and end of the work: on the device where that keeps times, else on the host."""
+        on_device = None if self.timed is None else self.timed.span
+        return on_device or (self.start_ns, self.end_ns)
+
+    @property
+    def ns(self) -> int:
+        """The nanoseconds of the work."""
+        start, end = self.span
+        return end - start
 
 
 class Trace:
@@ -43,29 +64,53 @@ class Trace:
     """
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self._events: list[Event] = []
+        self._unsettled: list[Timed] = []
+        self._clocks: dict[int, DeviceClock] = {}  # by id of the device
         self.threads: dict[int, str] = {}
         self.epoch_ns = time_ns() - perf_counter_ns()
 
+    @property
+    def events(self) -> list[Event]:
+        """The events, after a wait for the work of those on devices with queues."""
+        self.settle()
+        return self._events
+
+    def begin(self, device: Device | None) -> Timed | None:
+        """Begin to time a call on a device with a queue; None for another call. Raises the device's errors."""
+        if device is None or device.attributes.get("host_visible"):
+            return None
+        if id(device) not in self._clocks:
+            self._clocks[id(device)] = DeviceClock(device)
+        return self._clocks[id(device)].begin()
+
+    def settle(self) -> None:
+        """Wait for the timed work on devices. To be called before the devices are closed."""
+        while self._unsettled:
+            self._unsettled.pop().settle()
+
     def record(
         self, call: Call, device: str, start_ns: int, values: Sequence[Any] = (),
-        metas: Sequence[TensorMetadata] = (), function: str = "",
+        metas: Sequence[TensorMetadata] = (), function: str = "", timed: Timed | None = None,
     ) -> None:
         """Record a call that started at `start_ns` and has just returned on this thread.
 
         `values`: its results, or for a call that is declared asynchronous the AsyncValues that it returned. Each
         AsyncValue adds an event when it becomes available.
         `metas`: the linked metadata of its results.
+        `timed`: the result of `begin` before the call, ended behind it.
         """
         thread = threading.current_thread()
         self.threads[thread.native_id or 0] = thread.name
         outputs = tuple(map(_described, values, metas))
         started = Event(call, device, thread.native_id or 0, start_ns, perf_counter_ns(), function=function,
-                        outputs=outputs)
-        self.events.append(started)
+                        outputs=outputs, timed=timed)
+        if timed is not None:
+            self._unsettled.append(timed)
+        self._events.append(started)
         for value in values:
             if isinstance(value, AsyncValue):
-                value.and_then(lambda: self.events.append(
+                value.and_then(lambda: self._events.append(
                     started._replace(end_ns=perf_counter_ns(), is_asynchronous=True)))
 
     def calls(self) -> Iterator[tuple[Event, list[Event]]]:
@@ -86,12 +131,12 @@ class Trace:
     def to_chrome(self) -> dict[str, Any]:
         """Return the trace in Chrome's trace event format. Times are microseconds.
 
-        Arrows lead to each transfer between memories from the call that gave the value, and on to its users.
+        The work of a device with a queue is on a track of the device. Arrows lead to each transfer between memories
+        from the call that gave the value, and on to its users.
         """
         process = os.getpid()
-        names = [{"name": "thread_name", "ph": "M", "pid": process, "tid": tid, "args": {"name": name}}
-                 for tid, name in self.threads.items()]
         rows: list[dict[str, Any]] = []
+        tracks: dict[str, int] = {}  # device to the number of its track
         for number, event in enumerate(self.events):
             args = {"node": event.call.node, "kernel": event.call.code, "device": event.device}
             if event.call.fused:
@@ -101,10 +146,16 @@ class Trace:
                 args["outputs"] = ", ".join(outputs)
             row = {"name": event.call.op, "cat": event.device, "pid": process, "tid": event.thread, "args": args}
             start, end = event.start_ns / 1000, event.end_ns / 1000
+            if event.timed is not None and event.timed.span is not None and not event.is_asynchronous:
+                track = tracks.setdefault(event.device, TRACKS + len(tracks))
+                rows.append(row | {"ph": "X", "tid": track, "ts": event.span[0] / 1000, "dur": event.ns / 1000})
             if event.is_asynchronous:
                 rows += [row | {"ph": "b", "id": number, "ts": start}, row | {"ph": "e", "id": number, "ts": end}]
             else:
                 rows.append(row | {"ph": "X", "ts": start, "dur": end - start})
+        named = [*self.threads.items(), *((track, f"{device}, its queue") for device, track in tracks.items())]
+        names = [{"name": "thread_name", "ph": "M", "pid": process, "tid": tid, "args": {"name": name}}
+                 for tid, name in named]
         return {"traceEvents": [*names, *rows, *self._arrows(process)], "displayTimeUnit": "ms"}
 
     def dump(self, path: str | os.PathLike[str]) -> None:

@@ -237,7 +237,9 @@ def _load_binary(file: Path, mapped: bool) -> Graph:
 
 def _other_model(view: memoryview, file: Path) -> WeftError:
     if bytes(view[2:3]) == b"\x12" and (file.name == "saved_model.pb" or view[1] == 1):
-        hint = f"load its folder: weft.load('{file.parent}')"
+        hint = "put it into a folder of its own, under the name saved_model.pb, and load the folder"
+        if file.name == "saved_model.pb":
+            hint = f"load its folder: weft.load('{file.parent}')"
         return InvalidArgument("this is a SavedModel, not a GraphDef", hint=hint)
     return DataLoss("this is not a GraphDef; it may be an ONNX model")
 

@@ -8,6 +8,7 @@ from ..contract.device import Device
 from ..errors import WeftError, told
 from ..support.fault_place import method_of, with_place
 from ..support.kernel_errors import as_weft_error
+from ..support.remedy import of_device
 
 
 def device_fault(error: BaseException, device: Device | None, name: str, plugin: str) -> WeftError:
@@ -20,6 +21,7 @@ def device_fault(error: BaseException, device: Device | None, name: str, plugin:
     typed = as_weft_error(error, f"{what} (plugin {plugin})")
     if typed is not error:
         typed.message = with_place(typed.message, error, type(device).__module__)
+        typed.hint = of_device(plugin)
     return typed.at(device=name, plugin=plugin, method=method)
 
 
@@ -29,4 +31,5 @@ def scan_fault(error: BaseException, device_type: str, plugin: str, scan: Any) -
     if typed is not error:
         module = scan.partition(":")[0] if isinstance(scan, str) else getattr(scan, "__module__", "")
         typed.message = with_place(f"scan of plugin {plugin} raised {told(error)}", error, module)
+        typed.hint = of_device(plugin)
     return typed.at(plugin=plugin)

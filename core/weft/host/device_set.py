@@ -214,8 +214,9 @@ class DeviceSet:
                 assert record.device is not None
                 from .probe import probe_once
 
+                # Outside the try: a warning of kernels that the user turned into an error is no fault of the device.
+                failed = self.registries.kernels.failure(record.type, record.plugin)
                 try:
-                    failed = self.registries.kernels.failure(record.type, record.plugin)
                     if failed is not None:
                         raise PluginError(f"the kernels of plugin {record.plugin} failed to load: {failed}")
                     record.device.open()

@@ -216,7 +216,8 @@ def _close(
             try:
                 record.device.close()
             except Exception as error:  # noqa: BLE001 - as above
-                faults.append(device_fault(error, record.device, record.name, record.plugin).message)
+                fault = device_fault(error, record.device, record.name, record.plugin)
+                faults.append(f"{fault.message}; {fault.hint}" if fault.hint else fault.message)
     records.clear()
-    for fault in faults:
-        warnings.warn(fault, WeftWarning, stacklevel=2)
+    for text in faults:
+        warnings.warn(text, WeftWarning, stacklevel=2)

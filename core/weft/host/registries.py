@@ -40,6 +40,7 @@ class Registries:
         self.work_queues: dict[str, str | Callable[..., Any]] = dict(work_queues.GIVEN)
         self.passes: dict[str, GraphPass] = {}
         self.operators: OperatorTable | None = None
+        self._owners: dict[tuple[str, str], str] = {}  # (kind, name) to the plugin that registered it; none for core's
         self.op_handlers = {name: OpHandlerEntry(name, f"weft.eager.op_handlers:{handler}", OWN)
                             for name, handler in (("logging", "LoggingOpHandler"), ("null", "NullOpHandler"))}
         self.commands = CommandRegistry()
@@ -51,17 +52,22 @@ class Registries:
 
     def add(self, brought: Contribution) -> None:
         """Add all registrations of a plugin. If one of them does not fit, none is added, and the error names it."""
-        for kind, mine, theirs in (
+        named = (
             ("allocator", self.allocators, brought.allocators),
             ("work queue", self.work_queues, brought.work_queues),
             ("pass", self.passes, {p.name: p for p in brought.passes}),
             ("loader", self.loaders, brought.loaders),
             ("op handler", self.op_handlers, brought.op_handlers),
-        ):
+            ("table", {} if self.operators is None else {"operators": self.operators},
+             dict.fromkeys(("operators",) if brought.operators else ())),
+        )
+        for kind, mine, theirs in named:
             for name in mine.keys() & theirs.keys():
-                raise PluginError(f"{kind} '{name}' is registered by another plugin already")
-        if brought.operators and self.operators is not None:
-            raise PluginError("another plugin has registered the operators of TensorHandles already")
+                owner = self._owners.get((kind, name))
+                whose = "weft's own" if owner is None else f"plugin {owner}'s"
+                raise PluginError(f"{kind} '{name}' is {whose} already", hint=f"rename it, or leave it out, in plugin "
+                                  f"{brought.plugin}" + (f"; or set [plugins] block = ['{owner}']" if owner else ""))
+        self._owners.update({(kind, name): brought.plugin for kind, _, theirs in named for name in theirs})
         for op in brought.ops:
             self.ops.check(op)
         for table in brought.op_tables:

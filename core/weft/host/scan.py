@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 from ..contract.device import DeviceName, DeviceType, DeviceTypeRegistry, load_callable
 from ..contract.device_cost import DeviceCost
 from ..errors import PluginError, Unavailable, WeftError
+from ..support.remedy import of_device
 from .device_fault import scan_fault
 from .device_record import DeviceRecord
 
 METHODS = ("open", "close", "allocate", "free", "copy_in", "copy_out", "record", "synchronize")
-_REMEDY = "the plugin's authors mend it: see weft.api.Device"
 
 
 class Scanned(NamedTuple):
@@ -52,19 +52,19 @@ def _devices(claim: DeviceType, faults: list[str]) -> list[DeviceRecord]:
         result = load_callable(claim.scan)(claim.config)
         if not hasattr(result, "__iter__"):
             raise PluginError(f"scan of plugin {claim.plugin} returned {type(result).__name__}, expected devices",
-                              hint=_REMEDY)
+                              hint=of_device(claim.plugin))
         found = list(result)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin's fault becomes a record
         fault = scan_fault(error, claim.type, claim.plugin, claim.scan)
         nobody.give_up(fault)
         if not isinstance(fault, Unavailable):
-            faults.append(f"device type {claim.type}: {nobody.reason}")
+            faults.append(f"device type {claim.type}: {fault}")
         return [nobody]
     if not found:
         nobody.reason = f"plugin {claim.plugin} found none"
         return [nobody]
     records = [_record(DeviceName(type=claim.type, index=i).short, claim, device) for i, device in enumerate(found)]
-    faults += [f"device {record.name} (plugin {claim.plugin}): {record.reason}" for record in records
+    faults += [f"device {record.name} (plugin {claim.plugin}): {record.reason}; {record.remedy}" for record in records
                if record.status == "unavailable"]
     return records
 
@@ -75,7 +75,7 @@ def _record(name: str, claim: DeviceType, device: Any) -> DeviceRecord:
     try:
         wrong = _wrong(device, claim.type)
         if wrong is not None:
-            raise PluginError(f"scan of plugin {claim.plugin} gave {wrong}", hint=_REMEDY)
+            raise PluginError(f"scan of plugin {claim.plugin} gave {wrong}", hint=of_device(claim.plugin))
         record.device, record.attributes = device, dict(device.attributes)
         record.cost = DeviceCost.of(record.attributes["cost"]) if "cost" in record.attributes else None
     except WeftError as error:

@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from .feeds import convert as convert
     from .model import find_inputs as find_inputs
     from .model import find_outputs as find_outputs
+    from .runtime import Runtime as Runtime
 
 __getattr__ = lazy_exports(__name__, {
     ".ahead_of_time": ("compile_model",),
     ".compiled_model": ("LoadedCompiledModel",),
     ".feeds": ("convert",),
     ".model": ("find_inputs", "find_outputs"),
+    ".runtime": ("Runtime",),
 })

@@ -34,7 +34,7 @@ class RunMetadata:
 
         The step statistics have a row for each call, by device: name, start and end, thread, the types and shapes of
         results, and their bytes. A transfer between memories is called NODE:copy. A call that does several nodes at
-        once has a row under the name of the last. A call that starts work of its device ends when that work is done.
+        once has a row under the name of the last. A call on a device with a queue has the times of its work there.
         The partition graphs are GraphDefs, one for each device. Raises FailedPrecondition for a constant whose file has
         changed. Definitions: tensorflow/core/protobuf/config.proto, tensorflow/core/framework/step_stats.proto.
         """
@@ -69,7 +69,7 @@ def _add_statistics(message: Any, trace: Trace) -> None:
 
 
 def _add_node(stats: Any, event: Event, epoch: int, sources: Sequence[str]) -> None:
-    start, taken = epoch + event.start_ns, event.end_ns - event.start_ns
+    start, taken = epoch + event.span[0], event.ns
     stats.node_name = event.call.node if event.call.code != COPY else f"{event.call.node}:copy"
     stats.timeline_label = f"{event.call.node} = {event.call.op}({', '.join(sources)})"  # as timeline.py reads it
     stats.thread_id = event.thread

@@ -4,7 +4,7 @@ The room knows no tensor, graph, device or config. It imports `errors` alone. No
 
 `fork_safety`: Owners of locks, which get new locks in a forked child.
 `plugin_guard`, `kernel_errors`: The places where exceptions of plugin code become typed errors: imports and hooks;
-    kernels.
+    kernels. `fault_place`, `remedy`: The line of a plugin that raised, and what users can do.
 `gc_pause`: No garbage collection while a graph is read and prepared.
 `mapped_file`: Bytes of files, read or mapped, and the detection of files that change.
 `aligned_array`: Aligned uint8 arrays; arrays that kernels may read in place.

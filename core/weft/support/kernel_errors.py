@@ -19,6 +19,7 @@ from ..errors import (
     told,
 )
 from .fault_place import raised_at, with_place
+from .remedy import of_kernel
 
 # TensorFlow's rule for Python functions in a graph.
 CODES: tuple[tuple[type[Exception], type[WeftError]], ...] = (
@@ -48,6 +49,9 @@ class PackKernel(Protocol):
     def pack(self) -> str: ...
 
     @property
+    def op(self) -> str: ...
+
+    @property
     def bind(self) -> object: ...
 
 
@@ -57,6 +61,7 @@ def kernel_fault(error: BaseException, what: str, kernel: PackKernel) -> WeftErr
     typed, module = as_weft_error(error, what), getattr(kernel.bind, "__module__", "") or ""
     if typed is not error:
         typed.message = with_place(typed.message, error, module)
+        typed.hint = of_kernel(kernel.pack, kernel.op)
     elif raised_at(error, module) is None:
         return typed  # core raised it
     return typed.at(plugin=kernel.pack)
@@ -74,7 +79,7 @@ def raise_of(
         raise kernel_fault(error, what, kernel).at(node=node, op=op, device=device)
     text = f"{what} of {kernel.pack}'s kernel for {op} raised {told(error)}"
     typed: WeftError = PluginError(with_place(text, error, getattr(kernel.bind, "__module__", "") or ""),
-                                   plugin=kernel.pack)
+                                   plugin=kernel.pack, hint=of_kernel(kernel.pack, op))
     if is_lack_of_memory(error):
         typed = ResourceExhausted(f"no memory for the data that the kernel prepares: {error}")
     raise typed.at(node=node, op=op, device=device) from error

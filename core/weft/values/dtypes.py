@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InvalidArgument, Unimplemented
+from ..errors import InvalidArgument, Unimplemented, closest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,7 +91,10 @@ def named(name: str) -> DType:
     """The type with this name, NumPy's or TensorFlow's. Raises InvalidArgument for an unknown name."""
     found = _BY_NAME.get(name)
     if found is None:
-        raise InvalidArgument(f"'{name}' is not a data type", hint=f"known: {', '.join(d.name for d in ALL)}")
+        known = [each.name for each in ALL]
+        near = closest(str(name), known, most=1)
+        raise InvalidArgument(f"'{name}' is not a data type",
+                              hint=f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}")
     return found
 
 

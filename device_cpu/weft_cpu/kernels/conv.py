@@ -89,10 +89,7 @@ def sliding(b: Bind, shape: tuple[int, ...], kernel: tuple[int, ...]) -> Sliding
     """The `Sliding` of a filter of shape `kernel` over an input of `shape`, with this node's attributes. Raises
     ResourceExhausted if there is no memory for the padded input."""
     order = channels_last(b)
-    strides, dilations = ([b.attrs[name][axis] for axis in order] for name in ("strides", "dilations"))
-    for name, steps in (("strides", strides), ("dilations", dilations)):
-        if steps[0] != 1 or steps[-1] != 1:
-            raise errors.Unimplemented(f"{name} in the batch and depth dimensions are not implemented: {steps}")
+    strides, dilations = steps_of(b)
     lengths, taps = tuple(shape[axis] for axis in order), kernel[: len(order) - 2]
     places = geometry.spatial_windows(b.attrs, lengths[1:-1], taps)
     slide = Sliding(
@@ -101,6 +98,15 @@ def sliding(b: Bind, shape: tuple[int, ...], kernel: tuple[int, ...]) -> Sliding
     )
     b.ask(prod(slide.padded_shape) * compute_dtype(b).itemsize, "the padded images")
     return slide
+
+
+def steps_of(b: Bind) -> tuple[list[int], list[int]]:
+    """Strides and dilations with channels last. Raises Unimplemented for steps over images or channels."""
+    strides, dilations = ([b.attrs[name][axis] for axis in channels_last(b)] for name in ("strides", "dilations"))
+    for name, steps in (("strides", strides), ("dilations", dilations)):
+        if steps[0] != 1 or steps[-1] != 1:
+            raise errors.Unimplemented(f"{name} in the batch and depth dimensions are not implemented: {steps}")
+    return strides, dilations
 
 
 def known_weights(
@@ -116,6 +122,7 @@ def known_weights(
 
 
 def convolution(b: Bind) -> Any:
+    steps_of(b)  # also for results without elements, as TensorFlow
     return nothing if b.outputs[0].size == 0 else staged(b, convolved(b))
 
 

@@ -66,8 +66,9 @@ class Sim:
     def record(self, stream: object) -> Event:
         return self.native.record(stream)
 
-    def wait_event(self, stream: object, event: Event) -> None:
-        self.native.wait(stream, event)
-
     def synchronize(self, event: Event) -> None:
         self.native.synchronize(event)
+
+    def elapsed(self, start: Event, end: Event) -> float:
+        """Return seconds of virtual time."""
+        return end.seconds - start.seconds

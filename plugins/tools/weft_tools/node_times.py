@@ -25,33 +25,39 @@ MEGABYTES = 64  # size of the array whose copy measures the machine's bandwidth
 def node_times(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
     """Measure each kernel call in traced runs.
 
-    `nodes` has a row for each call, the longest first: the kernel and its way of working, median milliseconds, GFLOP/s,
-    GB/s. `ceilings` has the machine's rates in the same units.
+    `nodes` has a row for each call, the longest first: device, kernel and its way of working, median milliseconds,
+    GFLOP/s, GB/s. `ceilings` has the machine's rates in the same units, and `on_host` of a row says that they bound it.
     """
     fed = {model.fed[name]: value for name, value in feeds.items()}
     fetches = list(model.fetched.values())
     taken: dict[str, list[float]] = defaultdict(list)
-    calls: dict[str, Any] = {}
+    calls: dict[str, tuple[Any, str]] = {}
     for _ in range(RUNS):
         metadata = RunMetadata()
         model.session.run(fetches, fed, options=RunOptions(trace=True), metadata=metadata)
         assert metadata.trace is not None
-        for event in metadata.trace.events:
+        for event, _ in metadata.trace.calls():
             if event.call.code not in OWN:
-                calls[event.call.node] = event.call
-                taken[event.call.node].append((event.end_ns - event.start_ns) / 1e6)
+                calls[event.call.node] = event.call, event.device
+                taken[event.call.node].append(event.ns / 1e6)
     executable = model.session.prepare(fetches, tuple(fed)).executable(tuple(value.shape for value in fed.values()))
     works, ways = _op_costs(executable), executable.algorithms()
     rows = []
-    for name, call in calls.items():
+    for name, (call, device) in calls.items():
         ms = median(taken[name])
         done = [works[node] for node in call.fused or (name,) if node in works]
         flops, nbytes = (sum(column) for column in zip(*done, strict=True)) if done else (0, 0)
         if call.fused:
             nbytes = works[name].nbytes if name in works else 0
-        rows.append({"node": name, "kernel": call.code, "how": ways.get(name, ""), "calls": len(taken[name]) // RUNS,
-                     "ms": ms, "gflops": flops / ms / 1e6, "gbs": nbytes / ms / 1e6})
+        rows.append({"node": name, "device": device, "kernel": call.code, "how": ways.get(name, ""),
+                     "calls": len(taken[name]) // RUNS, "ms": ms, "gflops": _rate(flops, ms), "gbs": _rate(nbytes, ms),
+                     "on_host": device == "host" or default_host().is_host_visible(device)})
     return {"ceilings": ceilings(), "nodes": sorted(rows, key=lambda row: -row["ms"])}
+
+
+def _rate(amount: float, ms: float) -> float | None:
+    """Return billions in a second, or None for a time that no clock resolves."""
+    return amount / ms / 1e6 if ms > 0 else None
 
 
 def _op_costs(executable: Executable) -> dict[str, OpCost]:
@@ -91,11 +97,22 @@ def tell(found: Mapping[str, Any], most: int | None) -> None:
           f"matrices) and {tops['gbs']:.1f} GB/s (a copy) here. GFLOP/s are of the op as it is defined: a kernel that "
           "needs fewer multiplications may exceed the most")
     how = ("how",) if any(row["how"] for row in rows) else ()
-    show([{"node": row["node"], "kernel": row["kernel"], "how": row["how"], "ms": f"{row['ms']:.3f}",
-           "share": f"{row['ms'] / total:.1%}",
-           "GFLOP/s": f"{row['gflops']:.1f}", "of the most": f"{row['gflops'] / tops['gflops']:.0%}",
-           "GB/s": f"{row['gbs']:.1f}", "of the most ": f"{row['gbs'] / tops['gbs']:.0%}"} for row in rows[:most]],
-         ("node", "kernel", *how, "ms", "share", "GFLOP/s", "of the most", "GB/s", "of the most "), cut=("node",))
+    where = () if all(row["on_host"] for row in rows) else ("device",)
+    show([{"node": row["node"], "device": row["device"], "kernel": row["kernel"], "how": row["how"],
+           "ms": f"{row['ms']:.3f}", "share": f"{row['ms'] / total:.1%}",
+           "GFLOP/s": _text(row["gflops"]), "of the most": _part(row, "gflops", tops),
+           "GB/s": _text(row["gbs"]), "of the most ": _part(row, "gbs", tops)} for row in rows[:most]],
+         ("node", *where, "kernel", *how, "ms", "share", "GFLOP/s", "of the most", "GB/s", "of the most "),
+         cut=("node",))
     if most is not None and len(rows) > most:
         rest = sum(row["ms"] for row in rows[most:])
         say(f"{len(rows) - most} more take {rest:.3f} ms together: --all")
+
+
+def _text(rate: float | None) -> str:
+    return "" if rate is None else f"{rate:.1f}"
+
+
+def _part(row: Mapping[str, Any], key: str, tops: Mapping[str, float]) -> str:
+    """Return the part of this machine's rate. It bounds calls on host memory alone."""
+    return f"{row[key] / tops[key]:.0%}" if row["on_host"] and row[key] is not None else ""

@@ -53,9 +53,10 @@ def trace(args: Namespace) -> int:
 
 
 def _row(event: Event, begin: int) -> dict[str, object]:
-    """Return the row of one call. Times are milliseconds, from the start of the run's first call."""
+    """Return the row of one call. Times are milliseconds, from the start of the run's first call. Work on a device with
+    a queue has the times of the device."""
     return {"node": event.call.node, "kernel": event.call.code, "device": event.device, "thread": event.thread,
-            "start": (event.start_ns - begin) / 1e6, "ms": (event.end_ns - event.start_ns) / 1e6,
+            "start": (event.span[0] - begin) / 1e6, "ms": event.ns / 1e6,
             "outputs": [str(meta) for meta in event.outputs if meta is not None]}
 
 
@@ -66,7 +67,7 @@ def _tell(args: Namespace, events: Sequence[Event]) -> None:
         say("no kernel ran: the results are constants or feeds")
         return
     begin = events[0].start_ns
-    total = (max(event.end_ns for event in events) - begin) / 1e6
+    total = (max(event.span[1] for event in events) - begin) / 1e6
     rows = [_row(event, begin) for event in events]
     shown = rows if args.all else sorted(rows, key=lambda row: -float(str(row["ms"])))[:FEW]
     show([row | {"start": f"{row['start']:.3f}", "ms": f"{row['ms']:.3f}", "outputs": ", ".join(row["outputs"])}  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from typing import Any
 
 from ...contract.allocator import HostAllocator, PlainAllocator
 from ...contract.device import load_callable
-from ...errors import NotFound
+from ...errors import NotFound, closest
 from ...support.memory_size import limit_bytes
 from ...support.plugin_guard import plugin_guard
 
@@ -59,8 +59,9 @@ def make_allocator(
     cannot be read.
     """
     if name not in factories:
-        raise NotFound(f"no allocator is called '{name}'",
-                       hint=f"[allocator] name: one of {', '.join(sorted(factories))}")
+        near = closest(name, factories, most=1)
+        raise NotFound(f"no allocator is called '{name}'", hint=f"did you mean {near[0]}?" if near else
+                       f"[allocator] name: one of {', '.join(sorted(factories))}")
     within = None if limit is None else limit_bytes(limit)
     with plugin_guard(f"the factory of allocator '{name}'"):
         allocator: HostAllocator = load_callable(factories[name])()

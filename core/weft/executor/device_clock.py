@@ -1,0 +1,78 @@
+"""Device clocks: the time that calls take on devices with queues, whose kernels return before their work is done.
+
+A device with `elapsed` gives the time between the events before and behind a call. Every other device is awaited behind
+each call, so that the host's clock holds.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from time import perf_counter_ns
+
+from ..contract.device import STREAM, Device, Event
+
+Span = tuple[int, int]  # start and end, in nanoseconds of the host's monotonic clock
+
+
+class DeviceClock:
+    """The clock of one device during a trace. Its origin joins the device's times to the host's clock.
+
+    Raises the device's errors.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        elapsed = getattr(device, "elapsed", None)
+        if elapsed is not None:
+            first = self._awaited()
+            elapsed(first, first)  # the device keeps times from here on
+        self._origin = self._awaited()
+        self._origin_ns = perf_counter_ns()
+        has_times = elapsed is not None and elapsed(self._origin, self._origin) is not None
+        self._elapsed = elapsed if has_times else None
+
+    def begin(self) -> Timed:
+        """Begin to time a call that is enqueued next."""
+        return Timed(self, None if self._elapsed is None else self._device.record(STREAM))
+
+    def end(self) -> Event:
+        """Return the event behind the call, or wait for the call where the device has no times."""
+        return self._awaited() if self._elapsed is None else self._device.record(STREAM)
+
+    def span(self, start: Event, end: Event) -> Span | None:
+        """Return when the device worked between two of its events, after waiting for the second; None without times."""
+        if self._elapsed is None:
+            return None
+        self._device.synchronize(end)
+        began, taken = self._elapsed(self._origin, start), self._elapsed(start, end)
+        if began is None or taken is None:
+            return None
+        start_ns = self._origin_ns + round(began * 1e9)
+        return start_ns, start_ns + round(taken * 1e9)
+
+    def _awaited(self) -> Event:
+        event = self._device.record(STREAM)
+        self._device.synchronize(event)
+        return event
+
+
+class Timed:
+    """One call on a device with a queue. `span`: the time of its work, once it is settled; None without times."""
+
+    __slots__ = ("_clock", "_end", "_start", "span")
+
+    def __init__(self, clock: DeviceClock, start: Event) -> None:
+        self._clock = clock
+        self._start = start
+        self._end: Event = None
+        self.span: Span | None = None
+
+    def end(self) -> None:
+        """End the call, which was just enqueued."""
+        self._end = self._clock.end()
+
+    def settle(self) -> None:
+        """Wait for the work and set `span`. A call that failed, or whose device was lost, has none."""
+        with suppress(Exception):
+            self.span = self._clock.span(self._start, self._end)
+        self._start = self._end = None  # a driver may hold few events
