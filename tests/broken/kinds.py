@@ -73,7 +73,7 @@ KINDS = {
     "import raises": Kind("load", "1 / 0", "plugin {id} is failed: import of", SHOWN),
     "import exits": Kind("load", "raise SystemExit(3)", "plugin {id} is failed: import of", SHOWN),
     "syntax error": Kind("load", "def", "SyntaxError: invalid syntax", SHOWN),
-    "no version": Kind("load", "x = 1", "WEFT_API is missing", "write WEFT_API = (1, 2)"),
+    "no version": Kind("load", "x = 1", "WEFT_API is missing", "write WEFT_API = (1, 3)"),
     "later version": Kind("load", "WEFT_API = (9, 0)", "plugin {id} is incompatible: it is written for plugin API 9.0",
                           "pip install -U weft-core"),
     "unknown hook": Kind("load", HEAD + "@hookimpl\ndef weft_kernel(registry): ...", "there is no hook called",
@@ -88,9 +88,9 @@ KINDS = {
         "load", HEAD + "@hookimpl\ndef weft_ops(registry): registry.add(OpSpec('MatMul'))",
         "op MatMul is plugin tf_ops's already, with another signature",
         "declare an equal signature, or name it MINE>OP"),
-    "allocator of another plugin": Kind(
-        "load", HEAD + "@hookimpl\ndef weft_allocators(registry): registry.add('pages', list)",
-        "allocator 'pages' is plugin example's already", "rename it, or leave it out, in plugin {id}"),
+    "pass of another plugin": Kind(
+        "load", HEAD + "@hookimpl\ndef weft_passes(registry): registry.add('identities', list)",
+        "pass 'identities' is plugin simplify's already", "rename it, or leave it out, in plugin {id}"),
     "allocator of weft's own": Kind(
         "load", HEAD + "@hookimpl\ndef weft_allocators(registry): registry.add('plain', list)",
         "allocator 'plain' is weft's own already", "rename it, or leave it out, in plugin {id}"),
@@ -112,7 +112,7 @@ KINDS = {
        for method in ("open", "allocate", "free", "copy_in", "copy_out", "record", "synchronize")},
     "close raises": Kind("close", raising("close"), f"close of device BROKEN:0{MESSAGE}", DEVICE_REMEDY),
     "kernels cannot be imported": Kind(
-        "open", device().replace("weft_example.kernels:register_kernels", "no_such_kernels:register"),
+        "open", device().replace("weft_example_device.kernels:register_kernels", "no_such_kernels:register"),
         "plugin {id}: registering its kernels for BROKEN raised ModuleNotFoundError", "--traceback {id}' shows where"),
     "kernel of a wrong dtype name": Kind("run", kernel("return None", ", dtypes={'T': 'flaot32'}"),
                                          "plugin {id}: registering its kernels for CPU raised",

@@ -101,7 +101,7 @@ def test_kernels_that_cannot_be_imported_have_a_traceback_and_a_line(command, tm
 
 def test_a_device_without_kernels_is_told_when_it_is_checked(command, tmp_path):
     (tmp_path / "mute_plugin.py").write_text(
-        "from weft.api import hookimpl\nfrom weft_example.device import Example\nWEFT_API = (1, 0)\n"
+        "from weft.api import hookimpl\nfrom weft_example_device.device import Example\nWEFT_API = (1, 0)\n"
         "class Mute(Example):\n    type = 'MUTE'\n@hookimpl\ndef weft_devices(registry):\n"
         "    registry.device(type='MUTE', scan=lambda config: [Mute(0, 1 << 20)])\n")
     done = command("devices", "MUTE:0", "--check", "--plugin", tmp_path / "mute_plugin.py", "--json")
