@@ -15,7 +15,7 @@ from .verdict import NotApplicable
 
 OP = "WeftConformance>Fail"
 MESSAGE = "this kernel always fails"
-_with_it: set[str] = set()  # device types for which the failing kernel is registered
+_with_it: set[tuple[str, object]] = set()  # device types and runtimes in which the failing kernel is registered
 
 
 class Fault(Exception):
@@ -24,9 +24,10 @@ class Fault(Exception):
 
 def failing_node(on: Subject, name: str, source: str) -> Node:
     """A node on the device whose kernel raises Fault when it is launched."""
-    if on.type not in _with_it:
-        weft.register(_plugin(on.type))
-        _with_it.add(on.type)
+    runtime = on.here.runtime
+    if (on.type, runtime) not in _with_it:
+        (weft.register if runtime is None else runtime.plugins.register)(_plugin(on.type))
+        _with_it.add((on.type, runtime))
     return Node(name, OP, [source], attrs={"T": dtypes.float32}, device=on.name)
 
 

@@ -117,13 +117,12 @@ def _usable(settings: Settings) -> list[str]:
     """The devices that can be used; with a pack, only of types for which it has kernels."""
     import weft
 
-    host = weft.default_host()
-    names = [name for device_type in host.preference() for name in host.names(device_type)]
-    if settings.pack is None:
-        return names
-    packs = host.registries.kernels.packs()
-    types = {pack.device_type for pack in packs if pack.plugin == settings.pack}
+    from .subject import pinned
+
+    packs = weft.default_host().registries.kernels.packs()
+    types = {pack.device_type for pack in packs if settings.pack in (None, pack.plugin)}
     if not types:
         raise pytest.UsageError(f"--pack: plugin '{settings.pack}' has no kernels; these have: "
                                 f"{', '.join(sorted({pack.plugin for pack in packs}))}")
-    return [name for name in names if name.partition(":")[0] in types]
+    host = pinned(settings.pack).host  # the one in which they are tested: a device may allow no second
+    return [name for kind in host.preference() if settings.pack is None or kind in types for name in host.names(kind)]

@@ -43,11 +43,12 @@ class Place(NamedTuple):
 
 def pinned(pack: str | None = None) -> Runtime:
     """The runtime in which weft-cpu's kernels serve CPU:0, and the kernels of `pack` come before all others."""
-    return _pinned(pack, tuple(record.id for record in weft.plugins()))
+    return _pinned(pack, len(weft.default_host().registries.kernels.packs()))
 
 
 @cache
-def _pinned(pack: str | None, _plugins: tuple[str, ...]) -> Runtime:
+def _pinned(pack: str | None, _count: int) -> Runtime:
+    """As `pinned`, anew when a plugin was registered: `_count` is the number of all packs."""
     kernels = weft.default_host().registries.kernels
     for device_type in ["CPU"] if pack is None else weft.default_host().preference():
         kernels.load(device_type)

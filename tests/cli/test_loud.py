@@ -121,3 +121,30 @@ def test_each_failed_plugin_that_config_loads_is_named(command, tmp_path, monkey
     assert done.status == 1
     assert "plugin fails_first is failed" in done.err
     assert "plugin fails_second is failed" in done.err
+
+
+LATE = """
+from weft.api import hookimpl
+WEFT_API = (1, 0)
+@hookimpl
+def weft_kernels(registry):
+    registry.kernels("CPU", register)
+def register(kernels):
+    {body}
+"""
+
+
+@pytest.mark.parametrize("body", [
+    "kernels.kernel('Neg', dtypes={'T': 'flaot32'})(print)",
+    "kernels.later(['Neg', 'AddV2'], lambda kernels: kernels.kernel('Neg', dtypes={'T': 'flaot32'})(print))",
+])
+@pytest.mark.parametrize("way", ["--plugin", "load"])
+def test_kernels_that_fail_are_an_error_where_the_plugin_was_named(command, model, tmp_path, monkeypatch, way, body):
+    path = tmp_path / f"late_{way.strip('-')}_{len(body)}.py"
+    path.write_text(LATE.format(body=body))
+    if way == "load":
+        monkeypatch.setenv("WEFT_PLUGINS__LOAD", json.dumps([str(path)]))
+    done = command("run", model, "--input", "x=1.0", *(["--plugin", path] if way == "--plugin" else []))
+    assert done.status == 1
+    assert done.err.startswith(f"error: plugin {path.stem}: registering its kernels for CPU raised InvalidArgument: ")
+    assert "did you mean float32?" in done.err

@@ -187,7 +187,7 @@ def test_an_object_that_is_no_loader_is_refused() -> None:
         registries(x=Unmade)
     with pytest.raises(PluginError, match="SimpleNamespace without the method open"):
         registries(x=SimpleNamespace(recognise=print))
-    with pytest.raises(PluginError, match="loader 'graphdef' is registered by another plugin"):
+    with pytest.raises(PluginError, match="loader 'graphdef' is weft's own already"):
         registries(graphdef=loader())
 
 

@@ -125,7 +125,7 @@ def _device(record: DeviceRecord) -> dict[str, Any]:
 
 def _check(record: DeviceRecord, host: Host) -> dict[str, Any]:
     """Open a device, which runs a copy and a kernel on it."""
-    from ..errors import WeftError
+    from ..errors import PluginError, WeftError
 
     start = perf_counter()
     with ticking(f"checking {record.name}"):
@@ -133,6 +133,8 @@ def _check(record: DeviceRecord, host: Host) -> dict[str, Any]:
             host.open(record.name)
             passed = True
             without_kernels = not any(k.device_type == record.type for k in host.registries.kernels.loaded())
+        except PluginError:  # of a plugin that the command line or config names, which may be another than the device's
+            raise
         except WeftError:  # the record says why
             passed = without_kernels = False
     took = round(1000 * (perf_counter() - start), 1)

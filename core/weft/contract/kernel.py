@@ -422,6 +422,8 @@ class KernelRegistry:
         self._ready: set[str] = set()  # device types whose packs are all registered
         self._displaced: set[tuple[str, ...]] = set()  # (device type, pack, pack) that were noted
         self._to_tell: list[str] = []
+        self.named: set[str] = set()  # plugins that the user named: their failure is an error, not a warning
+        self._refused: list[PluginError] = []  # failures of their packs, to be raised
         self._lock = RLock()
         inherited.add(self)
 
@@ -435,7 +437,7 @@ class KernelRegistry:
 
     def load(self, device_type: str) -> None:
         """Import and register every pack for a device type. A pack that fails is left out as a whole and named in
-        `failures`."""
+        `failures`. Raises PluginError, once, for a failed pack of a plugin in `named`."""
         with self._lock:
             announced = self._device_types.get(device_type)
             owner = announced.plugin if announced is not None else None
@@ -446,6 +448,7 @@ class KernelRegistry:
                     self._register(pack)
             self._ready.add(device_type)
         self._tell()
+        self._raise_refused()
 
     def reload(self, device_type: str) -> None:
         """Forget the kernels for a device type: another plugin serves the type now. They are registered anew when next
@@ -472,6 +475,11 @@ class KernelRegistry:
             self.load(device_type)
         if (op, device_type) in self._awaited:
             self._load_families(op, device_type)
+        self._raise_refused()
+
+    def _raise_refused(self) -> None:
+        if self._refused:
+            raise self._refused.pop(0)
 
     def fusions(self, device_type: str, pack: str) -> list[FusionDef]:
         """The fusions of a pack on this device type, in the order in which they are asked."""
@@ -486,7 +494,7 @@ class KernelRegistry:
         return self._patterns.get((device_type, pack), [])
 
     def failure(self, device_type: str, plugin: str) -> Exception | None:
-        """The reason why a plugin's kernels for a device type could not be registered, or None."""
+        """The reason why a plugin's kernels for a device type could not be registered, or None. Raises as `load`."""
         self.load(device_type)
         return self.failures.get((device_type, plugin))
 
@@ -560,7 +568,11 @@ class KernelRegistry:
         except PluginError as error:
             missing = error.__cause__ if isinstance(error.__cause__, Unavailable) else error
             self.failures[pack.device_type, pack.plugin] = missing
-            if missing is error:
+            if missing is error and pack.plugin in self.named:
+                refused = PluginError(f"plugin {pack.plugin}: {error.message}", hint=error.hint, plugin=pack.plugin)
+                refused.__cause__ = error
+                self._refused.append(refused)
+            elif missing is error:
                 self._to_tell.append(f"plugin {pack.plugin}: {error}")
             return
         for ops, register in kernels.families:

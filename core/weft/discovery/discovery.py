@@ -62,7 +62,10 @@ class Plugins:
         conflicts between kernels. So this imports the kernel packs of all announced device types, and of host kernels.
         """
         for announced in self.registries.device_types.by_priority():
-            self.registries.kernels.load(announced.type)
+            try:
+                self.registries.kernels.load(announced.type)
+            except PluginError as error:  # told, for its record is what the caller asks for
+                warnings.warn(str(error), WeftWarning, stacklevel=2)
         self.registries.host_kernels.load()
         return [*self.records(), *self.refused]
 
@@ -161,6 +164,8 @@ class Plugins:
     def _registered(self, record: PluginRecord, brought: Contribution) -> PluginRecord:
         """The plugin's record, once all that it brings is registered or, where something does not fit, nothing."""
         try:
+            if record.distribution is None:
+                self.registries.kernels.named.add(record.id)
             self.registries.add(brought)
         except WeftError as error:
             return self._refused(record, error)

@@ -214,7 +214,7 @@ class DeviceSet:
                 assert record.device is not None
                 from .probe import probe_once
 
-                # Outside the try: a warning of kernels that the user turned into an error is no fault of the device.
+                # Outside the try: failed kernels of named plugins, and warnings that are errors, are for the user.
                 failed = self.registries.kernels.failure(record.type, record.plugin)
                 try:
                     if failed is not None:
@@ -226,7 +226,9 @@ class DeviceSet:
                         record.device.close()
                         raise
                     record.status, record.is_open = "ok", True
-                except Exception as error:  # noqa: BLE001 - a plugin's fault becomes a record
+                except Exception as error:  # a plugin's fault becomes a record
+                    if isinstance(error, PluginError) and error.plugin not in (None, record.plugin):
+                        raise  # failed kernels of a named plugin, which the probe met first
                     record.give_up(device_fault(error, record.device, record.name, record.plugin))
             return record.status == "ok"
 
