@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -75,7 +74,7 @@ def kernel(
                   *(f"const i64 {size}" for size in sizes)]
     group = ", ".join(str(n) for n in (*local, 1, 1)[:3])
     text = f"{before}KERNEL({group}) {name}({', '.join(parameters)}) {{\n{body}\n}}\n"
-    prelude = target.dialect.prelude(fp64=re.search(r"\bf64\b", text) is not None)
+    prelude = target.dialect.prelude(text)
     arguments = [*(Argument(p.kind, p.number) for p in (*reads, *writes)),
                  *(Argument(SIZE, value) for value in sizes.values())]
     rounded = tuple(-(-n // group) * group for n, group in zip(items, local, strict=True))
