@@ -1,8 +1,8 @@
 """Device functions of CUDA texts: one PTX instruction each, behind a name.
 
-A host compiler cannot run these instructions. Where WEFT_CUDA_HOST is defined, a text has none of these definitions:
-a header defines the same names in C++ before the text. Threads of a warp meet in `weft_shfl_down` and the `weft_mma`
-functions, so all 32 must call them.
+A host compiler cannot run these instructions. To run a text on the host, the definitions with `asm` are left out, and a
+header defines the same names in C++. Threads of a warp meet in `weft_shfl_down` and the `weft_mma` functions, so all 32
+must call them.
 """
 
 from __future__ import annotations

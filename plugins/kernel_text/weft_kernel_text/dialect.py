@@ -29,12 +29,11 @@ class Dialect:
         return "\n".join([*lines, *self._called(text), BOTH])
 
     def _called(self, text: str) -> list[str]:
-        """The definitions of the device functions that a text calls. A host header defines them for a host compiler."""
+        """The definitions of the device functions that a text calls."""
         words = set(re.findall(r"\w+", text))
         called = {name for macro, body in self.macros.items() if re.findall(r"\w+", macro)[0] in words
                   for name in re.findall(r"\w+", body)} | words
-        found = [definition for name, definition in self.functions.items() if name in called]
-        return ["#ifndef WEFT_CUDA_HOST", *found, "#endif"] if found else []
+        return [definition for name, definition in self.functions.items() if name in called]
 
 
 BOTH = """\
@@ -76,7 +75,8 @@ OPENCL = Dialect(
 CUDA = Dialect(
     "cuda",
     {
-        "KERNEL(x, y, z)": 'extern "C" __global__ void __launch_bounds__((x) * (y) * (z))',
+        # one group a processor is enough: the compiler spills no registers to make room for a second
+        "KERNEL(x, y, z)": 'extern "C" __global__ void __launch_bounds__((x) * (y) * (z), 1)',
         "FUNCTION": "__device__ __forceinline__",
         "GLOBAL": "",
         "LOCAL": "__shared__ __align__(16)",
@@ -104,7 +104,7 @@ CUDA = Dialect(
 )
 
 DIALECTS = {d.name: d for d in (OPENCL, CUDA)}
-PRODUCTS = ("float32", "tfloat32", "float16", "bfloat16")
+PRODUCTS = ("float32", "tf32", "float16", "bfloat16")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from .tiles import Tile
 
 # type of the operands: elements in a word, the device function, the bits of a float32
 FRAGMENTS = {
-    "tfloat32": (1, "weft_mma_tf32", "weft_tf32_of_f32({})"),
+    "tf32": (1, "weft_mma_tf32", "weft_tf32_of_f32({})"),
     "float16": (2, "weft_mma_f16", "(u32)weft_f16_of_f32({})"),
     "bfloat16": (2, "weft_mma_bf16", "(u32)bf16_of({})"),
 }
