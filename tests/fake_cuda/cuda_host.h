@@ -9,6 +9,7 @@ static dim3 threadIdx, blockIdx, blockDim, gridDim;
 #define __constant__ const
 #define __forceinline__ inline __attribute__((always_inline))
 #define __shared__ static
+#define __align__(bytes) __attribute__((aligned(bytes)))
 #define __launch_bounds__(...)
 #define __restrict__ __restrict
 
@@ -39,8 +40,12 @@ static inline unsigned __float_as_uint(float x) { return weft_bits<unsigned>(x);
 static inline int __float_as_int(float x) { return weft_bits<int>(x); }
 
 // Device functions whose CUDA text is PTX. These lines stand in for it, and are all that the host cannot test.
-static inline float f32_of_f16(unsigned short h) { return (float)weft_bits<_Float16>(h); }
-static inline unsigned short f16_of_f32(float x) { return weft_bits<unsigned short>((_Float16)x); }
+static inline float weft_f32_of_f16(unsigned short h) { return (float)weft_bits<_Float16>(h); }
+static inline unsigned short weft_f16_of_f32(float x) { return weft_bits<unsigned short>((_Float16)x); }
+static inline unsigned weft_tf32_of_f32(float x) {  // to nearest, ties away from zero
+  const unsigned bits = weft_bits<unsigned>(x);
+  return (bits & 0x7f800000) == 0x7f800000 ? bits : (bits + 0x1000) & 0xffffe000;
+}
 
 #ifdef WEFT_FIBERS
 // A fiber gives way at a barrier of its block or warp. A barrier that not all threads reach is a fault of the kernel.
@@ -88,6 +93,31 @@ template <class T> static inline T __shfl_xor_sync(unsigned, T x, int mask) {
 template <class T> static inline T __shfl_down_sync(unsigned, T x, unsigned by) {
   const unsigned lane = weft_thread % WARP;
   return weft_exchange(x, lane + by < WARP ? lane + by : lane);
+}
+
+// The sums of a warp, of 16 rows of A and 8 columns of B, counted in words of one or two elements.
+template <int EACH, class Element> static inline void weft_mma(float* c, const unsigned* a, const unsigned* b, Element element) {
+  const unsigned first = weft_thread / WARP * WARP, lane = weft_thread % WARP;
+  unsigned* mine = (unsigned*)weft_lanes[weft_thread];
+  for (unsigned i = 0; i < 4; i++) mine[i] = a[i];
+  for (unsigned i = 0; i < 2; i++) mine[4 + i] = b[i];
+  weft_give_way(AT_WARP);
+  for (unsigned e = 0; e < 4; e++)
+    for (unsigned k = 0; k < 8; k++) {
+      const unsigned left = ((unsigned*)weft_lanes[first + lane / 4 * 4 + k % 4])[e / 2 + k / 4 * 2];
+      const unsigned right = ((unsigned*)weft_lanes[first + (lane % 4 * 2 + e % 2) * 4 + k % 4])[4 + k / 4];
+      for (unsigned part = 0; part < EACH; part++) c[e] += element(left, part) * element(right, part);
+    }
+  weft_give_way(AT_WARP);
+}
+static inline void weft_mma_tf32(float* c, const unsigned* a, const unsigned* b) {
+  weft_mma<1>(c, a, b, [](unsigned word, unsigned) { return weft_bits<float>(word & 0xffffe000); });
+}
+static inline void weft_mma_f16(float* c, const unsigned* a, const unsigned* b) {
+  weft_mma<2>(c, a, b, [](unsigned word, unsigned part) { return weft_f32_of_f16(word >> 16 * part); });
+}
+static inline void weft_mma_bf16(float* c, const unsigned* a, const unsigned* b) {
+  weft_mma<2>(c, a, b, [](unsigned word, unsigned part) { return weft_bits<float>(word >> 16 * part << 16); });
 }
 
 static void weft_body();  // the kernel, with the arguments of the launch
