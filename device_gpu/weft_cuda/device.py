@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from weft.api import Unavailable
+from weft_kernel_text import CUDA_GPU
 
 from . import driver, foreign
 from .command_queue import CommandQueue
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from .plugin import Config
 
 OLDEST = (7, 5)  # compute capability: the compiler of CUDA 13 knows no older GPU
+TENSOR_CORES = 80  # the oldest architecture, as in sm_80, whose tensor cores the kernel texts use
 LANES = 128  # float32 units of a multiprocessor, each with a multiplication and an addition a clock
 BUS = 2.4e10  # bytes a second over PCI Express 4.0 with 16 lanes, as copies reach it
 
@@ -47,7 +51,9 @@ class Gpu:
             "architecture": config.architecture or f"sm_{gpu.capability[0]}{gpu.capability[1]}",
         }
         self._gpu = gpu
-        self._compute = config.compute
+        architecture = int("".join(re.findall(r"\d+", self.attributes["architecture"])) or 0)
+        self._target = replace(CUDA_GPU, processors=gpu.multiprocessors, tensor_cores=architecture >= TENSOR_CORES,
+                               products=config.compute)
 
     def open(self) -> None:
         if self._gpu.capability < OLDEST:
@@ -59,7 +65,7 @@ class Gpu:
             raise Unavailable(f"its driver refuses a context: {error}", hint="update the driver") from error
         self._memory = Memory(self._queue, self.attributes["memory"])
         programs = Programs(self.attributes["architecture"])
-        self.native = Native(self._gpu.ordinal, self._queue, programs, self._compute)
+        self.native = Native(self._gpu.ordinal, self._queue, programs, self._target)
 
     def close(self) -> None:
         is_released = self._queue.close()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from weft.api import Attrs, Bind, Declined, Kernels, errors
-from weft_kernel_text import ALIASES, CUDA_GPU, FUSIONS, NODES, FusedKernel, NodeKernel
+from weft_kernel_text import ALIASES, FUSIONS, NODES, FusedKernel, NodeKernel
 
 from .launches import Launches, Run, launches
 
@@ -24,7 +24,7 @@ def register_kernels(kernels: Kernels) -> None:
 
 def bind(row: NodeKernel | FusedKernel, b: Bind) -> Launches | Run | Declined:
     try:
-        plan = row.make(CUDA_GPU, b)
+        plan = row.make(b.device.native.target, b)
     except errors.Unimplemented as error:
         return b.decline(error.message)
     return launches(plan, b)

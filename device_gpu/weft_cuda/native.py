@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from weft.api import DType, errors
+from weft_kernel_text import Target
 
 from . import driver
 from .command_queue import CommandQueue
@@ -30,15 +31,15 @@ SLOT = 16  # bytes of an argument: the widest scalar of NumPy that kernels take
 
 
 class Native:
-    """`context`: the driver's context; `commands`: the queue; `programs`: the caches; `compute`: the type in which
-    config lets products of float32 multiply."""
+    """`context`: the driver's context; `commands`: the queue; `programs`: the caches; `target`: the GPU as kernel texts
+    see it, with the type in which config lets products of float32 multiply."""
 
-    def __init__(self, ordinal: int, commands: CommandQueue, programs: Programs, compute: str) -> None:
+    def __init__(self, ordinal: int, commands: CommandQueue, programs: Programs, target: Target) -> None:
         self.ordinal = ordinal
         self.context = commands.context.handle
         self.commands = commands
         self.programs = programs
-        self.compute = compute
+        self.target = target
         self._launches: dict[tuple[str, str, str], Launch] = {}
 
     @property
