@@ -62,8 +62,8 @@ def launches(plan: Plan, b: Bind) -> Launches | Run:
 
 
 def _with_scratch(run: Run, sizes: Sequence[int], b: Bind) -> Run:
-    """`run` with scratch buffers of its own in each run. They are freed at once: memory is freed in stream order, so enqueued
-    commands are done before the next user of a buffer begins."""
+    """`run` with scratch buffers of its own in each run. They are freed at once: in stream order, so enqueued commands
+    are done before the next user of the memory begins."""
 
     def call(*buffers: Any) -> None:
         scratch: list[Any] = []

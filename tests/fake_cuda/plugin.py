@@ -1,4 +1,4 @@
-"""A plugin that tests load by its path: it puts the fake driver in the place of weft_cuda's, before GPUs are scanned."""
+"""A plugin that tests load by its path: it puts the fake driver in the place of the true one before a scan."""
 
 import sys
 from pathlib import Path
