@@ -10,7 +10,7 @@ from .broadcast import Dims
 from .dialect import Target
 from .elementwise import elementwise
 from .epilogue import CHANNEL, FULL, Epilogue
-from .expression import Literal, Step
+from .expression import Literal, Step, node_step
 from .image_plans import channels, convolution, depthwise, normalisation
 from .math_plans import elementwise_types
 from .matmul import matmul
@@ -107,7 +107,7 @@ class Steps:
                 raise errors.Unimplemented("no kernel text for casts that truncate floats")
             return (Step("Cast", (0,), each.outputs[0].dtype),)
         if each.op != "BiasAdd" and each.op not in NORMS:
-            return (Step(each.op, tuple(range(len(each.args)))),)
+            return (node_step(each.op, each.attrs, len(each.args)),)
         for value in each.args[1:]:
             vector = channels(each.attrs, self._input(value)[-1], len(each.outputs[0].dims))
             if self._shapes.setdefault(value, vector) != vector:

@@ -42,6 +42,8 @@ T_PRODUCTS = {"T": (*FLOATS, "int32", "int64")}
 def _rows() -> Iterator[tuple[str, NodeKernel]]:
     for op, types in math_plans.elementwise_types().items():
         yield op, NodeKernel(math_plans.elementwise_node, {"T": types} if types else {})
+    for op in ("AccumulateNV2", "AddN"):
+        yield op, NodeKernel(math_plans.add_n, T_NUMBERS)
     for op in ("Select", "SelectV2"):
         yield op, NodeKernel(math_plans.select, {"T": (*NUMBERS, "bool")})
     yield "Cast", NodeKernel(math_plans.cast, {"SrcT": (*NUMBERS, "bool"), "DstT": (*NUMBERS, "bool")})
