@@ -9,6 +9,8 @@ from weft.api import Bind
 
 from . import array_plans, fused_plans, image_plans, math_plans
 from .dialect import Target
+from .einsum import einsum
+from .lstm import lstm_cell
 from .plan import Plan
 
 PlanFunction = Callable[[Target, Bind], Plan]
@@ -57,6 +59,8 @@ def _rows() -> Iterator[tuple[str, NodeKernel]]:
         yield op, NodeKernel(math_plans.softmax_node, T_FLOATS)
     yield "MatMul", NodeKernel(math_plans.matmul_node, T_PRODUCTS)
     yield "BatchMatMulV2", NodeKernel(math_plans.batch_matmul, T_PRODUCTS)
+    yield "Einsum", NodeKernel(einsum, T_PRODUCTS)
+    yield "LSTMBlockCell", NodeKernel(lstm_cell, {"T": ("float32",)})
 
     yield "Conv2D", NodeKernel(image_plans.convolution, T_FLOATS)
     yield "DepthwiseConv2dNative", NodeKernel(image_plans.depthwise, T_FLOATS)

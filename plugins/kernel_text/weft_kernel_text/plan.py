@@ -53,6 +53,29 @@ class Plan:
         return replace(self, launches=tuple(launches))
 
 
+class Stage(NamedTuple):
+    """A plan among others: the buffers that its inputs and outputs are."""
+
+    plan: Plan
+    inputs: Sequence[Argument]
+    outputs: Sequence[Argument]
+
+
+def chained(stages: Sequence[Stage], scratch: Sequence[int] = ()) -> Plan:
+    """The plans in order, as one. `scratch`: the bytes of each scratch buffer that stages name; those of the plans
+    themselves follow."""
+    launches: list[KernelText] = []
+    sizes = list(scratch)
+    for plan, inputs, outputs in stages:
+        own = [Argument(SCRATCH, len(sizes) + number) for number in range(len(plan.scratch))]
+        places = {INPUT: inputs, OUTPUT: outputs, SCRATCH: own}
+        for text in plan.launches:
+            arguments = tuple(places[a.kind][a.value] if a.kind in places else a for a in text.arguments)
+            launches.append(replace(text, arguments=arguments))
+        sizes += plan.scratch
+    return Plan(tuple(launches), tuple(sizes))
+
+
 class Pointer(NamedTuple):
     """A buffer parameter: its name in the text, the value in the buffer, its C type."""
 
