@@ -134,6 +134,17 @@ def test_nothing_to_compute_is_no_launch():
     assert matmul(OPENCL_CPU, F, (0, 4), (4, 5)).launches == ()
 
 
+def test_launches_over_constants_run_once_and_others_in_each_run():
+    x, y = np.zeros((2, 3, 4, 5), np.float32), np.zeros((4, 2, 5, 6), np.float32)
+    plan = NODES["Einsum"].make(OPENCL_CPU, node("Einsum", [x, y], {"T": F, "equation": "abcd,cade->abce", "N": 2}))
+    assert [text.name for text in plan.launches] == ["copy", "copy", "pack_panels", "Einsum", "copy"]
+    assert plan.once(lambda _: False) == []
+    assert [text.name for text in plan.once(lambda number: number == 1)] == ["copy", "pack_panels"]
+    cell = [np.zeros(shape, np.float32) for shape in ((1, 2), (1, 3), (1, 3), (5, 12), (3,), (3,), (3,), (12,))]
+    plan = NODES["LSTMBlockCell"].make(CUDA_GPU, node("LSTMBlockCell", cell, {"T": F}))
+    assert plan.once(lambda number: number > 2) == []  # the product reads scratch that each run writes
+
+
 def test_batches_that_broadcast_in_more_than_one_way_are_unimplemented():
     with pytest.raises(Unimplemented, match="more than one way"):
         matmul(OPENCL_GPU, F, (2, 3, 4, 5), (3, 5, 6))
