@@ -10,7 +10,7 @@ from .broadcast import Dims
 from .dialect import Target
 from .elementwise import elementwise
 from .epilogue import CHANNEL, FULL, Epilogue
-from .expression import Literal, Step
+from .expression import Literal, Step, node_step
 from .image_plans import channels, convolution, depthwise, normalisation
 from .math_plans import elementwise_types
 from .matmul import matmul
@@ -18,7 +18,8 @@ from .plan import Plan
 
 NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 BY_SHAPES = ("Equal", "NotEqual")  # the shapes alone may decide the result
-HEADS = ("Conv2D", "DepthwiseConv2dNative", "MatMul")
+TURNED = {"MatMul": ("transpose_a", "transpose_b"), "BatchMatMulV2": ("adj_x", "adj_y")}
+HEADS = ("BatchMatMulV2", "Conv2D", "DepthwiseConv2dNative", "MatMul")
 OPS = (*(op for op in elementwise_types() if op not in BY_SHAPES), "BiasAdd", "Cast", "Identity", "SelectV2", *NORMS)
 
 
@@ -46,10 +47,10 @@ def product(target: Target, b: Bind) -> Plan:
 
 
 def _head(target: Target, b: Bind, epilogue: Epilogue) -> Plan:
-    if b.op == "MatMul":
+    if b.op in TURNED:
         left, right = (x.meta.dims for x in b.inputs)
-        return matmul(target, b.outputs[0].dtype, left, right, transpose_x=b.attrs["transpose_a"],
-                      transpose_y=b.attrs["transpose_b"], epilogue=epilogue)
+        turns = dict(zip(("transpose_x", "transpose_y"), (b.attrs[name] for name in TURNED[b.op]), strict=True))
+        return matmul(target, b.outputs[0].dtype, left, right, **turns, epilogue=epilogue)
     return (convolution if b.op == "Conv2D" else depthwise)(target, b, epilogue)
 
 
@@ -107,7 +108,7 @@ class Steps:
                 raise errors.Unimplemented("no kernel text for casts that truncate floats")
             return (Step("Cast", (0,), each.outputs[0].dtype),)
         if each.op != "BiasAdd" and each.op not in NORMS:
-            return (Step(each.op, tuple(range(len(each.args)))),)
+            return (node_step(each.op, each.attrs, len(each.args)),)
         for value in each.args[1:]:
             vector = channels(each.attrs, self._input(value)[-1], len(each.outputs[0].dims))
             if self._shapes.setdefault(value, vector) != vector:

@@ -8,12 +8,12 @@ from math import prod
 from weft.api import Bind, errors, geometry
 
 from .arg_extreme import arg_extreme
-from .broadcast import Dims
+from .broadcast import Dims, broadcast_dims
 from .dialect import Target
 from .element_types import ELEMENTS
 from .elementwise import elementwise
 from .elementwise_ops import OPS
-from .expression import Step
+from .expression import Step, node_step
 from .matmul import matmul
 from .plan import Plan
 from .reduction import reduce
@@ -28,7 +28,7 @@ def ints(b: Bind, index: int) -> tuple[int, ...]:
     return tuple(int(v) for v in value.reshape(-1))
 
 
-ROUNDS_BETWEEN = "FloorDiv"  # TensorFlow rounds the quotient of two-byte floats to their type, then floors it
+ROUND_BETWEEN = ("FloorDiv", "TruncateDiv")  # TensorFlow rounds quotients to their two-byte type, then to integers
 TWO_BYTES = ("float16", "bfloat16")
 
 
@@ -39,7 +39,7 @@ def elementwise_types() -> dict[str, tuple[str, ...]]:
         classes = "".join(row.c)
         if not row.typed_by and op != "Identity":
             found[op] = () if classes == "b" else tuple(
-                d.name for d in ELEMENTS if d.kind in classes and not (op == ROUNDS_BETWEEN and d.name in TWO_BYTES))
+                d.name for d in ELEMENTS if d.kind in classes and not (op in ROUND_BETWEEN and d.name in TWO_BYTES))
     return found
 
 
@@ -47,7 +47,17 @@ def elementwise_node(target: Target, b: Bind) -> Plan:
     inputs = [(x.dtype, x.meta.dims) for x in b.inputs]
     if not all(geometry.shapes_fit(x, y) for (_, x), (_, y) in combinations(inputs, 2)):
         raise errors.Unimplemented("the comparison of shapes that do not fit is decided without a kernel")
-    return elementwise(target, (Step(b.op, tuple(range(len(inputs)))),), inputs, shape=b.outputs[0].dims)
+    output = b.outputs[0].dims
+    if broadcast_dims([shape for _, shape in inputs]) != output:
+        raise errors.Unimplemented("no kernel text for operands whose shapes differ from the output's")
+    return elementwise(target, (node_step(b.op, b.attrs, len(inputs)),), inputs, shape=output)
+
+
+def add_n(target: Target, b: Bind) -> Plan:
+    """The plan of AddN: one launch, which adds in the order of the inputs."""
+    count = len(b.inputs)
+    steps = [Step("AddV2", (count + i - 2 if i > 1 else 0, i)) for i in range(1, count)] or [Step("Identity", (0,))]
+    return elementwise(target, steps, [(x.dtype, x.meta.dims) for x in b.inputs], shape=b.outputs[0].dims)
 
 
 def select(target: Target, b: Bind) -> Plan:
