@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from weft.api import Bind, FusedOp, errors
 
@@ -12,14 +13,12 @@ from .elementwise import elementwise
 from .epilogue import CHANNEL, FULL, Epilogue
 from .expression import Literal, Step, node_step
 from .image_plans import channels, convolution, depthwise, normalisation
-from .math_plans import elementwise_types
-from .matmul import matmul
+from .math_plans import elementwise_types, matmul_node
 from .plan import Plan
 
 NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 BY_SHAPES = ("Equal", "NotEqual")  # the shapes alone may decide the result
-TURNED = {"MatMul": ("transpose_a", "transpose_b"), "BatchMatMulV2": ("adj_x", "adj_y")}
-HEADS = ("BatchMatMulV2", "Conv2D", "DepthwiseConv2dNative", "MatMul")
+HEADS = {"BatchMatMulV2": matmul_node, "Conv2D": convolution, "DepthwiseConv2dNative": depthwise, "MatMul": matmul_node}
 OPS = (*(op for op in elementwise_types() if op not in BY_SHAPES), "BiasAdd", "Cast", "Identity", "SelectV2", *NORMS)
 
 
@@ -31,8 +30,16 @@ def chain(target: Target, b: Bind) -> Plan:
     return elementwise(target, steps.numbered(inputs), operands, shape=b.outputs[0].dims).over(inputs)
 
 
-def product(target: Target, b: Bind) -> Plan:
-    """The plan of a product and the elementwise ops over its results."""
+class Product(NamedTuple):
+    """A product and the elementwise ops over its results. `args`: the inputs that the head and the epilogue read."""
+
+    head: Bind
+    epilogue: Epilogue
+    args: tuple[int, ...]
+
+
+def fused_product(b: Bind) -> Product:
+    """The product among fused nodes. Raises Unimplemented."""
     heads = [each for each in b.fused if each.op in HEADS]
     if not heads:
         raise errors.Unimplemented("there is no product among these nodes")
@@ -43,15 +50,13 @@ def product(target: Target, b: Bind) -> Plan:
     epilogue = Epilogue(steps.numbered([head.results[0], *inputs]), operands)
     inputs_of_head = tuple(b.inputs[a] for a in head.args)
     alone = Bind(b.node, head.op, head.attrs, inputs_of_head, head.outputs, b.device, b.stream, {})
-    return _head(target, alone, epilogue).over((*head.args, *inputs))
+    return Product(alone, epilogue, (*head.args, *inputs))
 
 
-def _head(target: Target, b: Bind, epilogue: Epilogue) -> Plan:
-    if b.op in TURNED:
-        left, right = (x.meta.dims for x in b.inputs)
-        turns = dict(zip(("transpose_x", "transpose_y"), (b.attrs[name] for name in TURNED[b.op]), strict=True))
-        return matmul(target, b.outputs[0].dtype, left, right, **turns, epilogue=epilogue)
-    return (convolution if b.op == "Conv2D" else depthwise)(target, b, epilogue)
+def product(target: Target, b: Bind) -> Plan:
+    """The plan of a product and the elementwise ops over its results."""
+    head, epilogue, args = fused_product(b)
+    return HEADS[head.op](target, head, epilogue).over(args)
 
 
 def _kind(shape: Dims, output: Dims) -> str:

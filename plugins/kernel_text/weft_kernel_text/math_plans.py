@@ -8,13 +8,17 @@ from math import prod
 from weft.api import Bind, errors, geometry
 
 from .arg_extreme import arg_extreme
-from .broadcast import Dims, broadcast_dims
+from .broadcast import broadcast_dims
 from .dialect import Target
 from .element_types import ELEMENTS
 from .elementwise import elementwise
 from .elementwise_ops import OPS
+from .epilogue import Epilogue
 from .expression import Step, node_step
-from .matmul import matmul
+from .gemm import gemm
+from .gemm_problem import GemmProblem
+from .lhs import Matrix
+from .matmul import matmul_problem
 from .plan import Plan
 from .reduction import reduce
 from .softmax import softmax
@@ -93,15 +97,15 @@ def softmax_node(target: Target, b: Bind) -> Plan:
     return softmax(target, b.op, b.outputs[0].dtype, prod(dims[:-1]), dims[-1])
 
 
-def _operands(b: Bind) -> tuple[Dims, Dims]:
-    return b.inputs[0].meta.dims, b.inputs[1].meta.dims
+TURNED = {"MatMul": ("transpose_a", "transpose_b"), "BatchMatMulV2": ("adj_x", "adj_y")}  # attributes
 
 
-def matmul_node(target: Target, b: Bind) -> Plan:
-    turned = {"transpose_x": b.attrs["transpose_a"], "transpose_y": b.attrs["transpose_b"]}
-    return matmul(target, b.outputs[0].dtype, *_operands(b), **turned)
+def matmul_node(target: Target, b: Bind, epilogue: Epilogue | None = None) -> Plan:
+    return gemm(target, "MatMul", *node_problem(b), epilogue or Epilogue())
 
 
-def batch_matmul(target: Target, b: Bind) -> Plan:
-    turned = {"transpose_x": b.attrs["adj_x"], "transpose_y": b.attrs["adj_y"]}
-    return matmul(target, b.outputs[0].dtype, *_operands(b), **turned)
+def node_problem(b: Bind) -> tuple[GemmProblem, Matrix]:
+    """The product of a MatMul or BatchMatMulV2. Raises Unimplemented."""
+    turn_x, turn_y = (b.attrs[name] for name in TURNED[b.op])
+    x, y = (each.meta.dims for each in b.inputs)
+    return matmul_problem(b.outputs[0].dtype, x, y, transpose_x=turn_x, transpose_y=turn_y)

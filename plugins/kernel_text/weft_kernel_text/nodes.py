@@ -58,7 +58,7 @@ def _rows() -> Iterator[tuple[str, NodeKernel]]:
     for op in ("Softmax", "LogSoftmax"):
         yield op, NodeKernel(math_plans.softmax_node, T_FLOATS)
     yield "MatMul", NodeKernel(math_plans.matmul_node, T_PRODUCTS)
-    yield "BatchMatMulV2", NodeKernel(math_plans.batch_matmul, T_PRODUCTS)
+    yield "BatchMatMulV2", NodeKernel(math_plans.matmul_node, T_PRODUCTS)
     yield "Einsum", NodeKernel(einsum, T_PRODUCTS)
     yield "LSTMBlockCell", NodeKernel(lstm_cell, {"T": ("float32",)})
 
@@ -93,7 +93,7 @@ NODES: dict[str, NodeKernel] = dict(_rows())
 
 FUSIONS: dict[str, FusedKernel] = {
     "Elementwise": FusedKernel(fused_plans.chain, fused_plans.OPS),
-    "Product": FusedKernel(fused_plans.product, fused_plans.OPS, fused_plans.HEADS, priority=1),
+    "Product": FusedKernel(fused_plans.product, fused_plans.OPS, tuple(fused_plans.HEADS), priority=1),
 }
 
 # Ops that launch nothing: each output is the buffer of the input with its index. Op: inputs in host memory.

@@ -88,5 +88,7 @@ def tree(target: Target, combine: Callable[[str, str], str], c_type: str, value:
                 f"const {c_type} other = weft_shfl_down({value}, by); {combine(value, 'other')}", "}"]
 
     warps = GROUP // WARP
-    return [*shuffled(WARP // 2), f"if (t % {WARP} == 0) part[t / {WARP}] = {value};", "BARRIER;",
-            f"if (t < {WARP}) {{", f"{value} = part[t % {warps}];", *shuffled(warps // 2), f"if (t == 0) part[0] = {value};", "}", "BARRIER;"]
+    return [
+        *shuffled(WARP // 2), f"if (t % {WARP} == 0) part[t / {WARP}] = {value};", "BARRIER;", f"if (t < {WARP}) {{",
+        f"{value} = part[t % {warps}];", *shuffled(warps // 2), f"if (t == 0) part[0] = {value};", "}", "BARRIER;",
+    ]
