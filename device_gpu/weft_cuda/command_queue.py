@@ -60,6 +60,7 @@ class CommandQueue:
         self._fault = ""
         self._events = Events()
         self.dropped: deque[int] = deque()  # graphs that were collected
+        self.orphans: deque[tuple[int, int, Mark | None]] = deque()  # memory of buffers that were collected
         self._captured: dict[int, Buffer] | None = None  # the buffers of the graph that is captured
         driver.enter(context.handle)
         self._launches, self._uploads, self._downloads = (Lane(self._events) for _ in range(3))

@@ -81,7 +81,7 @@ def _with_scratch(run: Run, sizes: Sequence[int], b: Bind) -> Run:
 def _made(texts: Sequence[KernelText], plan: Plan, b: Bind) -> Mapping[int, Any]:
     """Scratch by number, filled by these launches; once for all links of a program that know the same constants.
 
-    No call frees this scratch: a pool buffer goes back when its last owner is gone, a link or the program.
+    No call frees this scratch: a buffer goes back when its last owner is gone, a link or the program.
     """
     numbers = sorted({a.value for text in texts for a in text.arguments if a.kind == INPUT})
     constants = [b.inputs[number].value for number in numbers]

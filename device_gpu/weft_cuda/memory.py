@@ -16,7 +16,7 @@ class Buffer:
 
     `queue`: that of the device; `used`: the number of the newest launch that may use the buffer; `copied`: the mark of
     a copy that a launch must wait for; `owner`: the object of another library that has the memory, None for memory of
-    weft's pool.
+    weft's pool. A buffer that is dropped and was not freed is freed with the next allocation.
     """
 
     __slots__ = ("__weakref__", "copied", "nbytes", "owner", "pointer", "queue", "used")
@@ -28,6 +28,10 @@ class Buffer:
         self.used = queue.position
         self.copied: Mark | None = None
         self.owner = owner
+
+    def __del__(self) -> None:
+        if self.pointer and self.owner is None:
+            self.queue.orphans.append((self.pointer, self.nbytes, self.copied))
 
     @property
     def ordinal(self) -> int:
@@ -53,6 +57,7 @@ class Memory:
 
     def allocate(self, nbytes: int) -> Buffer | None:
         self._queue.check()
+        self._free_orphans()
         if not self._count(nbytes):
             return None
         try:
@@ -78,6 +83,7 @@ class Memory:
             self._drop_foreign()
             return
         self._queue.free(buffer)
+        buffer.pointer = 0
         self._count(-buffer.nbytes)
 
     def figures(self) -> str:
@@ -87,6 +93,13 @@ class Memory:
 
     def close(self) -> None:
         self._foreign.clear()
+
+    def _free_orphans(self) -> None:
+        while self._queue.orphans:
+            pointer, nbytes, copied = self._queue.orphans.popleft()
+            buffer = Buffer(pointer, nbytes, self._queue)
+            buffer.copied = copied
+            self.free(buffer)
 
     def _after_trim(self, nbytes: int) -> int:
         left = self._queue.trim()

@@ -1,4 +1,4 @@
-"""MobileNetV2 as a frozen graph with random weights: the table of its paper, batch normalisations folded into biases."""
+"""MobileNetV2 as a frozen graph with random weights: its paper's table, batch normalisations folded into biases."""
 
 from __future__ import annotations
 

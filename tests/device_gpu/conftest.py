@@ -26,11 +26,9 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType
     if reason is not None:
         pytest.skip(reason)
     import weft_cuda
-
     import weft_cuda.driver as true_driver
 
     before = {name: sys.modules.pop(name) for name in _modules()}
-    import fake_cuda.plugin
     from fake_cuda import fake_driver
 
     sys.modules["weft_cuda.driver"] = weft_cuda.driver = fake_driver

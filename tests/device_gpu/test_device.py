@@ -80,6 +80,14 @@ def test_a_freed_buffer_serves_the_enqueued_work(gpu: Any) -> None:
     assert np.array_equal(download(gpu, y), 3 * X)
 
 
+def test_a_dropped_buffer_is_freed_with_the_next_allocation(gpu: Any, fake: ModuleType) -> None:
+    upload(gpu, X)
+    assert fake.state.used[0] == X.nbytes
+    other = gpu.allocate(8)
+    gpu.synchronize(gpu.record(STREAM))
+    assert fake.state.used[0] == other.nbytes
+
+
 def test_long_copies_go_in_pieces_through_few_pinned_blocks(
     gpu: Any, fake: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,12 +100,15 @@ def test_long_copies_go_in_pieces_through_few_pinned_blocks(
     assert fake.state.used[None] < staging.MOST + staging.PIECE
 
 
-def test_memory_that_is_refused_is_asked_for_again_when_work_is_done(gpus: Callable[..., Any], fake: ModuleType) -> None:
+def test_memory_that_is_refused_is_asked_for_again_when_work_is_done(
+    gpus: Callable[..., Any], fake: ModuleType
+) -> None:
     (gpu, *_) = gpus(memory="100%")
     half = fake.MEMORY // 2 + 1
     first = gpu.allocate(half)
     gpu.free(first)  # the pool has it back behind the enqueued work only
-    assert gpu.allocate(half) is not None
+    second = gpu.allocate(half)
+    assert second is not None
     assert gpu.allocate(half) is None
     assert gpu.figures() == f"{half} of {fake.MEMORY} bytes in use"
 
@@ -122,9 +133,13 @@ def test_the_driver_without_memory_is_none_and_its_figures_are_told(gpu: Any, fa
 def test_a_sticky_error_loses_the_device_for_good(gpu: Any, fake: ModuleType, call: str) -> None:
     x = upload(gpu, X)
     fake.plant(call)
-    with pytest.raises(errors.Unavailable, match=r"the device was lost.*CUDA_ERROR_ILLEGAL_ADDRESS"):
+
+    def work() -> None:
         scale(gpu, x, gpu.allocate(X.nbytes), 2)
         download(gpu, x)
+
+    with pytest.raises(errors.Unavailable, match=r"the device was lost.*CUDA_ERROR_ILLEGAL_ADDRESS"):
+        work()
     for again in (lambda: gpu.allocate(4), lambda: gpu.record(STREAM), lambda: gpu.copy_in(X, x, STREAM)):
         with pytest.raises(errors.Unavailable, match="the device was lost"):
             again()
@@ -143,7 +158,8 @@ def test_an_error_that_is_not_sticky_leaves_the_device_usable(gpu: Any, fake: Mo
 def test_captured_kernels_are_replayed_as_one_launch(gpu: Any, fake: ModuleType) -> None:
     x, y, z = upload(gpu, X), gpu.allocate(X.nbytes), gpu.allocate(X.nbytes)
     kernel = gpu.native.kernel(TEXT, "scale")
-    calls = [kernel.attached(GRID, BLOCK, a, b, np.float32(by), np.int64(X.size)) for a, b, by in ((x, y, 2), (y, z, 3))]
+    calls = [kernel.attached(GRID, BLOCK, a, b, np.float32(by), np.int64(X.size))
+             for a, b, by in ((x, y, 2), (y, z, 3))]
     replay = gpu.capture(calls, STREAM)
     launches = fake.state.calls["launch"]
     gpu.copy_in(X + 1, x, STREAM)

@@ -125,5 +125,5 @@ def test_a_signature_tells_reads_from_writes() -> None:
 
 
 def test_functions_in_ptx_are_left_to_the_header() -> None:
-    text = 'FUNCTION f32 f(u16 h) { f32 x; if (h) { asm("cvt;" : "=f"(x)); } return x; }\nFUNCTION f32 g() { return 1; }'
+    text = 'FUNCTION f32 f(u16 h) { f32 x; if (h) { asm("c;" : "=f"(x)); } return x; }\nFUNCTION f32 g() { return 1; }'
     assert without_ptx(text) == "\nFUNCTION f32 g() { return 1; }"

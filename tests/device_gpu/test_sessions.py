@@ -91,7 +91,7 @@ def test_an_array_on_the_gpu_is_a_feed_without_a_copy(fake: ModuleType) -> None:
         for _ in range(2):
             assert calls(fake, lambda: session.run("last", {"x": tensor}))["copy"] == 1  # the result's
         np.testing.assert_allclose(session.run("last", {"x": tensor}), -np.exp(X), rtol=1e-5)
-        np.testing.assert_allclose(session.run("last", {"x": X + 1}), -np.exp(X + 1), rtol=1e-5)  # the host's feeds, too
+        np.testing.assert_allclose(session.run("last", {"x": X + 1}), -np.exp(X + 1), rtol=1e-5)  # of the host
         with pytest.raises(weft.errors.InvalidArgument, match=r"feed 'x(:0)?' is int32\[3,4\] in a device's memory"):
             session.run("last", {"x": ForeignTensor(buffer.pointer, X.shape, "int32")})
         with pytest.raises(weft.errors.InvalidArgument, match="in the memory of another device"):
