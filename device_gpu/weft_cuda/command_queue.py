@@ -12,6 +12,7 @@ import os
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ LOST = frozenset(f"CUDA_ERROR_{name}" for name in (
     "NVLINK_UNCORRECTABLE", "EXTERNAL_DEVICE", "CONTEXT_IS_DESTROYED", "DEINITIALIZED", "NOT_INITIALIZED",
     "DEVICE_UNAVAILABLE", "SYSTEM_NOT_READY", "MPS_CLIENT_TERMINATED", "CONTAINED", "UNKNOWN",
 ))
+WAITS = "a kernel that waits, or reads values of the host, says `captures = False`"
 
 
 class Graph:
@@ -58,6 +60,7 @@ class CommandQueue:
         self._fault = ""
         self._events = Events()
         self.dropped: deque[int] = deque()  # graphs that were collected
+        self.orphans: deque[tuple[int, int, Mark | None]] = deque()  # memory of buffers that were collected
         self._captured: dict[int, Buffer] | None = None  # the buffers of the graph that is captured
         driver.enter(context.handle)
         self._launches, self._uploads, self._downloads = (Lane(self._events) for _ in range(3))
@@ -92,7 +95,7 @@ class CommandQueue:
                 raise self.failed(error) from error
 
     def capture(self, calls: Sequence[Callable[[], object]]) -> Graph:
-        """A graph of the launches that these calls enqueue. Other threads wait; nothing runs."""
+        """A graph of the launches that these calls enqueue. Other threads wait; nothing runs. Raises as `enqueue`."""
         self.check()
         with self._lock:
             self._captured = {}
@@ -100,10 +103,12 @@ class CommandQueue:
                 driver.enter(self.context.handle)
                 while self.dropped:
                     driver.destroy("graph", self.dropped.popleft())
-                handle = driver.capture(self.stream, lambda: [call() for call in calls])
+                handle = driver.capture(self.stream, partial(_call_each, calls))
                 return Graph(handle, tuple(self._captured.values()), self)
             except DriverError as error:
                 raise self.failed(error) from error
+            except errors.Internal as error:
+                raise errors.Internal(f"kernels cannot be captured: {error.message}", hint=WAITS) from error
             finally:
                 self._captured = None
 
@@ -124,15 +129,12 @@ class CommandQueue:
             mark = self._copy(self._downloads, buffer, block.address, buffer.pointer + start, nbytes)
             self._staging.sent(mark, block, nbytes, host, start)
 
-    def copy_from(self, other: CommandQueue, source: Buffer, target: Buffer) -> None:
+    def copy_from(self, source: Buffer, target: Buffer) -> None:
         """Enqueue a copy from another GPU's buffer. Later work of both GPUs on the buffers waits for it."""
-        first, second = sorted((self, other), key=id)
+        first, second = sorted((self, source.queue), key=id)
         with first._lock, second._lock:
-            event = other.record()
-            for mark in event.marks:
-                driver.wait(self._uploads.handle, mark.handle)
             source.copied = self._copy(self._uploads, target, target.pointer, source.pointer,
-                                       min(source.nbytes, target.nbytes))
+                                       min(source.nbytes, target.nbytes), source.queue.record().marks)
 
     def allocate(self, nbytes: int) -> int:
         """The address of memory for later work, 0 if there is none. Raises as `enqueue`."""
@@ -201,7 +203,7 @@ class CommandQueue:
         return errors.Internal(f"{what}: {error}")
 
     def close(self) -> bool:
-        """Wait for the enqueued work, and release the driver's objects. Returns False for a lost device: it has none."""
+        """Wait for the enqueued work, and release the driver's objects. Returns False for a lost device."""
         try:
             self.synchronize(self.record())
         except errors.WeftError:
@@ -232,13 +234,17 @@ class CommandQueue:
                 buffer.copied = None
             buffer.used = self.position
 
-    def _copy(self, lane: Lane, buffer: Buffer, target: int, source: int, nbytes: int) -> Mark:
-        """Enqueue a copy behind the launches and copies of this buffer. Returns its mark."""
+    def _copy(
+        self, lane: Lane, buffer: Buffer, target: int, source: int, nbytes: int, behind: Sequence[Mark] = ()
+    ) -> Mark:
+        """Enqueue a copy behind the launches and copies of this buffer, and behind these marks. Returns its mark."""
         self.check()
         with self._lock:
             try:
                 driver.enter(self.context.handle)
                 self._wait_for_use(lane, buffer)
+                for earlier in behind:
+                    driver.wait(lane.handle, earlier.handle)
                 driver.copy(target, source, nbytes, lane.handle)
                 lane.worked()
                 mark = lane.mark()
@@ -272,6 +278,11 @@ class CommandQueue:
             driver.synchronize(mark.handle)
         except DriverError as error:
             raise self.failed(error) from error
+
+
+def _call_each(calls: Sequence[Callable[[], object]]) -> None:
+    for call in calls:
+        call()
 
 
 _queues: weakref.WeakSet[CommandQueue] = weakref.WeakSet()

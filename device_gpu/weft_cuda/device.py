@@ -57,7 +57,8 @@ class Gpu:
 
     def open(self) -> None:
         if self._gpu.capability < OLDEST:
-            raise Unavailable(f"its compute capability is {_dotted(self._gpu.capability)}; kernels need {_dotted(OLDEST)}")
+            raise Unavailable(f"its compute capability is {_dotted(self._gpu.capability)}",
+                              hint=f"kernels need one from {_dotted(OLDEST)}")
         try:
             self._context = driver.open_context(self._gpu.ordinal)
             self._queue = CommandQueue(self._context)
@@ -94,10 +95,13 @@ class Gpu:
     def copy_out(self, buffer: Buffer, host: Any, stream: int) -> None:
         self._queue.read(buffer, host)
 
-    def copy_peer(self, source: Any, target: Buffer, device: Any, stream: int) -> bool:
-        if not isinstance(device, Gpu) or not driver.can_access(self._gpu.ordinal, device._gpu.ordinal):
+    def reaches(self, device: Any) -> bool:
+        return isinstance(device, Gpu) and driver.can_access(self._gpu.ordinal, device._gpu.ordinal)
+
+    def copy_peer(self, source: Any, target: Buffer, stream: int) -> bool:
+        if not isinstance(source, Buffer):
             return False
-        self._queue.copy_from(device._queue, source, target)
+        self._queue.copy_from(source, target)
         return True
 
     def capture(self, calls: Sequence[Callable[[], object]], stream: int) -> Callable[[], None]:

@@ -70,9 +70,9 @@ def probe() -> None:
     (code,) = driver.cuInit(0)
     if code:
         raise Unavailable(f"the CUDA driver does not start: {_error(code)}", hint=INSTALL)
-    compiler, version = nvrtc.nvrtcVersion()[1:], _version()
+    (_, *compiler), version = nvrtc.nvrtcVersion(), _version()
     if version[0] < compiler[0]:
-        raise Unavailable(f"the driver is of CUDA {version[0]}.{version[1]}, the compiler of {compiler[0]}.{compiler[1]}",
+        raise Unavailable(f"the driver is of CUDA {_dotted(version)}, the compiler of {_dotted(compiler)}",
                           hint=f"update the driver to one of CUDA {compiler[0]}")
 
 
@@ -264,6 +264,10 @@ def _ask(answer: tuple[Any, ...]) -> Any:
 def _error(code: Any) -> DriverError:
     text = _driver().cuGetErrorString(code)[-1]
     return DriverError(code.name, _text(text) if text else "the driver failed")
+
+
+def _dotted(version: Sequence[int]) -> str:
+    return f"{version[0]}.{version[1]}"
 
 
 def _text(raw: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -61,11 +62,9 @@ def extent(array: Any, stream: int) -> Extent:
     from cuda.core.utils import StridedMemoryView
 
     view = StridedMemoryView.from_any_interface(array, stream_ptr=stream)
-    dense, step = [], 1
-    for length in reversed(view.shape):
-        dense.insert(0, step)
-        step *= length
-    if view.strides is not None and step and tuple(view.strides) != tuple(dense):
+    count = prod(view.shape)
+    dense = [prod(view.shape[axis + 1 :]) for axis in range(len(view.shape))]
+    if view.strides is not None and count and list(view.strides) != dense:
         raise errors.InvalidArgument(f"an array of shape {view.shape} in a GPU's memory is not C-contiguous",
                                      hint="give x.contiguous() of torch, or cupy.ascontiguousarray(x)")
-    return Extent(view.ptr, step * np.dtype(view.dtype).itemsize)
+    return Extent(view.ptr, count * np.dtype(view.dtype).itemsize)

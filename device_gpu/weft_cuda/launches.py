@@ -62,8 +62,8 @@ def launches(plan: Plan, b: Bind) -> Launches | Run:
 
 
 def _with_scratch(run: Run, sizes: Sequence[int], b: Bind) -> Run:
-    """`run` with scratch buffers of its own in each run. They are freed at once: memory is freed in stream order, so enqueued
-    commands are done before the next user of a buffer begins."""
+    """`run` with scratch buffers of its own in each run. They are freed at once: in stream order, so enqueued commands
+    are done before the next user of the memory begins."""
 
     def call(*buffers: Any) -> None:
         scratch: list[Any] = []
@@ -81,7 +81,7 @@ def _with_scratch(run: Run, sizes: Sequence[int], b: Bind) -> Run:
 def _made(texts: Sequence[KernelText], plan: Plan, b: Bind) -> Mapping[int, Any]:
     """Scratch by number, filled by these launches; once for all links of a program that know the same constants.
 
-    No call frees this scratch: a pool buffer goes back when its last owner is gone, a link or the program.
+    No call frees this scratch: a buffer goes back when its last owner is gone, a link or the program.
     """
     numbers = sorted({a.value for text in texts for a in text.arguments if a.kind == INPUT})
     constants = [b.inputs[number].value for number in numbers]

@@ -14,19 +14,28 @@ from .marks import Mark
 class Buffer:
     """A range of device memory.
 
-    `used`: the number of the newest launch that may use it; `copied`: the mark of a copy that a launch must wait for;
-    `owner`: the object of another library that has the memory, None for memory of weft's pool.
+    `queue`: that of the device; `used`: the number of the newest launch that may use the buffer; `copied`: the mark of
+    a copy that a launch must wait for; `owner`: the object of another library that has the memory, None for memory of
+    weft's pool. A buffer that is dropped and was not freed is freed with the next allocation.
     """
 
-    __slots__ = ("__weakref__", "copied", "nbytes", "ordinal", "owner", "pointer", "used")
+    __slots__ = ("__weakref__", "copied", "nbytes", "owner", "pointer", "queue", "used")
 
-    def __init__(self, pointer: int, nbytes: int, ordinal: int, used: int, owner: Any = None) -> None:
+    def __init__(self, pointer: int, nbytes: int, queue: CommandQueue, owner: Any = None) -> None:
         self.pointer = pointer
         self.nbytes = nbytes
-        self.ordinal = ordinal
-        self.used = used
+        self.queue = queue
+        self.used = queue.position
         self.copied: Mark | None = None
         self.owner = owner
+
+    def __del__(self) -> None:
+        if self.pointer and self.owner is None:
+            self.queue.orphans.append((self.pointer, self.nbytes, self.copied))
+
+    @property
+    def ordinal(self) -> int:
+        return self.queue.context.ordinal
 
     def __repr__(self) -> str:
         return f"{self.nbytes} bytes of GPU {self.ordinal} at {self.pointer:#x}"
@@ -44,10 +53,11 @@ class Memory:
         self._lock = Lock()
         self._foreign: list[Buffer] = []  # freed buffers over memory of others, which enqueued work may still use
         self.used = 0  # bytes in buffers that are allocated and not yet freed
-        self.left = 0  # bytes that the GPU had left when it last refused some
+        self._left = 0  # bytes that the GPU had left when it refused some, until it gives some
 
     def allocate(self, nbytes: int) -> Buffer | None:
         self._queue.check()
+        self._free_orphans()
         if not self._count(nbytes):
             return None
         try:
@@ -58,13 +68,13 @@ class Memory:
         if not pointer:
             self._count(-nbytes)
             return None
-        return Buffer(pointer, nbytes, self._queue.context.ordinal, self._queue.position)
+        return Buffer(pointer, nbytes, self._queue)
 
     def adopt(self, pointer: int, nbytes: int, owner: Any) -> Buffer:
         """A buffer over memory of another library, whose work on it is ordered before the queue's. It does not count
         towards config's limit."""
         self._drop_foreign()
-        return Buffer(pointer, nbytes, self._queue.context.ordinal, self._queue.position, owner)
+        return Buffer(pointer, nbytes, self._queue, owner)
 
     def free(self, buffer: Buffer) -> None:
         if buffer.owner is not None:
@@ -73,19 +83,29 @@ class Memory:
             self._drop_foreign()
             return
         self._queue.free(buffer)
+        buffer.pointer = 0
         self._count(-buffer.nbytes)
 
     def figures(self) -> str:
         """The use of the memory, for errors: `3 of 10 bytes in use`."""
-        left = f"; the GPU has {self.left} bytes left" if self.left else ""
+        left = f"; the GPU has {self._left} bytes left" if self._left else ""
         return f"{self.used} of {self._limit} bytes in use{left}"
 
     def close(self) -> None:
         self._foreign.clear()
 
+    def _free_orphans(self) -> None:
+        while self._queue.orphans:
+            pointer, nbytes, copied = self._queue.orphans.popleft()
+            buffer = Buffer(pointer, nbytes, self._queue)
+            buffer.copied = copied
+            self.free(buffer)
+
     def _after_trim(self, nbytes: int) -> int:
-        self.left = self._queue.trim()
-        return self._queue.allocate(nbytes)
+        left = self._queue.trim()
+        pointer = self._queue.allocate(nbytes)
+        self._left = 0 if pointer else left
+        return pointer
 
     def _count(self, nbytes: int) -> bool:
         """Add to the bytes in use, unless that would pass the limit."""

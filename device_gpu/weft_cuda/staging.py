@@ -1,7 +1,7 @@
 """Staging: pinned host memory through which copies between pageable arrays and a device go.
 
-The driver copies pinned memory beside the host's work, and pageable memory not. An upload is moved into a block at once.
-A download is moved out of its block when the host has waited for it.
+The driver copies pinned memory beside the host's work, and pageable memory not. An upload is moved into a block at
+once. A download is moved out of its block when the host has waited for it.
 """
 
 from __future__ import annotations

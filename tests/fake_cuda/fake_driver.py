@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from weft.api import Unavailable
 from weft_cuda.driver import INSTALL, NOT_READY, OUT_OF_MEMORY, Context, Description, DriverError
-from weft_cuda.driver import LIBRARY as LIBRARY
 from weft_sim.happens_before import Access, History
 from weft_sim.machine import Event, Item, Machine, Record, Stream, Wait
 
@@ -93,7 +92,7 @@ class Work(Item):
         stream.seconds = start + 1e-6
         stream.learn(self.known)
         access = Access(stream.actor, stream.tick(), self.what)
-        faults = [*(f"{self.what} uses {use.memory}, which was freed" for use in self.uses if use.memory.state != "live")]
+        faults = [f"{self.what} uses {use.memory}, which was freed" for use in self.uses if use.memory.state != "live"]
         for use in self.uses:
             earlier = use.memory.history.unordered(stream.clock, writes=use.writes)
             if earlier is not None:
@@ -195,9 +194,9 @@ state = State()
 
 
 def reset() -> None:
-    """A new driver."""
-    global state
-    state = State()
+    """Begin anew, as in a new process."""
+    vars(state).clear()
+    State.__init__(state)
 
 
 def plant(call: str, name: str = STICKY) -> None:
@@ -296,7 +295,8 @@ def record(event: int, stream: int) -> None:
 @counted
 def wait(stream: int, event: int) -> None:
     awaited = state.events[event]
-    if (stream in state.captured) != (event in state.recorded_in):
+    is_captured, is_of_capture = stream in state.captured, event in state.recorded_in
+    if is_captured is not is_of_capture:
         raise DriverError("CUDA_ERROR_STREAM_CAPTURE_ISOLATION", "a captured stream waits for work that is not")
     if awaited is None:
         raise Misuse("a stream waits for an event that was never recorded")
@@ -369,7 +369,7 @@ def copy(target: int, source: int, nbytes: int, stream: int) -> None:
     if None in uses:
         raise Misuse("a copy of pageable memory, or of memory that is gone")
     known = [use for use in uses if use is not None]
-    state.submit(stream, Work(f"a copy of {nbytes} bytes", known, lambda: ctypes.memmove(target, source, nbytes) and None))
+    state.submit(stream, Work(f"a copy of {nbytes} bytes", known, lambda: _move(target, source, nbytes)))
 
 
 def compile_text(source: str, architecture: str, options: Sequence[str]) -> tuple[bytes, str]:
@@ -392,7 +392,7 @@ def launch(kernel: int, grid: Sequence[int], block: Sequence[int], shared: int, 
     options = [line for line in source.splitlines() if line.startswith("-D")]
     compiled = host_kernel("\n".join(line for line in source.splitlines() if not line.startswith("-D")), name,
                            tuple(options))
-    if not all(1 <= size for size in (*grid, *block)) or grid[1] > 65535 or grid[2] > 65535:
+    if not all(size >= 1 for size in (*grid, *block)) or grid[1] > 65535 or grid[2] > 65535:
         raise DriverError("CUDA_ERROR_INVALID_VALUE", f"a grid of {grid} blocks of {block}")
     if block[0] * block[1] * block[2] > 1024:
         raise DriverError("CUDA_ERROR_INVALID_VALUE", f"a block of {block}")
@@ -427,6 +427,10 @@ def capture(stream: int, enqueue: Callable[[], None]) -> int:
 def replay(graph: int, stream: int) -> None:
     for work in state.graphs[graph]:
         state.submit(stream, Work(f"{work.what} of a graph", work.uses, work.run_it, work.releases))
+
+
+def _move(target: int, source: int, nbytes: int) -> None:
+    ctypes.memmove(target, source, nbytes)
 
 
 def _run(kernel: HostKernel, name: str, grid: tuple[int, ...], block: tuple[int, ...], values: Sequence[bytes]) -> None:

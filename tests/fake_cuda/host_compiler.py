@@ -19,7 +19,7 @@ OPTIONS = ("-std=c++17", "-O1", "-march=native", "-fPIC", "-shared", "-w", "-fno
 FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weft-tests" / "cuda-host"
 SIZES = {"i8": 1, "u8": 1, "i16": 2, "u16": 2, "f16": 2, "i32": 4, "u32": 4, "f32": 4, "int": 4, "unsigned": 4,
          "float": 4, "i64": 8, "u64": 8, "f64": 8, "double": 8, "size_t": 8, "long long": 8, "unsigned int": 4}
-BARRIERS = re.compile(r"\b(BARRIER|__syncthreads|__syncwarp|__shfl\w*|weft_shfl\w*|weft_mma\w*|weft_exchange)\b(?![^\n]*#define)")
+BARRIERS = re.compile(r"\b(BARRIER|__sync\w+|__shfl\w+|weft_shfl\w*|weft_mma\w*|weft_exchange)\b")
 FUNCTION = re.compile(r"^(?:FUNCTION|__device__ __forceinline__|static __device__)[^\n;{]*?\b(\w+)\([^)]*\) \{", re.M)
 
 
@@ -92,7 +92,8 @@ static void** arguments;
 #ifdef WEFT_FIBERS
 static void weft_body() {{ {call}; }}
 #endif
-extern "C" int weft_launch(unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, void** given) {{
+typedef unsigned u;
+extern "C" int weft_launch(u gx, u gy, u gz, u bx, u by, u bz, void** given) {{
   gridDim = {{gx, gy, gz}}; blockDim = {{bx, by, bz}}; arguments = given;
   for (blockIdx.z = 0; blockIdx.z < gz; blockIdx.z++)
     for (blockIdx.y = 0; blockIdx.y < gy; blockIdx.y++)

@@ -1,4 +1,4 @@
-"""A plugin that tests load by its path: it puts the fake driver in weft_cuda's place, before GPUs are scanned."""
+"""A plugin that tests load by its path: it puts the fake driver in the place of the true one before a scan."""
 
 import sys
 from pathlib import Path

@@ -41,17 +41,15 @@ class Plan:
     scratch: tuple[int, ...] = ()
 
     def once(self, is_known: Callable[[int], bool]) -> list[KernelText]:
-        """The launches that may run once, when a node is bound. They read known inputs, and scratch that such launches
-        wrote, and write scratch. `is_known`: true for the number of an input that is a constant."""
-        found: list[KernelText] = []
-        made: set[Argument] = set()
-        for text in self.launches:
-            written = {text.arguments[i] for i in text.writes}
-            read = {a for a in text.arguments if a.kind != SIZE} - written
-            if (all(a.kind == SCRATCH for a in written)
-                    and all(a in made or (a.kind == INPUT and is_known(a.value)) for a in read)):
-                found.append(text)
-                made |= written
+        """The launches that may run once, when a node is bound. They use known inputs, and scratch that no other launch
+        writes. `is_known`: true for the number of an input that is a constant."""
+        found, count = list(self.launches), -1
+        while len(found) != count:
+            count = len(found)
+            spoilt = {text.arguments[i] for text in self.launches if text not in found for i in text.writes}
+            found = [text for text in found if not any(
+                a in spoilt or a.kind == OUTPUT or (a.kind == INPUT and not is_known(a.value))
+                for a in text.arguments)]
         return found
 
     def over(self, inputs: Sequence[int] = (), outputs: Sequence[int] = (0,)) -> Plan:
