@@ -11,9 +11,11 @@ from weft.api import Attrs, Bind, Declined, Kernels, errors
 from weft_kernel_text import ALIASES, FUSIONS, NODES, FusedKernel, NodeKernel
 
 from .launches import Launches, Run, launches
+from .library_kernels import register_library_kernels
 
 
 def register_kernels(kernels: Kernels) -> None:
+    register_library_kernels(kernels)
     for op, row in NODES.items():
         kernels.kernel(op, dtypes=row.dtypes, host=row.host)(partial(bind, row))
     for name, fused in FUSIONS.items():

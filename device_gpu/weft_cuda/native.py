@@ -70,7 +70,7 @@ class Native:
         self.commands.check()
         key = source, name, options
         if key not in self._launches:
-            binary = self.programs.get(source, options)
+            binary = self.programs.get(source, options, name)
             try:
                 driver.enter(self.context)
                 function = driver.function(binary, name)

@@ -24,22 +24,22 @@ class Programs:
         self._lock = Lock()
         self.built = 0
 
-    def get(self, source: str, options: str) -> bytes:
-        """The cubin for this text. Raises Internal with the compiler's first errors."""
+    def get(self, source: str, options: str, name: str) -> bytes:
+        """The cubin for this text. Raises Internal with `name`, of its kernel, and the compiler's first errors."""
         with self._lock:
             program = self._programs.get((source, options))
             if program is None:
-                program = self._programs[source, options] = self._load(source, options)
+                program = self._programs[source, options] = self._load(source, options, name)
             return program
 
-    def _load(self, source: str, options: str) -> bytes:
+    def _load(self, source: str, options: str, name: str) -> bytes:
         key = "\n".join((self._compiler, self.architecture, options, source))
         binary = self._disk.get(key)
         if binary is not None:
             return binary
         binary, log = driver.compile_text(source, self.architecture, options.split())
         if not binary:
-            raise errors.Internal(f"a kernel does not compile: {shortened(log)}",
+            raise errors.Internal(f"kernel '{name}' does not compile: {shortened(log)}",
                                   hint="its pack does not fit this GPU")
         self.built += 1
         self._disk.put(key, binary)

@@ -4,8 +4,8 @@
 """
 
 from .convolution import conv2d
-from .depthwise import depthwise_conv2d
 from .copies import transpose
+from .depthwise import depthwise_conv2d
 from .dialect import CUDA, CUDA_GPU, DIALECTS, OPENCL, OPENCL_CPU, OPENCL_GPU, Dialect, Target
 from .elementwise import elementwise
 from .epilogue import CHANNEL, FULL, Epilogue, bias

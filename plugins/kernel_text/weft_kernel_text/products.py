@@ -31,20 +31,22 @@ class Ending(NamedTuple):
 
 def simple_ending(epilogue: Epilogue) -> Ending | None:
     """The epilogue as an ending; None for every other epilogue."""
-    ending, current = Ending(), 0
+    found: dict[str, int] = {}
+    relu, current = False, 0
     for number, (op, args, _) in enumerate(epilogue.steps, len(epilogue.operands) + 1):
-        others = [arg for arg in args if arg != current]
-        if ending.relu or current not in args:
+        if relu or current not in args:
             return None
         if op == "Relu":
-            ending = ending._replace(relu=True)
-        elif op == "AddV2" and len(others) == 1 and isinstance(other := others[0], int)\
-                and 0 < other <= len(epilogue.operands):
-            kind = "bias" if epilogue.operands[other - 1][1] == CHANNEL else "residual"
-            if getattr(ending, kind) is not None:
+            relu = True
+        elif op == "AddV2":
+            other = args[1] if args[0] == current else args[0]
+            if not isinstance(other, int) or not 0 < other <= len(epilogue.operands):
                 return None
-            ending = ending._replace(**{kind: other})
+            kind = "bias" if epilogue.operands[other - 1][1] == CHANNEL else "residual"
+            if kind in found:
+                return None
+            found[kind] = other
         elif op != "Identity":
             return None
         current = number
-    return ending
+    return Ending(found.get("bias"), found.get("residual"), relu)
