@@ -75,9 +75,9 @@ def _entries(log: str, ptx: str) -> dict[str, Entry]:
         parameters, body = signatures[name]
         shared, spills = re.search(r"(\d+) bytes smem", part), re.findall(r"(\d+) bytes spill", part)
         (registers,) = re.findall(r"Used (\d+) registers", part)
-        (threads,) = re.findall(r"\.maxntid (\d+), (\d+), (\d+)", body)
+        (threads,) = re.findall(r"\.maxntid (\d+(?:, \d+)*)", body)
         found[name] = Entry(int(registers), sum(map(int, spills)), int(shared[1]) if shared else 0, tuple(parameters),
-                            _addresses(body), tuple(map(int, threads)))
+                            _addresses(body), tuple(map(int, threads.split(", "))))
     return found
 
 
