@@ -40,8 +40,8 @@ class _Network:
         return self.add("Relu6", y) if ends else y
 
 
-def mobilenet(side: int, seed: int = 0) -> Graph:
-    """`x`: images [1, side, side, 3]; `logits`: [1, 1000]."""
+def mobilenet(side: int, seed: int = 0, *, batch: int = 1) -> Graph:
+    """`x`: images [batch, side, side, 3]; `logits`: [batch, 1000]."""
     net = _Network(seed)
     y, depth = net.layer("x", 3, 32, taps=3, stride=2), 32
     for expansion, channels, repetitions, first in BLOCKS:
@@ -58,4 +58,4 @@ def mobilenet(side: int, seed: int = 0) -> Graph:
     y = net.add("Mean", y, "axes", Tidx=dtypes.int32, keep_dims=False)
     y = net.add("MatMul", y, net.weight(1280, CLASSES, inputs=1280), transpose_a=False, transpose_b=False)
     net.nodes.append(node("logits", "Identity", y))
-    return graph(placeholder("x", (1, side, side, 3)), *net.nodes)
+    return graph(placeholder("x", (batch, side, side, 3)), *net.nodes)

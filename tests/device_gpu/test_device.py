@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -12,6 +16,7 @@ import pytest
 from fake_cuda.foreign_library import ForeignTensor
 from weft.api import STREAM, dtypes, errors
 
+TESTS = Path(__file__).parents[1]
 TEXT = """
 extern "C" __global__ void scale(const float* __restrict__ x, float* __restrict__ y, float by, long long n) {
   const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
@@ -272,3 +277,32 @@ def test_a_closed_device_leaves_the_driver_nothing(fake: ModuleType) -> None:
     device.close()
     state = fake.state
     assert (state.open[0], state.streams, state.events, state.used[0], state.used[None]) == (0, {}, {}, 0, 0)
+
+
+def test_a_forked_child_gets_an_error_and_the_parent_goes_on(gpu: Any) -> None:
+    x = upload(gpu, X)
+    gpu.synchronize(gpu.record(STREAM))
+    child = os.fork()
+    if not child:
+        try:
+            gpu.allocate(4)
+        except errors.Unavailable as error:
+            os._exit("belongs to the process that forked" in str(error))
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    assert np.array_equal(download(gpu, x), X)
+
+
+@pytest.mark.usefixtures("fake")
+def test_a_process_that_ends_with_an_open_gpu_says_nothing() -> None:
+    code = """
+import numpy as np, weft
+from builders.graphs import graph, node, placeholder
+session = weft.Session(graph(placeholder("x", (3,)), node("y", "Neg", "x", device="GPU:0")))
+print(session.run("y", {"x": np.ones(3, np.float32)}))
+"""
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("WEFT_")}
+    environ |= {"WEFT_PLUGINS__LOAD": f'["{TESTS / "fake_cuda" / "plugin.py"}"]', "PYTHONPATH": str(TESTS)}
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env=environ,
+                          check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[-1. -1. -1.]\n", "")

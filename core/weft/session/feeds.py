@@ -40,10 +40,10 @@ def convert(value: Any, meta: TensorMetadata, name: str, memory: HostMemory | No
 
 def entering(value: Any, meta: TensorMetadata, name: str, memory: HostMemory) -> Any:
     """As `convert`, and for an array in a device's memory a ForeignArray of exactly the tensor's type."""
-    if not ForeignArray.is_one(value):
-        return convert(value, meta, name, memory)
     with callers_code(f"feed '{name}' is no tensor of {meta.dtype.name}"):
-        foreign = ForeignArray(value)
+        foreign = ForeignArray(value) if ForeignArray.is_one(value) else None
+    if foreign is None:
+        return convert(value, meta, name, memory)
     if foreign.dtype is not meta.dtype or not fits(foreign.shape, meta):
         raise InvalidArgument(f"feed '{name}' is {foreign.dtype.name}{shape_text(foreign.shape)} in a device's memory, "
                               f"the tensor is {meta}", hint="cast it there, or give an array of NumPy")

@@ -59,9 +59,6 @@ class Sim:
     def copy_out(self, buffer: Buffer, host: Array, stream: object) -> None:
         self.native.read(stream, buffer, host)
 
-    def reaches(self, device: Any) -> bool:
-        return isinstance(device, Sim) and device.native.machine is self.native.machine
-
     def copy_peer(self, src: Any, dst: Any, stream: object) -> bool:
         """Copy between this device and another of its machine, on a stream of this one. False if impossible."""
         return self.native.copy(stream, src, dst)
