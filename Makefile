@@ -8,8 +8,9 @@ MINUTES ?= 30
 MUTANTS ?= 200000
 GRAPHS ?= 20000
 DEVICES ?= CPU:0 OPENCL:0 EXAMPLE:0 SIM:0
+ARCHITECTURES ?= sm_80 sm_90 sm_100 sm_120
 
-.PHONY: demo test slow soak mutants random-graphs conformance bench opencl-cpu tables clean
+.PHONY: demo test slow soak mutants random-graphs conformance fake-gpu cuda-texts bench opencl-cpu tables clean
 demo: $(VENV)/.ready
 	$(VENV)/bin/python examples/digits/demo.py
 
@@ -19,7 +20,7 @@ test: $(VENV)/.ready
 	$(VENV)/bin/python -m pytest -n 2
 
 # The checks that are too long for the gate. `make -k slow` goes on after a failure.
-slow: soak mutants random-graphs conformance
+slow: soak mutants random-graphs conformance fake-gpu cuda-texts
 
 soak: $(VENV)/.ready
 	$(VENV)/bin/python tests/soak.py --minutes $(MINUTES)
@@ -35,6 +36,16 @@ random-graphs: $(VENV)/.ready
 # OPENCL:0 is PoCL where that can be unpacked, else a driver of this machine.
 conformance: $(VENV)/.ready
 	eval "$$(.ci/opencl-cpu)"; $(VENV)/bin/python -m pytest --pyargs weft_conformance $(DEVICES:%=--device %)
+
+# GPU:0 of the fake driver: kernel texts that the machine's C++ compiler compiled. No GPU takes part.
+fake-gpu: $(VENV)/.ready
+	WEFT_PLUGINS__LOAD='["$(CURDIR)/tests/fake_cuda/plugin.py"]' $(VENV)/bin/python -m pytest -n 2 --pyargs weft_conformance \
+	    --conformance-quick --device GPU:0
+	WEFT_PLUGINS__LOAD='["$(CURDIR)/tests/fake_cuda/plugin.py"]' PYTHONPATH=tests $(VENV)/bin/python device_gpu/check_networks.py
+
+# The CUDA texts of all networks, compiled for each architecture and run by the host's C++ compiler.
+cuda-texts: $(VENV)/.ready
+	WEFTTEST_ARCHITECTURES="$(ARCHITECTURES)" $(VENV)/bin/python -m pytest -n 2 tests/kernel_text -k cuda
 
 bench: $(VENV)/.ready
 	$(VENV)/bin/python benchmarks/overhead.py

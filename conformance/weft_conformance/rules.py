@@ -4,7 +4,7 @@ PROTOCOL = "weft.contract.device.Device"
 
 RULES = {
     "Device": f"{PROTOCOL} has type, uid, attributes and open, close, allocate, free, copy_in, copy_out, record, "
-              "synchronize; copy_peer, elapsed and wrap are optional",
+              "synchronize; the other methods in its comments are optional",
     "Device.uid": "`uid` differs from the uid of every other device of the type and is stable across processes: serial "
                   "number, bus address, ...",
     "Device.attributes": "`memory` (bytes, an int), `model`, `driver` (text), `host_visible` (True when its buffers "

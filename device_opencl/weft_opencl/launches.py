@@ -39,7 +39,7 @@ def _arguments(places: Sequence[Place], buffers: Sequence[Any]) -> list[Any]:
 
 def launches(plan: Plan, b: Bind) -> Launches | Run:
     """Bind a plan. Launches that read constants only, to pack them, run now; the others run in each run."""
-    once = [text for text in plan.launches if _reads_constants_only(text, b)]
+    once = plan.once(lambda number: b.inputs[number].is_known)
     made = _made(once, plan, b) if once else {}
     left = [number for number in range(len(plan.scratch)) if number not in made]
     first = {INPUT: 0, OUTPUT: len(b.inputs)}
@@ -72,10 +72,6 @@ def _with_scratch(run: Run, sizes: Sequence[int], b: Bind) -> Run:
                 b.device.free(buffer)
 
     return call
-
-
-def _reads_constants_only(text: KernelText, b: Bind) -> bool:
-    return not any(a.kind == OUTPUT or (a.kind == INPUT and not b.inputs[a.value].is_known) for a in text.arguments)
 
 
 def _made(texts: Sequence[KernelText], plan: Plan, b: Bind) -> Mapping[int, Any]:

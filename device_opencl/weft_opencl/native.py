@@ -48,7 +48,7 @@ class Native:
         self.commands.check()
         key = source, name, options
         if key not in self._launches:
-            program = self.programs.get(source, options)
+            program = self.programs.get(source, options, name)
             try:
                 kernel = cl.Kernel(program, name)
             except cl.Error as error:

@@ -27,15 +27,15 @@ class Programs:
         self._lock = Lock()
         self.built = 0
 
-    def get(self, source: str, options: str) -> cl.Program:
-        """The program for this text. Raises Internal with the compiler's first errors."""
+    def get(self, source: str, options: str, name: str) -> cl.Program:
+        """The program for this text. Raises Internal with `name`, of its kernel, and the compiler's first errors."""
         with self._lock:
             program = self._programs.get((source, options))
             if program is None:
-                program = self._programs[source, options] = self._load(source, options)
+                program = self._programs[source, options] = self._load(source, options, name)
             return program
 
-    def _load(self, source: str, options: str) -> cl.Program:
+    def _load(self, source: str, options: str, name: str) -> cl.Program:
         key = "\n".join((self._driver, options, source))
         binary = self._disk.get(key)
         if binary is not None:
@@ -46,7 +46,7 @@ class Programs:
         try:
             program = self._build(cl.Program(_Program(self._context, source)), options)
         except cl.Error as error:
-            raise errors.Internal(f"a kernel does not compile: {_shortened(str(error))}",
+            raise errors.Internal(f"kernel '{name}' does not compile: {_shortened(str(error))}",
                                   hint="its pack does not fit this driver") from error
         self.built += 1
         self._disk.put(key, program.binaries[0])

@@ -8,8 +8,8 @@ import pytest
 from builders.graphs import node, placeholder
 
 MISTAKES = {  # environment variable and value: what the line says
-    ("WEFT_PLUGINS__BLOCK", "example_devcie"): "plugins.block (environment WEFT_PLUGINS__BLOCK) names the plugin 'example_devcie', "
-                                        "which is not there; did you mean example_device?",
+    ("WEFT_PLUGINS__BLOCK", "example_devcie"): "plugins.block (environment WEFT_PLUGINS__BLOCK) names the plugin "
+                                               "'example_devcie', which is not there; did you mean example_device?",
     ("WEFT_PLACEMENT__ORDER", "cpu"): "names the device type 'cpu', which is not there; did you mean CPU?",
     ("WEFT_PLACEMENT__REMAP__GPU:*", "CPUU:0"): "names the device type 'CPUU', which is not there; did you mean CPU?",
     ("WEFT_PLACEMENT__PROVIDER__EXAMPLE", "exmple"): "names the plugin 'exmple', which is not there; did you mean",

@@ -85,7 +85,7 @@ def test_fallback_error_refuses_and_allow_is_silent():
 
 
 @pytest.mark.parametrize(("request_", "why"), [
-    ("GPU:0", "no plugin brings the device type GPU"), ("EXAMPLE:7", "no such device"), ("CPU:3", "no such device"),
+    ("TPU:0", "no plugin brings the device type TPU"), ("EXAMPLE:7", "no such device"), ("CPU:3", "no such device"),
     ("/job:worker/task:1/device:CPU:0", "not in this process"),
 ])
 def test_a_device_that_is_not_there_is_refused_with_the_reason(request_, why):

@@ -83,7 +83,7 @@ def test_a_list_argument_is_given_as_a_list_or_spread():
     (lambda: weft.TensorHandle(ONES).to(3), errors.InvalidArgument, "device is a int"),
     (lambda: weft.scalar_tensor(3, 1), errors.InvalidArgument, "no sequence of integers"),
     (lambda: weft.coo_tensor([[9]], [1], (2,)), errors.InvalidArgument, "outside of shape [2]"),
-    (lambda: weft.execute("AddV2", ONES, ONES, device="GPU:0"), errors.NotFound, "no plugin brings"),
+    (lambda: weft.execute("AddV2", ONES, ONES, device="TPU:0"), errors.NotFound, "no plugin brings"),
     (lambda: weft.execute("AddV2", ONES, ONES, device=3), errors.InvalidArgument, "device is a int"),
     (lambda: weft.execute("AddV2", ONES, ONES, handler="lodging"), errors.NotFound, "did you mean logging"),
     (lambda: weft.execute("AddV2", ONES, ONES, handler=3), errors.InvalidArgument, "make_op"),

@@ -7,10 +7,12 @@ from harness.kernel_text_nodes import check, near, numbers
 from harness.run_op import REGISTRIES, run_op
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from weft.errors import Unimplemented
 from weft.values import dtypes
 from weft_kernel_text import OPENCL_CPU, OPENCL_GPU, Literal, Step, elementwise, has
 from weft_kernel_text.element_types import ELEMENTS
-from weft_kernel_text.elementwise_ops import OPS
+from weft_kernel_text.elementwise_ops import MORE_OPERANDS, OPS
+from weft_kernel_text.expression import node_step
 from workers.run_plan import run_plan
 
 pytestmark = pytest.mark.usefixtures("driver")
@@ -22,9 +24,15 @@ TYPES = [np.dtype(t) for t in (np.float32, np.float64, np.float16, ml_dtypes.bfl
 fast = settings(max_examples=25, deadline=None)
 
 
+def truncated(x, y):
+    """The quotient; of integers without its fraction."""
+    return x / y if x.dtype.kind == "f" else np.where(y == 0, 0, (x - np.fmod(x, y)) // np.where(y == 0, 1, y))
+
+
 # What the CPU refuses with these operands, or has no kernel for in all types here.
 ELSEWHERE = {
-    "Add": np.add, "FloorDiv": np.floor_divide, "FloorMod": np.mod,
+    "Add": np.add, "FloorDiv": np.floor_divide, "FloorMod": np.mod, "Div": truncated,
+    "TruncateDiv": lambda x, y: np.trunc(truncated(x, y)), "Mod": np.fmod, "TruncateMod": np.fmod,
     "SquaredDifference": lambda x, y: (x - y) * (x - y),
 }
 
@@ -42,19 +50,27 @@ def samples(dtype):
     return x.reshape(-1), y.reshape(-1)
 
 
+DIVISIONS = ("Div", "FloorDiv", "FloorMod", "Mod", "TruncateDiv", "TruncateMod")
+
+
+def attributes(op, dtype):
+    attrs = REGISTRIES.ops.get(op).attrs
+    return ({"T": dtypes.of_numpy(dtype)} if "T" in attrs else {}) | {
+        each: attrs[each].default for each in MORE_OPERANDS.get(op, ()) if isinstance(each, str)}
+
+
 def reference(op, operands):
     with np.errstate(all="ignore"):
         if op in ELSEWHERE:
             wide = [x.astype(np.float64) if dtypes.of_numpy(x.dtype).kind == "f" else x for x in operands]
             return np.asarray(ELSEWHERE[op](*wide)).astype(operands[-1].dtype)
-        attrs = {"T": dtypes.of_numpy(operands[-1].dtype)} if "T" in REGISTRIES.ops.get(op).attrs else {}
-        return run_op(op, list(operands), attrs)[0]
+        return run_op(op, list(operands), attributes(op, operands[-1].dtype))[0]
 
 
 def defined(op, dtype, operands):
     """Where TensorFlow says what the result is: integer division by zero is an error, and so on."""
     x, y = operands[-2:] if len(operands) > 1 else (operands[0], None)
-    if op in ("FloorDiv", "FloorMod"):
+    if op in DIVISIONS:
         if dtypes.of_numpy(dtype).kind == "f":
             return np.isfinite(x) & np.isfinite(y) & (y != 0)
         return (y != 0) & ~((x == np.iinfo(dtype).min) & (y == -1) & (np.iinfo(dtype).min < 0))
@@ -72,8 +88,11 @@ def test_every_op_of_the_table_gives_what_the_cpu_gives(dtype):
     ops = [op for op in OPS if has(op, kind)]
     condition = x.view(np.uint8).reshape(len(x), -1)[:, 0] % 2 == 0
     inputs = [x, y, condition]
-    arguments = {op: (2, 0, 1) if OPS[op].typed_by else tuple(range(OPS[op].arity)) for op in ops}
-    steps = [Step(op, arguments[op]) for op in ops]
+    arguments = {op: (2, 0, 1) if OPS[op].typed_by else (0, 1, 1) if op == "ClipByValue" else
+                 tuple(range(OPS[op].arity - len(MORE_OPERANDS.get(op, ())))) for op in ops}
+    steps = [node_step(op, attributes(op, dtype), len(arguments[op])) for op in ops]
+    steps = [step._replace(args=(*arguments[op], *step.args[len(arguments[op]) :])) for op, step in
+             zip(ops, steps, strict=True)]
     wants = [(reference(op, [inputs[i] for i in arguments[op]])) for op in ops]
     plan = elementwise(OPENCL_CPU, steps, [(dtypes.of_numpy(i.dtype), i.shape) for i in inputs],
                        outputs=range(3, 3 + len(ops)))
@@ -84,6 +103,23 @@ def test_every_op_of_the_table_gives_what_the_cpu_gives(dtype):
             near(got[where], want[where])
         except AssertionError as error:
             raise AssertionError(f"{op}: {error}") from None
+
+
+def test_vectors_of_floats_give_what_single_elements_give():
+    """On a CPU, kernels of float32 alone compute 16 elements at a time."""
+    x, y = samples(np.dtype(np.float32))
+    steps = [node_step(op, attributes(op, x.dtype), row.arity - len(MORE_OPERANDS.get(op, ())))
+             for op, row in OPS.items() if has(op, F) and not row.bool_result and not row.typed_by]
+    steps = [step._replace(args=(0, 1, 1)) if step.op == "ClipByValue" else step for step in steps]
+    operands = [(F, x.shape), (F, y.shape)]
+    plan = elementwise(OPENCL_CPU, steps, operands, outputs=range(2, 2 + len(steps)))
+    assert "vload16" in plan.launches[0].source
+    gots = run_plan(plan, [x, y], [(x.dtype, x.shape)] * len(steps))
+    wants = run_plan(elementwise(OPENCL_GPU, steps, operands, outputs=range(2, 2 + len(steps))), [x, y],
+                     [(x.dtype, x.shape)] * len(steps))
+    for step, got, want in zip(steps, gots, wants, strict=True):
+        where = defined(step.op, x.dtype, [x, y])
+        np.testing.assert_allclose(got[where], want[where], 1e-5, 1e-6, err_msg=step.op)
 
 
 @pytest.mark.parametrize("source", TYPES, ids=str)
@@ -100,6 +136,27 @@ def test_casts_are_those_of_the_cpu(source):
     for target, got in zip(targets, gots, strict=True):
         want = run_op("Cast", [x], {"SrcT": dtypes.of_numpy(source), "DstT": target})[0]
         near(got, want, 1e-12 if target.kind == "f" else None)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_bounds_clip_in_any_order(dtype):
+    x = np.array([-5, 0, 3, 7, 9], dtype)
+    for low, high in ((0, 7), (7, 0), (3, 3)):
+        check(OPENCL_CPU, "ClipByValue", [x, np.array(low, dtype), np.array(high, dtype)])
+    if dtype == np.float32:
+        for low, high in ((NAN, 2), (2, NAN)):
+            check(OPENCL_CPU, "ClipByValue", [np.append(x, dtype(NAN)), dtype(low), dtype(high)])
+
+
+def test_sums_of_many_tensors_add_in_their_order():
+    rng = np.random.default_rng(1)
+    for count in (1, 2, 5):
+        check(OPENCL_CPU, "AddN", [numbers(rng, (3, 20), np.float32) for _ in range(count)], N=count)
+
+
+def test_gradients_of_other_shapes_have_no_text():
+    with pytest.raises(Unimplemented, match="shapes"):
+        check(OPENCL_CPU, "SigmoidGrad", [np.ones((4, 1), np.float32), np.ones((1, 4), np.float32)])
 
 
 @st.composite

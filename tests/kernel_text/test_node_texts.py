@@ -7,8 +7,24 @@ from harness.kernel_text_nodes import check, near, node, numbers, on_device
 from harness.run_op import run_op
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from weft.contract.kernel import Bind, FusedOp
+from weft.errors import Unimplemented
 from weft.values import dtypes
-from weft_kernel_text import CHANNEL, FULL, OPENCL_CPU, OPENCL_GPU, Epilogue, Literal, Step, bias, matmul
+from weft.values.tensor import TensorMetadata, info
+from weft_cpu.device import Cpu
+from weft_kernel_text import (
+    CHANNEL,
+    FULL,
+    FUSIONS,
+    NODES,
+    OPENCL_CPU,
+    OPENCL_GPU,
+    Epilogue,
+    Literal,
+    Step,
+    bias,
+    matmul,
+)
 from weft_kernel_text.image_plans import convolution, depthwise
 from workers.run_plan import run_plan
 
@@ -266,3 +282,67 @@ def test_an_index_out_of_range_gives_zeros(target):
     (got,) = on_device(target, node("GatherV2", [x, picks, i32(0)], {"Tparams": F, "Tindices": dtypes.int32,
                                                                      "Taxis": dtypes.int32}), [x, picks])
     np.testing.assert_array_equal(got, [3, 0, 0, 1])
+
+
+# Einsum
+
+
+@both
+@pytest.mark.parametrize("equation", [
+    "abc,cde->abde", "aecd,abcd->acbe", "acbe,aecd->abcd", "abcd,cde->abe",  # those of attention
+    "ij,jk->ik", "ij,kj->ki", "ab,cd->cbad", "abc,abd->cd", "i,i->", "i,j->ji", "ab,b->a", "...ij,...jk->...ik",
+    "abcd,dcbe->eab",
+])
+def test_einsums_that_are_products(target, equation):
+    rng, lengths = np.random.default_rng(0), dict(zip("abcdeijk", (2, 3, 4, 5, 6, 7, 8, 9), strict=True))
+    terms = equation.partition("->")[0].replace("...", "ab").split(",")
+    x, y = (numbers(rng, tuple(lengths[label] for label in term), np.float32) for term in terms)
+    check(target, "Einsum", [x, y], equation=equation, N=2)
+
+
+@both
+def test_an_einsum_without_copies_is_one_product(target):
+    """A batch of one: every group of labels has a stride."""
+    x, y = np.zeros((1, 9, 4, 5), np.float32), np.zeros((1, 8, 4, 5), np.float32)
+    plan = NODES["Einsum"].make(target, node("Einsum", [x, y], {"T": F, "equation": "aecd,abcd->acbe", "N": 2}))
+    assert {text.name for text in plan.launches} <= {"pack_panels", "Einsum"}
+
+
+@pytest.mark.parametrize(("equation", "shapes"), [
+    ("ii,ij->j", ((3, 3), (3, 4))), ("ab,bc->c", ((2, 3), (3, 4))), ("ab->ba", ((2, 3),)),
+    ("ab,ab->ab", ((2, 3), (2, 3))), ("...a,...a->...", ((1, 3), (2, 3)))])
+def test_other_einsums_have_no_text(equation, shapes):
+    inputs = [np.zeros(shape, np.float32) for shape in shapes]
+    b = node("Einsum", inputs, {"T": F, "equation": equation, "N": len(shapes)})
+    with pytest.raises(Unimplemented, match="no kernel text"):
+        NODES["Einsum"].make(OPENCL_GPU, b)
+
+
+# Recurrent cells
+
+
+@both
+@pytest.mark.parametrize("attrs", [
+    {}, {"use_peephole": True, "cell_clip": 0.25}, {"cell_clip": -1.0, "forget_bias": 0.0}])
+def test_a_step_of_an_lstm(target, attrs):
+    rng = np.random.default_rng(0)
+    shapes = [(3, 5), (3, 20), (3, 20), (25, 80), (20,), (20,), (20,), (80,)]
+    check(target, "LSTMBlockCell", [numbers(rng, shape, np.float32) for shape in shapes], **attrs)
+
+
+# Fused nodes
+
+
+@both
+def test_a_batched_product_ends_with_bias_and_residual_in_one_kernel(target):
+    """Attributes and operands of each fused op, as the linker gives them."""
+    rng = np.random.default_rng(0)
+    inputs = [numbers(rng, shape, np.float32) for shape in ((2, 5, 9), (9, 33), (33,), (2, 5, 33))]
+    output = TensorMetadata(F, (2, 5, 33))
+    fused = (FusedOp("BatchMatMulV2", {"T": F, "adj_x": False, "adj_y": False}, (0, 1), (4,), (output,)),
+             FusedOp("AddV2", {"T": F}, (4, 2), (5,), (output,)), FusedOp("AddV2", {"T": F}, (3, 5), (6,), (output,)))
+    b = Bind("node", "Product", {}, tuple(info(F, x.shape) for x in inputs), (output,), Cpu(0), None, {}, fused)
+    plan = FUSIONS["Product"].make(target, b)
+    assert len([text for text in plan.launches if text.name != "pack_panels"]) == 1
+    (got,) = run_plan(plan, inputs, [(np.float32, output.dims)])
+    near(got, inputs[0] @ inputs[1] + inputs[2] + inputs[3])

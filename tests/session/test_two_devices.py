@@ -123,11 +123,11 @@ def test_a_device_that_is_not_there_is_replaced_by_another_of_its_type_or_is_an_
 
 
 @on_pairs
-def test_a_node_for_a_missing_gpu_harms_no_step_that_does_not_need_it(first, second):
+def test_a_node_for_a_missing_device_harms_no_step_that_does_not_need_it(first, second):
     made = session(placeholder("x", (3,)), node("a", "Neg", "x", device=first), node("b", "Neg", "a", device=second),
-                   node("g", "Neg", "a", device="/device:GPU:0"), placement={"fallback": "error"})
+                   node("g", "Neg", "a", device="/device:TPU:0"), placement={"fallback": "error"})
     assert made.run("b", {"x": X}).tolist() == X.tolist()
-    with pytest.raises(InvalidArgument, match="asks for GPU:0, which .*no plugin brings the device type GPU"):
+    with pytest.raises(InvalidArgument, match="asks for TPU:0, which .*no plugin brings the device type TPU"):
         made.run(["b", "g"], {"x": X})
 
 

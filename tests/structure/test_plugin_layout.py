@@ -14,8 +14,9 @@ PLUGINS = sorted(path.parent for pattern in ("device_*/weft_*/plugin.py", "plugi
                  for path in ROOT.glob(pattern))
 DEVICES = [package for package in PLUGINS if "registry.device(" in (package / "plugin.py").read_text("utf-8")]
 ON_HOST = {"weft_cpu"}  # its memory is the host's: it has no memory.py, and kernels need no native handle
-METHODS = ("__init__", "open", "close", "allocate", "wrap", "free", "copy_in", "copy_out", "copy_peer", "record",
-           "synchronize", "elapsed")  # the order of the contract
+METHODS = ("__init__", "open", "close", "allocate", "figures", "adopt", "wrap", "free", "copy_in", "copy_out",
+           "reaches", "copy_peer", "capture", "record", "synchronize",
+           "elapsed")  # the order of the contract
 
 
 def functions(path: Path) -> dict[str, ast.FunctionDef | ast.ClassDef]:
@@ -30,7 +31,8 @@ def module(package: Path, name: str) -> Path:
 
 
 def test_every_device_plugin_of_the_repository_is_looked_at() -> None:
-    assert {"weft_cpu", "weft_opencl", "weft_example_device", "weft_sim"} <= {package.name for package in DEVICES}
+    names = {package.name for package in DEVICES}
+    assert {"weft_cpu", "weft_cuda", "weft_opencl", "weft_example_device", "weft_sim"} <= names
 
 
 @pytest.mark.parametrize("package", DEVICES, ids=lambda package: package.name)

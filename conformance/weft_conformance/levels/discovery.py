@@ -18,7 +18,7 @@ from ..subject import Subject, whatever_comes
 from ..verdict import NotApplicable, expect, shown
 
 METHODS = ("open", "close", "allocate", "free", "copy_in", "copy_out", "record", "synchronize")
-OPTIONAL = ("copy_peer", "elapsed", "wrap")
+OPTIONAL = ("adopt", "capture", "copy_peer", "elapsed", "figures", "reaches", "wrap")
 TEXTS = ("model", "driver")
 FRESH = ("import json, sys, weft; "
          "print(json.dumps([r.device.uid for r in weft.HostContext().records(sys.argv[1]) if r.device]))")

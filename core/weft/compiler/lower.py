@@ -49,10 +49,12 @@ class Pool:
     """What the functions of a program share: constants, and devices in the order of their streams.
 
     `host_visible`: names of devices that work on host memory.
+    `reached`: pairs of names (destination, source) of devices that copy from the other's memory.
     """
 
     def __init__(self) -> None:
         self.host_visible: frozenset[str] = frozenset()
+        self.reached: frozenset[tuple[str, str]] = frozenset()
         self.constants: list[Any] = []
         self.devices: list[str] = []
 
@@ -63,6 +65,7 @@ class Builder:
     def __init__(self, pool: Pool) -> None:
         self.may_be_dead = False  # some values of the function may be dead
         self.host_visible = pool.host_visible
+        self.reached = pool.reached
         self.constants = pool.constants
         self.devices = pool.devices
         self.types: list[RegisterType] = []
@@ -91,13 +94,15 @@ class Builder:
         """Return the register that holds the value in the memory of `stream`, copying it there at most once."""
         if self.streams[register] == stream:
             return register
-        if stream != HOST and self.streams[register] != HOST:
-            register = self.moved(register, HOST, node)
+        is_peer = HOST not in (stream, self.streams[register])
+        if is_peer and (self.devices[stream], self.devices[self.streams[register]]) not in self.reached:
+            register, is_peer = self.moved(register, HOST, node), False
         if (register, stream) not in self.copies:
             copy = self.new_register(self.types[register], stream)
             self.copies[register, stream] = copy
-            attrs = {"to": "host" if stream == HOST else "device"}
-            device = max(stream, self.streams[register])
+            attrs = {"to": "device", "from": self.streams[register]} if is_peer else {
+                "to": "host" if stream == HOST else "device"}
+            device = stream if is_peer else max(stream, self.streams[register])
             self.calls.append(Call(COPY, (register,), (copy,), attrs, device, node))
         return self.copies[register, stream]
 

@@ -97,6 +97,41 @@ class Device(Protocol):
     #         times: from that call on the device keeps times. Without `elapsed` a trace waits for each kernel.
     #         """
     #
+    # The optional method `capture` is for a device that can replay kernels faster than it launches them:
+    #
+    #     def capture(self, calls: Sequence[Callable[[], object]], stream: Stream) -> Callable[[], None] | None:
+    #         """Return a call that enqueues the work of all these calls, in order, as one; None where it cannot.
+    #
+    #         Each call enqueues kernels of this device over buffers that stay. It ran before, and runs once more here,
+    #         without effect. A kernel takes part that is attached to its buffers, unless its bound object says
+    #         `captures = False`: it may only enqueue work, and never wait for it.
+    #         """
+    #
+    # The optional method `adopt` is for a device whose memory other libraries use, too:
+    #
+    #     def adopt(self, array) -> Buffer | None:
+    #         """Return a buffer over an object with `__dlpack__`, or None where it is not in this device's memory.
+    #
+    #         The buffer holds the object. Work that is enqueued on it before is done before later work of the stream.
+    #         Raises InvalidArgument for an array that is not C-contiguous. The runtime frees the buffer like others.
+    #         """
+    #
+    # The optional methods `reaches` and `copy_peer` are for devices that copy from one another's memory:
+    #
+    #     def reaches(self, device: Device) -> bool:
+    #         """True when `copy_peer` copies from the buffers of this device. Both are open."""
+    #
+    #     def copy_peer(self, source: Buffer, target: Buffer, stream: Stream) -> bool:
+    #         """Enqueue a copy of a buffer of a device that this one reaches into one of its own; False for others.
+    #
+    #         The copy comes after all work that is enqueued on the source's stream 0. Work that is enqueued later, on
+    #         either device, comes after the copy where it uses the buffers.
+    #         """
+    #
+    # The optional method `figures` tells the use of the memory, for errors: `3 of 10 bytes in use`.
+    #
+    #     def figures(self) -> str: ...
+    #
     # The optional method `wrap` is for a device that can read the host's memory as its own:
     #
     #     def wrap(self, host) -> Buffer | None:
@@ -106,6 +141,12 @@ class Device(Protocol):
     #         that the memory is unfit, by its alignment for instance. The runtime frees the buffer like others: work
     #         that is enqueued already may still use it.
     #         """
+
+
+def reaches(device: Device, source: Device) -> bool:
+    """True when a device copies from the memory of another by itself."""
+    ask = getattr(device, "reaches", None)
+    return ask is not None and bool(ask(source))
 
 
 class DeviceName(NamedTuple):

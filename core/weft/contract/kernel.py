@@ -73,6 +73,12 @@ class Attachable(Protocol):
     #         """Bytes that the kernel holds besides Python objects, approximately. The cache of bound calls is bounded
     #         by bytes."""
     #
+    # Optional attribute on a device with a queue of its own:
+    #
+    #     captures: bool
+    #         """False for a kernel whose attached call must run each time: it waits, or reads values of the host. The
+    #         device may replay the work of other attached calls without calling them (`Device.capture`)."""
+    #
     # Optional attributes on a device that works on host memory:
     #
     #     reads: Collection[int]

@@ -12,7 +12,8 @@ pending value are attached, too: a second list, the frame's tail.
 
 Modules: `executable` has the run and its errors, `step` the kernels' view of it. `frame_layout` has
 the properties of frames as data, `memory_plan` the buffers, `frame_factory` makes a `frame`. `bound_call`,
-`frame_calls`, `fresh_calls` and `kernel_runs` have the forms of calls. `schedule`, `autotune`, `task_partition` and
+`frame_calls`, `fresh_calls` and `kernel_runs` have the forms of calls. `replay` turns kernels into one launch.
+`schedule`, `autotune`, `task_partition` and
 `parallel_schedule` decide the order of calls. `dataflow` and `step_loop` await values that come later. `host_array`
 checks payloads; `array_contract` and `dead_memory` are test modes. `trace` records times, `device_clock` has the times
 of devices with queues.

@@ -37,6 +37,7 @@ class BoundCall(NamedTuple):
     stateful: bool = False
     wraps: bool = False  # a copy of a feed to a device that may instead read the feed in host memory
     settled: bool = False  # a call of functions that never returns results that come later
+    source: Device | None = None  # of a copy between two devices: the one whose memory has the argument
     awaited: bool = False  # a copy to the host with consumers in the same step, so it is awaited by itself
 
     @property

@@ -33,6 +33,7 @@ from .frame_factory import FrameFactory
 from .frame_layout import FrameLayout
 from .fresh_calls import FreshCalls
 from .parallel_schedule import by_device, divided
+from .replay import capture, told
 from .schedule import CallEach, Schedule
 from .step import Step
 
@@ -111,9 +112,12 @@ class Executable:
         return self._device_names[id(bound.device)]
 
     def algorithms(self) -> dict[str, str]:
-        """Return the kernel's description of its algorithm by node, for kernels that have one."""
-        told = ((bound.call, bound.how) for bound in self.layout.calls)
-        return {node: how for call, how in told if how for node in call.fused or (call.node,)}
+        """Return by node the kernel's description of its algorithm, and the way in which a device that can replay
+        kernels launches it."""
+        launched = told(self.layout)
+        ways = ((bound.call, "; ".join(filter(None, (bound.how, launched.get(number)))))
+                for number, bound in enumerate(self.layout.calls))
+        return {node: how for call, how in ways if how for node in call.fused or (call.node,)}
 
     def run(self, feeds: Sequence[Any], step: Step) -> list[Any]:
         """Run the calls and return the results: arrays of exactly the linked metadata, contiguous and aligned.
@@ -157,6 +161,8 @@ class Executable:
             frame.context.run(self._synchronize, frame)
             self._host.device_memory.drain(frame.lent)
             self._host.device_memory.free_dropped()
+            if frame.uncaptured:
+                self._capture(frame)
         results = self._pick(values)
         if self._copied:
             for i in self._copied:
@@ -166,6 +172,15 @@ class Executable:
         if len(schedule.frames) < self._most_free:
             schedule.frames.append(frame)
         return results
+
+    def _capture(self, frame: Frame) -> None:
+        """Capture the segments of a frame that ran for the first time. Raises the typed error of a device."""
+        segments, frame.uncaptured = frame.uncaptured, ()
+        for segment in segments:
+            try:
+                frame.context.run(capture, frame, segment)
+            except Exception as error:
+                raise self._host.fault(segment.device, error) from error
 
     def _abort(self, error: BaseException, frame: Frame, step: Step, schedule: Schedule) -> WeftError:
         """Return the typed error of the call that raised, or of the cancelled step, once all started work is quiet.
@@ -467,7 +482,7 @@ def _run_flat(frame: Frame, step: Step) -> None:
 
 def _run_flat_each(call_each: CallEach, frame: Frame, step: Step) -> None:
     frame.cursor = cursor = Cursor()
-    cursor.calls = calls = iter(frame.calls)
+    cursor.calls = calls = iter(frame.single or frame.calls)
     if step.error is not None:
         raise step.error
     for index, call in enumerate(calls):

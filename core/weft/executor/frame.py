@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from sys import maxsize
-from typing import Any
+from typing import Any, NamedTuple
 
+from ..contract.device import Device
 from ..host.device_memory import Owned
 from ..host.kernel_context import KernelContext
 from .frame_calls import FrameCall
@@ -31,6 +32,14 @@ class Cursor:
         self.calls.__setstate__(maxsize)  # type: ignore[attr-defined]
 
 
+class Segment(NamedTuple):
+    """Calls of a flat list, from `start` up to `stop`, whose kernels `device` may capture."""
+
+    start: int
+    stop: int
+    device: Device
+
+
 class Frame:
     """The registers of one step, the FrameCalls over them, and the arrays that feeds are copied into.
 
@@ -43,10 +52,12 @@ class Frame:
     `cursors`: the position in each piece.
     `numbers`: for each of `calls` the index of its call in the layout.
     `tail`: the calls of the layout's tail, as a frame over the same registers; None without one.
+    `uncaptured`: the segments of `calls` that the next run's end captures.
+    `single`: the calls with each kernel by itself, once some of `calls` replay several kernels; else None.
     """
 
     __slots__ = ("__weakref__", "calls", "context", "copies", "cursor", "cursors", "lent", "numbers", "parts",
-                 "registers", "tail")
+                 "registers", "single", "tail", "uncaptured")
 
     def __init__(
         self, registers: list[Any], calls: list[FrameCall], copies: list[tuple[int, Any]], lent: list[Owned],
@@ -56,6 +67,8 @@ class Frame:
         self.calls = calls
         self.numbers = numbers
         self.tail: Frame | None = None
+        self.uncaptured: Sequence[Segment] = ()
+        self.single: list[FrameCall] | None = None
         self.copies = copies
         self.lent = lent
         self.parts: list[list[FrameCall]] = []

@@ -13,9 +13,10 @@ from ..contract.kernel import KernelDef
 from ..errors import Internal
 from ..host.device_memory import DeviceMemory, Owned
 from ..host.host_memory import LARGE, HostMemory
-from ..program.host_program import Call
+from ..program.host_program import HOST, Call
 from ..values.async_value import AsyncValue, available, unwrapped
 from ..values.tensor import TensorMetadata
+from .bound_call import BoundCall
 from .host_array import returned, view
 
 if TYPE_CHECKING:
@@ -174,6 +175,20 @@ def run_alias(registers: list[Any], pairs: Sequence[tuple[int, int, TensorMetada
 
 def on_stream(copy: Callable[..., None], source: Any, result: Any) -> None:
     copy(source, result, STREAM)
+
+
+def copier(bound: BoundCall) -> Callable[[Any, Any], None]:
+    """Return the function of a transfer: it enqueues a copy from its argument to its result."""
+    device, source = bound.device, bound.source
+    assert device is not None
+    if source is None:
+        return partial(on_stream, device.copy_in if bound.memory != HOST else device.copy_out)
+
+    def copy(x: Any, out: Any) -> None:
+        if not device.copy_peer(x, out, STREAM):  # type: ignore[attr-defined] # an optional method
+            raise Internal(f"device {device.uid} reaches {source.uid}, and its copy_peer refuses a buffer of it")
+
+    return copy
 
 
 def run_leaving(

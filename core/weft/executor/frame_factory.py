@@ -25,7 +25,7 @@ from .frame_calls import (
     FrameCall,
     Maker,
     OneResult,
-    on_stream,
+    copier,
     open_call,
     run_alias,
     run_event,
@@ -41,6 +41,7 @@ from .frame_layout import FrameLayout
 from .host_array import typed, view
 from .kernel_runs import KernelRuns
 from .memory_plan import MemoryPlan
+from .replay import segments
 
 if TYPE_CHECKING:
     from ..host.host import Host
@@ -54,6 +55,8 @@ class FrameFactory:
         self._host = host
         self._runs = KernelRuns(layout, host)
         self._has_frames = False
+        is_plain = not (host.debug.poison or host.debug.synchronous)
+        self._segments = segments(layout) if is_plain else ()
 
     def make(self, plan: MemoryPlan | None = None) -> Frame:
         """Return a new frame for `plan`, by default the plan of the flat list.
@@ -75,6 +78,8 @@ class FrameFactory:
         frame = Frame(registers, calls[: len(layout.flat)], copies, lent, layout.flat)
         if plan is layout.plan and layout.tail:
             frame.tail = Frame(registers, calls[len(layout.flat) :], [], lent, layout.tail_flat)
+        if plan is layout.plan:
+            frame.uncaptured = self._segments
         is_first = not self._has_frames and plan is layout.plan
         self._has_frames = self._has_frames or is_first
         for part in (frame, frame.tail):
@@ -201,8 +206,7 @@ class FrameFactory:
             memory = self._host.device_memory
             return partial(run_wrapping, registers, args[0], results[0], memory, bound.device, lent)
         if bound.call.code == COPY:
-            copy = bound.device.copy_in if bound.memory != HOST else bound.device.copy_out
-            return open_call(registers, args, results, self._makers(bound, registers), partial(on_stream, copy))
+            return open_call(registers, args, results, self._makers(bound, registers), copier(bound))
         run = self._runs.runner(bound, registers)
         if bound.returns:
             return partial(run_returning, registers, args, bound.given, run)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..contract.device import STREAM
 from ..program.host_program import COPY, EVENT, HOST
 from .array_contract import check_returned
 from .bound_call import BoundCall
+from .frame_calls import copier
 from .frame_layout import FrameLayout
 from .host_array import view
 from .kernel_runs import KernelRuns
@@ -84,7 +84,7 @@ class FreshCalls:
         def call(step: Step, ins: list[Any]) -> list[Any]:
             outs = [self._runs.maker(r, [step])() for r in results]
             if bound.call.code == COPY:
-                device.copy_in(ins[0], outs[0], STREAM)
+                copier(bound)(ins[0], outs[0])
                 waiter.keep(ins[0])
             else:
                 assert bound.kernel is not None

@@ -13,7 +13,9 @@ from contextlib import suppress
 from typing import Any
 
 from ..contract.device import STREAM, Device
-from ..errors import ResourceExhausted
+from ..errors import InvalidArgument, ResourceExhausted
+from ..values.foreign_array import ForeignArray
+from ..values.tensor import shape_text
 
 Owned = tuple[Callable[[Any], None], Any]  # a buffer, after the function that takes it back
 
@@ -32,7 +34,9 @@ class DeviceMemory:
             self.free_dropped()
         buffer = device.allocate(max(nbytes, 1))
         if buffer is None:
-            raise ResourceExhausted(f"no memory for a buffer of {nbytes} bytes{what and ', '}{what}")
+            figures = getattr(device, "figures", str)()
+            raise ResourceExhausted(f"no memory for a buffer of {nbytes} bytes{what and ', '}{what}"
+                                    f"{figures and ': '}{figures}")
         return buffer
 
     def enter(self, device: Device, array: Any, what: str = "") -> Any:
@@ -41,6 +45,8 @@ class DeviceMemory:
 
         The array must not change until the buffer is freed. Raises ResourceExhausted.
         """
+        if array.__class__ is ForeignArray:
+            return self._adopt(device, array)
         wrap = getattr(device, "wrap", None)
         buffer = None if wrap is None else wrap(array)
         if buffer is None:
@@ -50,6 +56,13 @@ class DeviceMemory:
             except BaseException:
                 device.free(buffer)
                 raise
+        return buffer
+
+    def _adopt(self, device: Device, foreign: ForeignArray) -> Any:
+        buffer = device.adopt(foreign.array)  # type: ignore[attr-defined] # an optional method
+        if buffer is None:
+            raise InvalidArgument(f"a feed of shape {shape_text(foreign.shape)} is in the memory of another device",
+                                  hint="give an array of NumPy, or one on the device that reads it")
         return buffer
 
     def upload(self, device: Device, array: Any) -> Any:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..compiler.infer import infer_registers, of_constant
+from ..contract.device import reaches
 from ..contract.kernel import KernelDef
 from ..contract.structural import SEND_CODE
 from ..errors import FailedPrecondition, NotFound, Unimplemented
@@ -33,6 +34,7 @@ from ..program.host_program import (
     meta_of,
 )
 from ..support.mapped_file import check_unchanged
+from ..values.foreign_array import refused
 from ..values.tensor import TensorMetadata, ValueInfo, constant_info
 from .binder import Binder, LazyKernel
 from .call_op import NEEDS_OPS, signature_of
@@ -100,7 +102,7 @@ class LinkedFunction:
 def link(
     program: ProgramDef, host: Host, arguments: Sequence[TensorMetadata] | None = None,
     *, function: str = "main", shared: Shared | None = None, waits: bool = False, fuses: bool = True,
-    check: Callable[[], object] = nothing,
+    check: Callable[[], object] = nothing, entered: frozenset[int] = frozenset(),
 ) -> Executable:
     """Bind a function of the program for arguments of this metadata (default: as far as the program knows them).
 
@@ -109,6 +111,7 @@ def link(
         needs no wait of its own.
     `fuses`: True to ask packs for kernels that do several calls at once.
     `check`: called once per call of the program; it raises to end the link.
+    `entered`: the arguments that are ForeignArrays, each in the memory of the device that reads it.
 
     Raises NodesDeclined, InvalidArgument when metadata contradicts an op, and FailedPrecondition when a mapped file
     with constants has changed.
@@ -117,7 +120,7 @@ def link(
     chosen = program.functions[function]
     infos = [ValueInfo(meta) for meta in arguments or chosen.arg_metas]
     linker = Linker(program, chosen, host, Shared({}, Resources()) if shared is None else shared, infos, waits, fuses,
-                    check)
+                    check, entered=entered)
     linked: Executable = KernelContext().run(linker.link)  # packs may start their threads
     return linked
 
@@ -131,11 +134,12 @@ class Linker:
     def __init__(
         self, program: ProgramDef, function: ProgramFunction, host: Host, shared: Shared,
         arguments: Sequence[ValueInfo], waits: bool, fuses: bool, check: Callable[[], object],
-        around: tuple[str, ...] = (),
+        around: tuple[str, ...] = (), entered: frozenset[int] = frozenset(),
     ) -> None:
         self.arguments = tuple(arguments)
         self._check = check
         self._waits = waits
+        self._entered = entered
         self._fuses = fuses
         self._program = program
         self._function = function
@@ -231,6 +235,7 @@ class Linker:
         return [self.known[register] for register in self._function.results]
 
     def link(self) -> Executable:
+        self._check_entered()
         function, known = self._function, self.known
         open_registers = set(range(len(function.arg_names))) | self._after_others()
         values = {r: info for r, info in enumerate(known) if info.is_known and r not in open_registers}
@@ -387,14 +392,32 @@ class Linker:
             functions.setdefault(name, LinkedFunction(self._program, name, self._host, functions, resources))
         return [functions[name] for name in call.functions]
 
+    def _check_entered(self) -> None:
+        """Raises InvalidArgument where something else reads a foreign argument than devices that can adopt it."""
+        function = self._function
+        for call in function.kernels if self._entered else ():
+            for register in self._entered.intersection(call.args):
+                is_entry = call.code == COPY and call.attrs["to"] == "device"
+                if not is_entry or not hasattr(self._candidates.devices[call.stream], "adopt"):
+                    where = self._candidates.devices[call.stream].type if is_entry else "the host"
+                    raise refused(function.arg_names[register], f"node '{call.node}' reads it on {where}")
+        for register in self._entered.intersection(function.results):
+            raise refused(function.arg_names[register], "it is fetched")
+
     def _transfer(self, call: Call, known: Sequence[ValueInfo]) -> BoundCall | None:
         if not _has_size(known[call.args[0]].meta):
             return None  # the producer or consumer on the device is refused instead
         if call.attrs["to"] == "device":
             device = self._candidates.devices[call.stream]
+            if "from" in call.attrs:
+                source = self._candidates.devices[call.attrs["from"]]
+                if not reaches(device, source):
+                    raise FailedPrecondition(f"device {device.uid} does not reach the memory of {source.uid}",
+                                             node=call.node, hint="compile the model on this machine")
+                return BoundCall(call, device, call.stream, source=source)
             # A caller that does not wait for the devices may write a feed while they still read it.
             wraps = self._waits and call.args[0] < len(self._function.arg_names) and hasattr(device, "wrap")
-            return BoundCall(call, device, call.stream, wraps=wraps)
+            return BoundCall(call, device, call.stream, wraps=wraps or call.args[0] in self._entered)
         awaited = not self._waits or any(call.results[0] in other.args for other in self._function.kernels)
         return BoundCall(call, self._candidates.devices[call.stream], HOST, awaited=awaited)
 

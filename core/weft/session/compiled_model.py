@@ -42,6 +42,7 @@ class CompiledEntries:
 
     def link(
         self, program: ProgramDef, given: Sequence[TensorMetadata], shared: Shared, step: Step, *, waits: bool = True,
+        entered: frozenset[int] = frozenset(),
     ) -> tuple[ProgramDef, Shared, Executable]:
         """Link the function for arguments of this metadata.
 
@@ -49,7 +50,8 @@ class CompiledEntries:
         """
         name = self._function(tuple(given))
         host = self._runtime.host
-        linked = link(program, host, given, function=name, shared=shared.of(name), waits=waits, check=step.check)
+        linked = link(program, host, given, function=name, shared=shared.of(name), waits=waits, check=step.check,
+                      entered=entered)
         return program, shared, linked
 
     def _function(self, given: tuple[TensorMetadata, ...]) -> str:

@@ -16,6 +16,7 @@ from ..errors import InvalidArgument, WeftError, callers_code
 from ..host.host_memory import HostMemory
 from ..values import dtypes
 from ..values.dtypes import DType
+from ..values.foreign_array import ForeignArray
 from ..values.tensor import MOST_DIMS, TensorMetadata, fits, shape_text
 
 POINTER = 8  # bytes of an element that is a Python object
@@ -35,6 +36,18 @@ def convert(value: Any, meta: TensorMetadata, name: str, memory: HostMemory | No
         nbytes = _count(value) * (meta.dtype.itemsize or POINTER)
         asker = f"{name}, converted to {meta.dtype.name},"
         return memory.lend(nbytes, asker, partial(_converted, value, meta, name))
+
+
+def entering(value: Any, meta: TensorMetadata, name: str, memory: HostMemory) -> Any:
+    """As `convert`, and for an array in a device's memory a ForeignArray of exactly the tensor's type."""
+    with callers_code(f"feed '{name}' is no tensor of {meta.dtype.name}"):
+        foreign = ForeignArray(value) if ForeignArray.is_one(value) else None
+    if foreign is None:
+        return convert(value, meta, name, memory)
+    if foreign.dtype is not meta.dtype or not fits(foreign.shape, meta):
+        raise InvalidArgument(f"feed '{name}' is {foreign.dtype.name}{shape_text(foreign.shape)} in a device's memory, "
+                              f"the tensor is {meta}", hint="cast it there, or give an array of NumPy")
+    return foreign
 
 
 def _count(value: Any) -> int:

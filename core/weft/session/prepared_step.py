@@ -24,8 +24,9 @@ from ..linker.stored_constants import MADE, StoredConstants
 from ..program.host_program import ProgramDef
 from ..support.fork_safety import inherited
 from ..support.gc_pause import gc_paused
+from ..values.foreign_array import Elsewhere
 from ..values.tensor import TensorMetadata, fits
-from .feeds import convert
+from .feeds import convert, entering
 
 MOST_VARIANTS = 8
 PREPARED_BYTES = 64 << 10  # estimate for the graph, the program and the graphs of passes
@@ -47,8 +48,10 @@ class ProgramSource(Protocol):
 
     def link(
         self, program: ProgramDef, given: Sequence[TensorMetadata], shared: Shared, step: Step, *, waits: bool = True,
+        entered: frozenset[int] = frozenset(),
     ) -> tuple[ProgramDef, Shared, Executable]:
-        """Link for feeds of this metadata. Return the program that was linked, and the values for further links."""
+        """Link for feeds of this metadata, those of `entered` being ForeignArrays. Return the program that was linked,
+        and the values for further links."""
 
 
 Note = Callable[[Executable, Any], None]  # its second argument is the step's ProgramSource
@@ -118,7 +121,7 @@ class PreparedStep:
         for i, dtype in self._dtypes:
             x = feeds[i]
             if type(x) is not ndarray or x.dtype is not dtype or not x.flags.carray:
-                feeds = list(map(convert, arrays, self._metas, self._names, repeat(self._host.memory)))
+                feeds = list(map(entering, arrays, self._metas, self._names, repeat(self._host.memory)))
                 break
         if self._count == 1:  # a call of `map` costs as much as a small kernel
             shapes: tuple[tuple[int, ...], ...] = (feeds[0].shape,)
@@ -147,12 +150,13 @@ class PreparedStep:
 
         Raises the error of a step that ends meanwhile.
         """
-        metas = self._metas
+        metas, entered = self._metas, frozenset[int]()
         if shapes is not None:
-            metas = [TensorMetadata(m.dtype, s) for m, s in zip(metas, shapes, strict=True)]
+            metas = [TensorMetadata(m.dtype, tuple(s)) for m, s in zip(metas, shapes, strict=True)]
+            entered = frozenset(i for i, shape in enumerate(shapes) if shape.__class__ is Elsewhere)
         program, shared = self._latest
         step = self._step if step is None else step
-        program, shared, executable = self._compiler.link(program, metas, shared, step)
+        program, shared, executable = self._compiler.link(program, metas, shared, step, entered=entered)
         self._latest = program, shared
         self._note(executable, self._compiler)
         return executable
@@ -219,7 +223,7 @@ class PreparedStep:
             if shapes not in self._variants and len(self._variants) >= MOST_VARIANTS:
                 if self._may_be_dynamic and self._dynamic is None:
                     self._dynamic = self._link_dynamic(step)
-                if self._dynamic is not None:
+                if self._dynamic is not None and not any(shape.__class__ is Elsewhere for shape in shapes):
                     return self._dynamic
                 self._variants.pop(next(iter(self._variants)))
             if shapes not in self._variants:

@@ -8,6 +8,7 @@ both alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import permutations
 from typing import Any
 
 from ..compiler.call_site import COND, CallSite, call_site, known_branches, listed_functions
@@ -19,6 +20,7 @@ from ..compiler.pass_manager import NodeFacts
 from ..compiler.placement import Assignment, Placement
 from ..compiler.prune import Tensor, prune
 from ..compiler.resolve import Resolved
+from ..contract.device import reaches
 from ..contract.structural import CONST, CONTROL_FLOW, FRAME, V1_CONTROL_FLOW
 from ..errors import InvalidArgument, ResourceExhausted, WeftError
 from ..executor.executable import Executable
@@ -87,6 +89,8 @@ class StepCompiler:
             function = self._functions[name]
             placement = function.place(step.check)  # it may open devices
             pool.host_visible = frozenset(r.name for r in host.opened() if r.attributes.get("host_visible"))
+            pool.reached = frozenset((a.name, b.name) for a, b in permutations(host.opened(), 2)
+                                     if a.device and b.device and reaches(a.device, b.device))
             refused += _refused(function.after_passes.order, placement, host.files)
             sites = self._sites(function)
             signature = function.signature
@@ -101,18 +105,18 @@ class StepCompiler:
 
     def link(
         self, program: ProgramDef, given: Sequence[TensorMetadata], shared: Shared, step: Step, *,
-        waits: bool = True,
+        waits: bool = True, entered: frozenset[int] = frozenset(),
     ) -> tuple[ProgramDef, Shared, Executable]:
         """Link the program for feeds of this metadata; when kernels decline nodes, lower it again without them.
 
-        `waits`: as of `link`.
+        `waits`, `entered`: as of `link`.
 
         Return the program that was linked in the end, and the values for its further links.
         """
         while True:
             try:
                 executable = link(program, self._env.host, given, shared=shared, waits=waits, check=step.check,
-                                  fuses=self._env.fuses)
+                                  fuses=self._env.fuses, entered=entered)
             except NodesDeclined as declined:
                 self._decline(declined)
                 program, shared = self.program(step), shared.renumbered()

@@ -4,19 +4,26 @@
 """
 
 from .convolution import conv2d
+from .copies import transpose
 from .depthwise import depthwise_conv2d
 from .dialect import CUDA, CUDA_GPU, DIALECTS, OPENCL, OPENCL_CPU, OPENCL_GPU, Dialect, Target
 from .elementwise import elementwise
 from .epilogue import CHANNEL, FULL, Epilogue, bias
 from .expression import Literal, Step, has
+from .fused_plans import HEADS, Product, fused_product
+from .gemm_problem import GemmProblem
+from .image_plans import window_of
+from .lhs import Lhs, Matrix, Patches
 from .matmul import matmul
 from .nodes import ALIASES, FUSIONS, NODES, FusedKernel, NodeKernel
 from .plan import INPUT, OUTPUT, SCRATCH, SIZE, Argument, KernelText, Plan
+from .products import Ending, product_problem, simple_ending
 from .window import Window, sliding
 
 __all__ = [
-    "ALIASES", "CHANNEL", "CUDA", "CUDA_GPU", "DIALECTS", "FULL", "FUSIONS", "INPUT", "NODES", "OPENCL", "OPENCL_CPU",
-    "OPENCL_GPU", "OUTPUT", "SCRATCH", "SIZE", "Argument", "Dialect", "Epilogue", "FusedKernel", "KernelText",
-    "Literal", "NodeKernel", "Plan", "Step", "Target", "Window", "bias", "conv2d", "depthwise_conv2d", "elementwise",
-    "has", "matmul", "sliding",
+    "ALIASES", "CHANNEL", "CUDA", "CUDA_GPU", "DIALECTS", "FULL", "FUSIONS", "HEADS", "INPUT", "NODES", "OPENCL",
+    "OPENCL_CPU", "OPENCL_GPU", "OUTPUT", "SCRATCH", "SIZE", "Argument", "Dialect", "Ending", "Epilogue",
+    "FusedKernel", "GemmProblem", "KernelText", "Lhs", "Literal", "Matrix", "NodeKernel", "Patches", "Plan",
+    "Product", "Step", "Target", "Window", "bias", "conv2d", "depthwise_conv2d", "elementwise", "fused_product",
+    "has", "matmul", "product_problem", "simple_ending", "sliding", "transpose", "window_of",
 ]

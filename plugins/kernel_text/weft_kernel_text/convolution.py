@@ -18,6 +18,12 @@ from .window import Window
 
 def conv2d(target: Target, dtype: DType, kernel: Dims, window: Window, epilogue: Epilogue | None = None) -> Plan:
     """Inputs: images NHWC, filter HWIO, the epilogue's. The images' channels may be several groups of the filter's."""
+    problem, lhs = convolution_problem(dtype, kernel, window)
+    return gemm(target, "Conv2D", problem, lhs, epilogue or Epilogue())
+
+
+def convolution_problem(dtype: DType, kernel: Dims, window: Window) -> tuple[GemmProblem, Lhs]:
+    """The product that a convolution is, and its left operand."""
     channels = window.shape[3]
     depth, filters = kernel[2:]
     groups = channels // depth
@@ -26,5 +32,4 @@ def conv2d(target: Target, dtype: DType, kernel: Dims, window: Window, epilogue:
         dtype, groups, window.places, prod(kernel[:3]), columns, b_row=filters, b_column=1, b_batch=columns,
         y_row=filters, y_batch=columns, channel_batch=columns,
     )
-    lhs: Lhs = Matrix(dtype, channels, 1, depth) if window.is_point else Patches(dtype, window, depth)
-    return gemm(target, "Conv2D", problem, lhs, epilogue or Epilogue())
+    return problem, Matrix(dtype, channels, 1, depth) if window.is_point else Patches(dtype, window, depth)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import indent
 from typing import NamedTuple
 
 from weft.api import DType
@@ -53,4 +54,4 @@ def bias(dtype: DType, *activation: Step) -> Epilogue:
 
 
 def indented(lines: Sequence[str], by: int) -> str:
-    return "\n".join(" " * by + line for line in lines)
+    return indent("\n".join(lines), " " * by)

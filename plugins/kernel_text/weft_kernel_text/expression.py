@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from struct import pack, unpack
 from typing import NamedTuple
 
-from weft.api import DType, dtypes, errors
+from weft.api import Attrs, DType, dtypes, errors
 
 from .element_types import ELEMENTS, computed, literal
-from .elementwise_ops import CAST, FLOAT_TO_INTEGER, OPS, TO_BOOL
+from .elementwise_ops import CAST, FLOAT_TO_INTEGER, MORE_OPERANDS, OPS, TO_BOOL
 
 
 class Literal(NamedTuple):
@@ -29,6 +30,14 @@ class Step(NamedTuple):
 def has(op: str, dtype: DType) -> bool:
     """True where the table of elementwise ops has this op for this type."""
     return op in OPS and dtype in ELEMENTS and any(dtype.kind in classes for classes in OPS[op].c)
+
+
+def node_step(op: str, attrs: Attrs, count: int) -> Step:
+    """The step of a node with `count` inputs. Operands that are attributes, which are float32, or constants are
+    literals."""
+    more = [Literal(unpack("f", pack("f", attrs[each]))[0] if isinstance(each, str) else each)
+            for each in MORE_OPERANDS.get(op, ())]
+    return Step(op, (*range(count), *more))
 
 
 def result_types(steps: Sequence[Step], inputs: Sequence[DType]) -> list[DType]:
@@ -68,10 +77,10 @@ def _register(dtype: DType, vector: bool) -> str:
 def _expression(this: Step, types: Sequence[DType], result: DType, vector: bool) -> str:
     dtype = _operand_type(this.op, this.args, types)
     words = {"T": _register(dtype, vector), "U": ELEMENTS[dtype].unsigned, "D": _register(result, vector)}
-    for name, arg in zip("xyz", this.args, strict=False):
+    for name, arg in zip("xyzw", this.args, strict=False):
         words[name] = f"v{arg}" if isinstance(arg, int) else f"({words['T']}){literal(arg.value, dtype)}"
     text = _cast(dtype, result) if this.op == "Cast" else _of_class(this.op, dtype)
-    return re.sub(r"\b[TUDxyz]\b", lambda word: words[word[0]], text)
+    return re.sub(r"\b[TUDwxyz]\b", lambda word: words[word[0]], text)
 
 
 def _of_class(op: str, dtype: DType) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from weft.api import Bind, FusedOp, errors
 
@@ -10,15 +11,14 @@ from .broadcast import Dims
 from .dialect import Target
 from .elementwise import elementwise
 from .epilogue import CHANNEL, FULL, Epilogue
-from .expression import Literal, Step
+from .expression import Literal, Step, node_step
 from .image_plans import channels, convolution, depthwise, normalisation
-from .math_plans import elementwise_types
-from .matmul import matmul
+from .math_plans import elementwise_types, matmul_node
 from .plan import Plan
 
 NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 BY_SHAPES = ("Equal", "NotEqual")  # the shapes alone may decide the result
-HEADS = ("Conv2D", "DepthwiseConv2dNative", "MatMul")
+HEADS = {"BatchMatMulV2": matmul_node, "Conv2D": convolution, "DepthwiseConv2dNative": depthwise, "MatMul": matmul_node}
 OPS = (*(op for op in elementwise_types() if op not in BY_SHAPES), "BiasAdd", "Cast", "Identity", "SelectV2", *NORMS)
 
 
@@ -30,8 +30,16 @@ def chain(target: Target, b: Bind) -> Plan:
     return elementwise(target, steps.numbered(inputs), operands, shape=b.outputs[0].dims).over(inputs)
 
 
-def product(target: Target, b: Bind) -> Plan:
-    """The plan of a product and the elementwise ops over its results."""
+class Product(NamedTuple):
+    """A product and the elementwise ops over its results. `args`: the inputs that the head and the epilogue read."""
+
+    head: Bind
+    epilogue: Epilogue
+    args: tuple[int, ...]
+
+
+def fused_product(b: Bind) -> Product:
+    """The product among fused nodes. Raises Unimplemented."""
     heads = [each for each in b.fused if each.op in HEADS]
     if not heads:
         raise errors.Unimplemented("there is no product among these nodes")
@@ -42,15 +50,13 @@ def product(target: Target, b: Bind) -> Plan:
     epilogue = Epilogue(steps.numbered([head.results[0], *inputs]), operands)
     inputs_of_head = tuple(b.inputs[a] for a in head.args)
     alone = Bind(b.node, head.op, head.attrs, inputs_of_head, head.outputs, b.device, b.stream, {})
-    return _head(target, alone, epilogue).over((*head.args, *inputs))
+    return Product(alone, epilogue, (*head.args, *inputs))
 
 
-def _head(target: Target, b: Bind, epilogue: Epilogue) -> Plan:
-    if b.op == "MatMul":
-        left, right = (x.meta.dims for x in b.inputs)
-        return matmul(target, b.outputs[0].dtype, left, right, transpose_x=b.attrs["transpose_a"],
-                      transpose_y=b.attrs["transpose_b"], epilogue=epilogue)
-    return (convolution if b.op == "Conv2D" else depthwise)(target, b, epilogue)
+def product(target: Target, b: Bind) -> Plan:
+    """The plan of a product and the elementwise ops over its results."""
+    head, epilogue, args = fused_product(b)
+    return HEADS[head.op](target, head, epilogue).over(args)
 
 
 def _kind(shape: Dims, output: Dims) -> str:
@@ -107,7 +113,7 @@ class Steps:
                 raise errors.Unimplemented("no kernel text for casts that truncate floats")
             return (Step("Cast", (0,), each.outputs[0].dtype),)
         if each.op != "BiasAdd" and each.op not in NORMS:
-            return (Step(each.op, tuple(range(len(each.args)))),)
+            return (node_step(each.op, each.attrs, len(each.args)),)
         for value in each.args[1:]:
             vector = channels(each.attrs, self._input(value)[-1], len(each.outputs[0].dims))
             if self._shapes.setdefault(value, vector) != vector:

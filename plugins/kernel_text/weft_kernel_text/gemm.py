@@ -18,4 +18,4 @@ def gemm(target: Target, name: str, problem: GemmProblem, lhs: Lhs, epilogue: Ep
     if 0 in (problem.batch, problem.rows, problem.columns):
         return Plan()
     vectors = target.cpu and problem.dtype is dtypes.float32
-    return (gemm_cpu if vectors else gemm_gpu)(target, epilogue.name(name), problem, lhs, epilogue)
+    return (gemm_cpu if vectors else gemm_gpu)(target, name, problem, lhs, epilogue)

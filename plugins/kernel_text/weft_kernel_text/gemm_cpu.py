@@ -52,7 +52,7 @@ def gemm_cpu(target: Target, name: str, problem: GemmProblem, lhs: Lhs, epilogue
     result = stored(epilogue.result(dtypes.float32))
     reads = [Pointer("x0", INPUT, 0, "f32"), Pointer("packed", SCRATCH, 0, "f32"), *epilogue.pointers()]
     multiply = kernel(
-        target, name, indented(lines, 2), reads, [Pointer("y0", OUTPUT, 0, result)],
+        target, epilogue.name(name), indented(lines, 2), reads, [Pointer("y0", OUTPUT, 0, result)],
         problem.sizes | dict(lhs.sizes) | {"zn": zeros}, (-(-problem.rows // rows), panels, problem.batch), ALONE,
     )
     return Plan((_pack(target, problem, panels, zeros), multiply), (packed_bytes,))

@@ -14,12 +14,16 @@ from .expression import Literal, Step
 from .plan import Plan
 from .pool import pool
 from .strided_view import whole
-from .window import sliding
+from .window import Window, sliding
 
 
 def convolution(target: Target, b: Bind, epilogue: Epilogue | None = None) -> Plan:
-    x, kernel = b.inputs[0].meta.dims, b.inputs[1].meta.dims
-    return conv2d(target, b.inputs[0].dtype, kernel, sliding(b.attrs, x, kernel[:2]), epilogue)
+    return conv2d(target, b.inputs[0].dtype, b.inputs[1].meta.dims, window_of(b), epilogue)
+
+
+def window_of(b: Bind) -> Window:
+    """The window of a Conv2D. Raises Unimplemented."""
+    return sliding(b.attrs, b.inputs[0].meta.dims, b.inputs[1].meta.dims[:2])
 
 
 def depthwise(target: Target, b: Bind, epilogue: Epilogue | None = None) -> Plan:

@@ -8,13 +8,17 @@ from math import prod
 from weft.api import Bind, errors, geometry
 
 from .arg_extreme import arg_extreme
-from .broadcast import Dims
+from .broadcast import broadcast_dims
 from .dialect import Target
 from .element_types import ELEMENTS
 from .elementwise import elementwise
 from .elementwise_ops import OPS
-from .expression import Step
-from .matmul import matmul
+from .epilogue import Epilogue
+from .expression import Step, node_step
+from .gemm import gemm
+from .gemm_problem import GemmProblem
+from .lhs import Matrix
+from .matmul import matmul_problem
 from .plan import Plan
 from .reduction import reduce
 from .softmax import softmax
@@ -28,7 +32,7 @@ def ints(b: Bind, index: int) -> tuple[int, ...]:
     return tuple(int(v) for v in value.reshape(-1))
 
 
-ROUNDS_BETWEEN = "FloorDiv"  # TensorFlow rounds the quotient of two-byte floats to their type, then floors it
+ROUND_BETWEEN = ("FloorDiv", "TruncateDiv")  # TensorFlow rounds quotients to their two-byte type, then to integers
 TWO_BYTES = ("float16", "bfloat16")
 
 
@@ -39,7 +43,7 @@ def elementwise_types() -> dict[str, tuple[str, ...]]:
         classes = "".join(row.c)
         if not row.typed_by and op != "Identity":
             found[op] = () if classes == "b" else tuple(
-                d.name for d in ELEMENTS if d.kind in classes and not (op == ROUNDS_BETWEEN and d.name in TWO_BYTES))
+                d.name for d in ELEMENTS if d.kind in classes and not (op in ROUND_BETWEEN and d.name in TWO_BYTES))
     return found
 
 
@@ -47,7 +51,17 @@ def elementwise_node(target: Target, b: Bind) -> Plan:
     inputs = [(x.dtype, x.meta.dims) for x in b.inputs]
     if not all(geometry.shapes_fit(x, y) for (_, x), (_, y) in combinations(inputs, 2)):
         raise errors.Unimplemented("the comparison of shapes that do not fit is decided without a kernel")
-    return elementwise(target, (Step(b.op, tuple(range(len(inputs)))),), inputs, shape=b.outputs[0].dims)
+    output = b.outputs[0].dims
+    if broadcast_dims([shape for _, shape in inputs]) != output:
+        raise errors.Unimplemented("no kernel text for operands whose shapes differ from the output's")
+    return elementwise(target, (node_step(b.op, b.attrs, len(inputs)),), inputs, shape=output)
+
+
+def add_n(target: Target, b: Bind) -> Plan:
+    """The plan of AddN: one launch, which adds in the order of the inputs."""
+    count = len(b.inputs)
+    steps = [Step("AddV2", (count + i - 2 if i > 1 else 0, i)) for i in range(1, count)] or [Step("Identity", (0,))]
+    return elementwise(target, steps, [(x.dtype, x.meta.dims) for x in b.inputs], shape=b.outputs[0].dims)
 
 
 def select(target: Target, b: Bind) -> Plan:
@@ -83,15 +97,15 @@ def softmax_node(target: Target, b: Bind) -> Plan:
     return softmax(target, b.op, b.outputs[0].dtype, prod(dims[:-1]), dims[-1])
 
 
-def _operands(b: Bind) -> tuple[Dims, Dims]:
-    return b.inputs[0].meta.dims, b.inputs[1].meta.dims
+TURNED = {"MatMul": ("transpose_a", "transpose_b"), "BatchMatMulV2": ("adj_x", "adj_y")}  # attributes
 
 
-def matmul_node(target: Target, b: Bind) -> Plan:
-    turned = {"transpose_x": b.attrs["transpose_a"], "transpose_y": b.attrs["transpose_b"]}
-    return matmul(target, b.outputs[0].dtype, *_operands(b), **turned)
+def matmul_node(target: Target, b: Bind, epilogue: Epilogue | None = None) -> Plan:
+    return gemm(target, "MatMul", *node_problem(b), epilogue or Epilogue())
 
 
-def batch_matmul(target: Target, b: Bind) -> Plan:
-    turned = {"transpose_x": b.attrs["adj_x"], "transpose_y": b.attrs["adj_y"]}
-    return matmul(target, b.outputs[0].dtype, *_operands(b), **turned)
+def node_problem(b: Bind) -> tuple[GemmProblem, Matrix]:
+    """The product of a MatMul or BatchMatMulV2. Raises Unimplemented."""
+    turn_x, turn_y = (b.attrs[name] for name in TURNED[b.op])
+    x, y = (each.meta.dims for each in b.inputs)
+    return matmul_problem(b.outputs[0].dtype, x, y, transpose_x=turn_x, transpose_y=turn_y)

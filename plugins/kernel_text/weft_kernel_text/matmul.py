@@ -20,6 +20,14 @@ def matmul(
     epilogue: Epilogue | None = None,
 ) -> Plan:
     """Products of the last two dimensions; those before broadcast. Raises Unimplemented for some mixed broadcasts."""
+    problem, lhs = matmul_problem(dtype, x, y, transpose_x=transpose_x, transpose_y=transpose_y)
+    return gemm(target, "MatMul", problem, lhs, epilogue or Epilogue())
+
+
+def matmul_problem(
+    dtype: DType, x: Dims, y: Dims, *, transpose_x: bool = False, transpose_y: bool = False
+) -> tuple[GemmProblem, Matrix]:
+    """The sizes and strides of a product, and its left operand. Raises Unimplemented."""
     rows, inner = x[-2:][:: -1 if transpose_x else 1]
     columns = y[-2] if transpose_y else y[-1]
     batch = broadcast_dims((x[:-2], y[:-2]))
@@ -33,5 +41,4 @@ def matmul(
         dtype, prod(batch), rows, inner, columns, *((1, inner) if transpose_y else (columns, 1)),
         inner * columns if y_batch else 0, columns, rows * columns,
     )
-    lhs = Matrix(dtype, *((1, rows) if transpose_x else (inner, 1)), rows * inner if x_batch else 0)
-    return gemm(target, "MatMul", problem, lhs, epilogue or Epilogue())
+    return problem, Matrix(dtype, *((1, rows) if transpose_x else (inner, 1)), rows * inner if x_batch else 0)

@@ -9,6 +9,8 @@ from weft.api import Bind
 
 from . import array_plans, fused_plans, image_plans, math_plans
 from .dialect import Target
+from .einsum import einsum
+from .lstm import lstm_cell
 from .plan import Plan
 
 PlanFunction = Callable[[Target, Bind], Plan]
@@ -42,6 +44,8 @@ T_PRODUCTS = {"T": (*FLOATS, "int32", "int64")}
 def _rows() -> Iterator[tuple[str, NodeKernel]]:
     for op, types in math_plans.elementwise_types().items():
         yield op, NodeKernel(math_plans.elementwise_node, {"T": types} if types else {})
+    for op in ("AccumulateNV2", "AddN"):
+        yield op, NodeKernel(math_plans.add_n, T_NUMBERS)
     for op in ("Select", "SelectV2"):
         yield op, NodeKernel(math_plans.select, {"T": (*NUMBERS, "bool")})
     yield "Cast", NodeKernel(math_plans.cast, {"SrcT": (*NUMBERS, "bool"), "DstT": (*NUMBERS, "bool")})
@@ -54,7 +58,9 @@ def _rows() -> Iterator[tuple[str, NodeKernel]]:
     for op in ("Softmax", "LogSoftmax"):
         yield op, NodeKernel(math_plans.softmax_node, T_FLOATS)
     yield "MatMul", NodeKernel(math_plans.matmul_node, T_PRODUCTS)
-    yield "BatchMatMulV2", NodeKernel(math_plans.batch_matmul, T_PRODUCTS)
+    yield "BatchMatMulV2", NodeKernel(math_plans.matmul_node, T_PRODUCTS)
+    yield "Einsum", NodeKernel(einsum, T_PRODUCTS)
+    yield "LSTMBlockCell", NodeKernel(lstm_cell, {"T": ("float32",)})
 
     yield "Conv2D", NodeKernel(image_plans.convolution, T_FLOATS)
     yield "DepthwiseConv2dNative", NodeKernel(image_plans.depthwise, T_FLOATS)
@@ -87,7 +93,7 @@ NODES: dict[str, NodeKernel] = dict(_rows())
 
 FUSIONS: dict[str, FusedKernel] = {
     "Elementwise": FusedKernel(fused_plans.chain, fused_plans.OPS),
-    "Product": FusedKernel(fused_plans.product, fused_plans.OPS, fused_plans.HEADS, priority=1),
+    "Product": FusedKernel(fused_plans.product, fused_plans.OPS, tuple(fused_plans.HEADS), priority=1),
 }
 
 # Ops that launch nothing: each output is the buffer of the input with its index. Op: inputs in host memory.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -31,17 +30,27 @@ class KernelText:
     arguments: tuple[Argument, ...]
     global_size: tuple[int, ...]  # work-items, a multiple of local_size; CUDA's grid is the quotient
     local_size: tuple[int, ...]
+    writes: tuple[int, ...]  # indices of the arguments that the kernel writes; it reads the other buffers
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Launches in order, and the bytes of each scratch buffer between them. Inputs and outputs must not overlap.
-
-    A launch that reads constants only and writes scratch only may run once, when a node is bound.
-    """
+    """Launches in order, and the bytes of each scratch buffer between them. Inputs and outputs must not overlap."""
 
     launches: tuple[KernelText, ...] = ()
     scratch: tuple[int, ...] = ()
+
+    def once(self, is_known: Callable[[int], bool]) -> list[KernelText]:
+        """The launches that may run once, when a node is bound. They use known inputs, and scratch that no other launch
+        writes. `is_known`: true for the number of an input that is a constant."""
+        found, count = list(self.launches), -1
+        while len(found) != count:
+            count = len(found)
+            spoilt = {text.arguments[i] for text in self.launches if text not in found for i in text.writes}
+            found = [text for text in found if not any(
+                a in spoilt or a.kind == OUTPUT or (a.kind == INPUT and not is_known(a.value))
+                for a in text.arguments)]
+        return found
 
     def over(self, inputs: Sequence[int] = (), outputs: Sequence[int] = (0,)) -> Plan:
         """The same plan, where input i of the texts is the node's input inputs[i]; likewise for outputs."""
@@ -52,6 +61,29 @@ class Plan:
             for text in self.launches
         )
         return replace(self, launches=tuple(launches))
+
+
+class Stage(NamedTuple):
+    """A plan among others: the buffers that its inputs and outputs are."""
+
+    plan: Plan
+    inputs: Sequence[Argument]
+    outputs: Sequence[Argument]
+
+
+def chained(stages: Sequence[Stage], scratch: Sequence[int] = ()) -> Plan:
+    """The plans in order, as one. `scratch`: the bytes of each scratch buffer that stages name; those of the plans
+    themselves follow."""
+    launches: list[KernelText] = []
+    sizes = list(scratch)
+    for plan, inputs, outputs in stages:
+        own = [Argument(SCRATCH, len(sizes) + number) for number in range(len(plan.scratch))]
+        places = {INPUT: inputs, OUTPUT: outputs, SCRATCH: own}
+        for text in plan.launches:
+            arguments = tuple(places[a.kind][a.value] if a.kind in places else a for a in text.arguments)
+            launches.append(replace(text, arguments=arguments))
+        sizes += plan.scratch
+    return Plan(tuple(launches), tuple(sizes))
 
 
 class Pointer(NamedTuple):
@@ -75,11 +107,12 @@ def kernel(
                   *(f"const i64 {size}" for size in sizes)]
     group = ", ".join(str(n) for n in (*local, 1, 1)[:3])
     text = f"{before}KERNEL({group}) {name}({', '.join(parameters)}) {{\n{body}\n}}\n"
-    prelude = target.dialect.prelude(fp64=re.search(r"\bf64\b", text) is not None)
+    prelude = target.dialect.prelude(text)
     arguments = [*(Argument(p.kind, p.number) for p in (*reads, *writes)),
                  *(Argument(SIZE, value) for value in sizes.values())]
     rounded = tuple(-(-n // group) * group for n, group in zip(items, local, strict=True))
-    return KernelText(name, prelude + text, tuple(arguments), rounded, tuple(local))
+    written = tuple(range(len(reads), len(reads) + len(writes)))
+    return KernelText(name, prelude + text, tuple(arguments), rounded, tuple(local), written)
 
 
 LINE = (256,)

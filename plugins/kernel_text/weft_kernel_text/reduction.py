@@ -136,7 +136,8 @@ def _by_groups(target: Target, problem: ReductionProblem, axes: Sequence[Axis]) 
         f"LOCAL {c_type} part[{GROUP}];", "const size_t o = GROUP_ID(0);", "const u32 t = LOCAL_ID(0);",
         *_offset("first", "o", axes, kept), f"{c_type} acc = {problem.start};",
         f"for (size_t k = t; k < (size_t)count; k += {GROUP}) {{", *_offset("at", "k", axes, reduced),
-        f"{problem.element('first + at')} {problem.combine('acc', 'v')}", "}", *tree(problem.combine, "acc"),
+        f"{problem.element('first + at')} {problem.combine('acc', 'v')}", "}",
+        *tree(target, problem.combine, c_type, "acc"),
         f"if (t == 0) {problem.write('o', 'part[0]')}",
     ]
     outputs = prod(axes[d].length for d in kept)

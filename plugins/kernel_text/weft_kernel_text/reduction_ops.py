@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from weft.api import DType, dtypes, errors
 
+from .dialect import Target
 from .element_types import ELEMENTS, computed, limits, literal, load, store
 
 
@@ -32,6 +33,7 @@ REDUCTIONS = {
 }
 WIDE = {"i": dtypes.int64, "u": dtypes.uint64}  # accumulator types of the mean of integers
 GROUP = 256  # work-items of a tree
+WARP = 32  # threads of CUDA that exchange values without local memory
 
 
 def combiner(op: str, dtype: DType) -> Callable[[str, str], str]:
@@ -75,7 +77,18 @@ class ReductionProblem:
         return store(self.dtype, "y0", place, f"({computed(self.dtype)})({total})")
 
 
-def tree(combine: Callable[[str, str], str], value: str) -> list[str]:
-    """Statements that combine the values of all work-items into part[0]."""
-    return [f"part[t] = {value};", "BARRIER;", f"for (u32 half_way = {GROUP // 2}; half_way > 0; half_way /= 2) {{",
-            f"if (t < half_way) {{ {combine('part[t]', 'part[t + half_way]')} }}", "BARRIER;", "}"]
+def tree(target: Target, combine: Callable[[str, str], str], c_type: str, value: str) -> list[str]:
+    """Statements that combine the values of all work-items into part[0]. They may change `value`."""
+    if "weft_shfl_down" not in target.dialect.functions:
+        return [f"part[t] = {value};", "BARRIER;", f"for (u32 half_way = {GROUP // 2}; half_way > 0; half_way /= 2) {{",
+                f"if (t < half_way) {{ {combine('part[t]', 'part[t + half_way]')} }}", "BARRIER;", "}"]
+
+    def shuffled(first: int) -> list[str]:
+        return ["UNROLL", f"for (u32 by = {first}; by > 0; by /= 2) {{",
+                f"const {c_type} other = weft_shfl_down({value}, by); {combine(value, 'other')}", "}"]
+
+    warps = GROUP // WARP
+    return [
+        *shuffled(WARP // 2), f"if (t % {WARP} == 0) part[t / {WARP}] = {value};", "BARRIER;", f"if (t < {WARP}) {{",
+        f"{value} = part[t % {warps}];", *shuffled(warps // 2), f"if (t == 0) part[0] = {value};", "}", "BARRIER;",
+    ]

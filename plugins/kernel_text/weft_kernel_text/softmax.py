@@ -36,8 +36,9 @@ def softmax(target: Target, op: str, dtype: DType, rows: int, columns: int) -> P
         lines = [
             f"LOCAL {c_type} part[{GROUP}];", "const size_t r = GROUP_ID(0);", "const u32 t = LOCAL_ID(0);",
             f"{c_type} most = {least}, total = 0;", f"{every} {{ {value} most = {largest('most', 'v')}; }}",
-            *tree(lambda a, v: f"{a} = {largest(a, v)};", "most"), "most = part[0];", "BARRIER;",
-            f"{every} {{ {value} total += exp(v - most); }}", *tree(lambda a, v: f"{a} = {add(a, v)};", "total"),
+            *tree(target, lambda a, v: f"{a} = {largest(a, v)};", c_type, "most"), "most = part[0];", "BARRIER;",
+            f"{every} {{ {value} total += exp(v - most); }}",
+            *tree(target, lambda a, v: f"{a} = {add(a, v)};", c_type, "total"),
             "total = part[0];", f"{every} {{ {value} {write} }}",
         ]
     return Plan((kernel(

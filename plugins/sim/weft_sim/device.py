@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +62,9 @@ class Sim:
     def copy_peer(self, src: Any, dst: Any, stream: object) -> bool:
         """Copy between this device and another of its machine, on a stream of this one. False if impossible."""
         return self.native.copy(stream, src, dst)
+
+    def capture(self, calls: Sequence[Callable[[], object]], stream: object) -> Callable[[], None]:
+        return self.native.capture(stream, calls)
 
     def record(self, stream: object) -> Event:
         return self.native.record(stream)

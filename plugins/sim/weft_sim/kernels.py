@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import weft_cpu.kernels
 from weft.api import Attrs, Bind, Declined, DType, Kernels, ValueInfo, dtypes
 
 from .cost import flops
-from .native import Kernel
+from .native import Kernel, Native
 
 if TYPE_CHECKING:
     from .plugin import Config
@@ -71,8 +71,20 @@ def on_stream(bind: BindFunction, allowed: frozenset[DType] | None, b: Bind) -> 
         return bound
     kernel = Kernel(b.op, b.node, bound if callable(bound) else bound.run, tuple(x.meta for x in b.inputs), b.outputs,
                     flops(b))
-    native, stream = b.device.native, b.stream
-    return lambda *arguments: native.launch(stream, kernel, arguments)
+    return OnStream(b.device.native, b.stream, kernel)
+
+
+class OnStream:
+    """A kernel of the CPU, bound to a stream."""
+
+    def __init__(self, native: Native, stream: Hashable, kernel: Kernel) -> None:
+        self._launch = partial(native.launch, stream, kernel)
+
+    def run(self, *arguments: Any) -> None:
+        self._launch(arguments)
+
+    def attach(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Callable[[], None]:
+        return partial(self._launch, inputs + outputs)
 
 
 def _from_memory(b: Bind) -> Bind:

@@ -6,9 +6,10 @@ Mistakes of the program are collected in `report`. The next wait for a later eve
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -60,6 +61,7 @@ class Native:
         self.spans: deque[tuple[str, str, float, float]] = deque(maxlen=SPANS)  # engine, operation, start, seconds
         self._faults = Faults(config.faults, f"{config.seed} {name}")
         self._config = config
+        self._captured: list[tuple[Kernel, Sequence[Buffer | Array]]] | None = None  # launches, while a call captures
         self._owed: list[Exception] = []  # failures without a stream: the next wait raises them
 
     @property
@@ -125,13 +127,20 @@ class Native:
                    compute=lambda: np.copyto(target.bytes(count), source.bytes(count)))
         return True
 
-    def launch(self, stream: Hashable, kernel: Kernel, arguments: Iterable[Buffer | Array]) -> None:
-        """Enqueue the kernel. `arguments`: inputs, then outputs. Host arrays are read now, like launch parameters."""
+    def launch(
+        self, stream: Hashable, kernel: Kernel, arguments: Sequence[Buffer | Array], *, in_graph: bool = False
+    ) -> None:
+        """Enqueue the kernel. `arguments`: inputs, then outputs. Host arrays are read now, like launch parameters.
+        `in_graph`: behind other kernels of one launch, so without its latency."""
+        if self._captured is not None:
+            self._captured.append((kernel, [a if isinstance(a, Buffer) else a.copy() for a in arguments]))
+            return
         metas = (*kernel.inputs, *kernel.outputs)
         given = [a if isinstance(a, Buffer) else a.copy() for a in arguments]
         sized = [(a, meta) for a, meta in zip(given, metas, strict=True) if isinstance(a, Buffer)]
         moved = sum(meta.nbytes for _, meta in sized)
         takes = max(kernel.flops / self._config.flops, moved / self._config.bandwidth)
+        takes += 0 if in_graph else self._config.launch_latency
 
         def compute() -> None:
             kernel.compute(*[a.array(meta.dtype, meta.dims) if isinstance(a, Buffer) else a
@@ -139,10 +148,22 @@ class Native:
 
         inputs = given[: len(kernel.inputs)]
         operation = Operation(
-            self, f"launch of {kernel.op} ({kernel.node})", "compute", self._config.launch_latency + takes, compute,
+            self, f"launch of {kernel.op} ({kernel.node})", "compute", takes, compute,
             tuple(a for a in inputs if isinstance(a, Buffer)),
             tuple(a for a in given[len(inputs):] if isinstance(a, Buffer)), node=kernel.node, op=kernel.op)
         self._submit(stream, operation, "launch", [(a, meta.nbytes) for a, meta in sized])
+
+    def capture(self, stream: Hashable, calls: Iterable[Callable[[], object]]) -> Callable[[], None]:
+        """Return a call that enqueues the launches of these calls as one. Nothing is enqueued now."""
+        with self.machine.lock:
+            captured: list[tuple[Kernel, Sequence[Buffer | Array]]] = []
+            self._captured = captured
+            try:
+                for call in calls:
+                    call()
+            finally:
+                self._captured = None
+        return partial(self._replay, stream, captured)
 
     def event(self) -> Event:
         """An event to be recorded later. A stream may wait for it earlier."""
@@ -208,6 +229,10 @@ class Native:
         """The operations that ran, in virtual time. As JSON, chrome://tracing and Perfetto read it."""
         return {"traceEvents": [{"ph": "X", "pid": self.name, "tid": engine, "name": what, "ts": start * 1e6,
                                  "dur": seconds * 1e6} for engine, what, start, seconds in self.spans]}
+
+    def _replay(self, stream: Hashable, launches: Sequence[tuple[Kernel, Sequence[Buffer | Array]]]) -> None:
+        for number, (kernel, arguments) in enumerate(launches):
+            self.launch(stream, kernel, arguments, in_graph=number > 0)
 
     def _copy(
         self, stream: Hashable, what: str, engine: str, nbytes: int, bandwidth: float, *,

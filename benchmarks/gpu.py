@@ -1,0 +1,244 @@
+"""GPU:0 against the CPU, its own bus and NVIDIA's libraries: launches, copies, products, convolutions, networks.
+
+    python benchmarks/gpu.py [--folder DIR] [--markdown FILE]
+
+`launch`: a kernel of 256 elements, enqueued 100 times and then waited for; a captured one is part of a CUDA graph of
+100. Copies are compared with the same bytes in pinned memory, enqueued in one call: the bus. Products and convolutions
+are compared with cuBLASLt and cuDNN where torch brings these libraries. benchmarks/networks.py makes the networks in
+DIR: each is checked against CPU:0, then timed with batch 1 and 16, with captured graphs and without, and against
+TensorFlow or ONNX Runtime where they can be imported and see the GPU.
+
+The least time of each counts. Without a GPU the program says why there is none, and ends with status 3.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import weft
+from tabulate import tabulate
+from timing import least
+from weft.api import STREAM, Node, dtypes
+from weft.graph.attr_value import ShapeAttr
+from weft.graph.graph import Graph
+from weft.session.runtime import runtime
+
+NAME = "GPU:0"
+COUNT, LAUNCHES = 256, 100
+COPIES = (4 << 10, 1 << 20, 64 << 20)
+SIDES = (512, 2048, 4096)
+CONVOLUTIONS = ((56, 64, 64, 3), (28, 128, 128, 3), (14, 256, 1024, 1))  # side, channels, filters, taps; batch 16
+BATCHES = (1, 16)
+TOLERANCE = 1e-3  # of the logits' standard deviation
+NO_GPU = 3  # the exit status
+SOURCE = """extern "C" __global__ void add(const float* x, const float* y, float* out, long long n) {
+    const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; if (i < n) out[i] = x[i] + y[i]; }"""
+
+Row = tuple[str, str, str, str]  # work, weft, peer, weft's time in the peer's
+
+
+def wait(device: Any) -> None:
+    device.synchronize(device.record(STREAM))
+
+
+def row(work: str, ours: float, peer: str, theirs: float | None) -> Row:
+    return (work, _time(ours), f"{peer} {_time(theirs)}" if theirs else "-", f"{ours / theirs:.2f}" if theirs else "-")
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e6:,.1f} us" if seconds < 1e-3 else f"{seconds * 1e3:,.2f} ms"
+
+
+def launches(device: Any) -> Iterator[Row]:
+    x, y, out = (device.allocate(4 * COUNT) for _ in range(3))
+    launch = device.native.kernel(SOURCE, "add").attached((1,), (COUNT,), x, y, out, np.int64(COUNT))
+    replay = device.capture([launch] * LAUNCHES, STREAM)
+
+    def enqueue(call: Callable[[], object], count: int) -> None:
+        for _ in range(count):
+            call()
+        wait(device)
+
+    singly, at_once, one = least(partial(enqueue, launch, LAUNCHES), partial(enqueue, replay, 1),
+                                 partial(enqueue, launch, 1))
+    yield row("launch", singly / LAUNCHES, "", None)
+    yield row("launch of a captured kernel", at_once / LAUNCHES, "launched singly", singly / LAUNCHES)
+    yield row("launch and wait", one, "", None)
+
+
+def copies(device: Any) -> Iterator[Row]:
+    from weft_cuda import driver
+
+    for nbytes in COPIES:
+        host, back, buffer = np.ones(nbytes, "u1"), np.empty(nbytes, "u1"), device.allocate(nbytes)
+        pinned = driver.allocate_host(nbytes)
+
+        def there(host: Any = host, buffer: Any = buffer) -> None:
+            device.copy_in(host, buffer, STREAM)
+            wait(device)
+
+        def here(back: Any = back, buffer: Any = buffer) -> None:
+            device.copy_out(buffer, back, STREAM)
+            wait(device)
+
+        def bus(buffer: Any = buffer, pinned: int = pinned, nbytes: int = nbytes) -> None:
+            device.native.enqueue((buffer,), driver.copy, buffer.pointer, pinned, nbytes, device.native.stream)
+            wait(device)
+
+        there_s, here_s, bus_s = least(there, here, bus)
+        size = f"{nbytes >> 10:,} KiB"
+        yield row(f"copy in, {size} ({nbytes / there_s / 1e9:.1f} GB/s)", there_s, "the bus", bus_s)
+        yield row(f"copy out, {size} ({nbytes / here_s / 1e9:.1f} GB/s)", here_s, "the bus", bus_s)
+        driver.free_host(pinned)
+        device.free(buffer)
+
+
+def session_of(op: str, x: Any, w: Any, attrs: dict[str, Any]) -> Callable[[], object]:
+    """A run of ten such nodes over one feed. The last is fetched by one element, so that copies do not count."""
+    shape = ShapeAttr(x.shape)
+    nodes = [Node("x", "Placeholder", attrs={"dtype": dtypes.float32, "shape": shape}),
+             Node("w", "Const", attrs={"dtype": dtypes.float32, "value": w}),
+             Node("axes", "Const", attrs={"dtype": dtypes.int32, "value": np.arange(x.ndim, dtype=np.int32)})]
+    for i in range(10):
+        nodes += [Node(f"y{i}", op, ["x", "w"], attrs={"T": dtypes.float32, **attrs}, device=NAME),
+                  Node(f"m{i}", "Max", [f"y{i}", "axes"], device=NAME,
+                       attrs={"T": dtypes.float32, "Tidx": dtypes.int32, "keep_dims": False})]
+    session = weft.Session(Graph(nodes), {"placement": {"fallback": "error"}, "plugins": {"block": ["simplify"]}})
+    return partial(session.run, [f"m{i}" for i in range(10)], {"x": x})
+
+
+def products() -> Iterator[Row]:
+    rng = np.random.default_rng(0)
+    for side in SIDES:
+        a, b = (rng.normal(size=(side, side)).astype("f4") for _ in range(2))
+        ours, theirs = _least(session_of("MatMul", a, b, {"transpose_a": False, "transpose_b": False}),
+                              _torch(lambda torch, x, w: torch.matmul(x, w), a, b))
+        yield row(f"matmul float32 {side} ({2 * side**3 / ours / 1e12:.2f} TFLOP/s)", ours, "cuBLAS by torch", theirs)
+    for side, channels, filters, taps in CONVOLUTIONS:
+        x = rng.normal(size=(16, side, side, channels)).astype("f4")
+        w = rng.normal(size=(taps, taps, channels, filters)).astype("f4")
+        attrs = {"strides": [1, 1, 1, 1], "padding": "SAME", "data_format": "NHWC", "dilations": [1, 1, 1, 1],
+                 "explicit_paddings": [], "use_cudnn_on_gpu": True}
+        ours, theirs = _least(session_of("Conv2D", x, w, attrs), _torch(
+            lambda torch, x, w, pad=taps // 2: torch.nn.functional.conv2d(x, w, padding=pad),
+            x.transpose(0, 3, 1, 2), w.transpose(3, 2, 0, 1), channels_last=True))
+        flops = 2 * 16 * side * side * channels * filters * taps * taps
+        yield row(f"conv2d float32 {side}x{side}x{channels} to {filters}, {taps}x{taps} "
+                  f"({flops / ours / 1e12:.2f} TFLOP/s)", ours, "cuDNN by torch", theirs)
+
+
+def _least(ours: Callable[[], object], theirs: Callable[[], object] | None) -> tuple[float, float | None]:
+    """Seconds of one of the ten calls that each function makes."""
+    if theirs is None:
+        return least(ours)[0] / 10, None
+    first, second = least(ours, theirs)
+    return first / 10, second / 10
+
+
+def _torch(function: Callable[..., Any], *arrays: Any, channels_last: bool = False) -> Callable[[], object] | None:
+    """Ten calls by torch on its GPU, and a wait; None without torch or its GPU. float32 as weft computes it."""
+    torch = _module("torch")
+    if torch is None or not torch.cuda.is_available():
+        return None
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    tensors = [torch.as_tensor(np.ascontiguousarray(array), device="cuda") for array in arrays]
+    if channels_last:
+        tensors = [tensor.contiguous(memory_format=torch.channels_last) for tensor in tensors]
+
+    def run() -> None:
+        with torch.no_grad():
+            for _ in range(10):
+                function(torch, *tensors).max()
+        torch.cuda.synchronize()
+
+    return run
+
+
+def networks(folder: Path) -> Iterator[Row]:
+    for path in sorted(folder.glob("*.pb")):
+        known = np.load(path.with_suffix(".npz"))
+        for batch in BATCHES:
+            x = np.repeat(known["x0"], batch, 0)
+            yield from _network(path, x, batch)
+
+
+def _network(path: Path, x: Any, batch: int) -> Iterator[Row]:
+    on_cpu, on_gpu = (weft.load(path, device=name) for name in ("CPU:0", NAME))
+    wanted, got = (_logits(model(x)) for model in (on_cpu, on_gpu))
+    apart = float(np.abs(got - wanted).max() / wanted.std())
+    told = f"{path.stem}, batch {batch}"
+    if not apart <= TOLERANCE:  # as NaN is
+        raise SystemExit(f"{told}: {apart:.1e} of the logits' standard deviation apart from CPU:0")
+    ours, traced = least(lambda: on_gpu(x), lambda: _untied(on_gpu, x))
+    yield row(f"{told} ({apart:.1e} apart)", ours, "kernels launched singly:", traced)
+    for peer, run in _peers(path, x):
+        ours, theirs = least(lambda: on_gpu(x), run)
+        yield row(told, ours, peer, theirs)
+
+
+def _untied(model: weft.Model, x: Any) -> object:
+    """A run that launches each kernel by itself: runs with a deadline do."""
+    (name,) = model.inputs
+    return model.session.run(list(model.fetched.values()), {model.fed[name]: x}, options=weft.RunOptions(timeout=600))
+
+
+def _logits(results: Any) -> Any:
+    """The first result of floats."""
+    arrays = list(results.values()) if isinstance(results, dict) else [results]
+    return next(array for array in map(np.asarray, arrays) if array.dtype.kind == "f")
+
+
+def _peers(path: Path, x: Any) -> Iterator[tuple[str, Callable[[], object]]]:
+    tensorflow = _module("tensorflow")
+    if tensorflow is not None and tensorflow.config.list_physical_devices("GPU"):
+        graph = tensorflow.compat.v1.GraphDef.FromString(path.read_bytes())
+        model = weft.load(path)
+        (fed,), (fetched, *_) = model.fed.values(), model.fetched.values()
+        function = tensorflow.compat.v1.wrap_function(
+            lambda: tensorflow.compat.v1.import_graph_def(graph, name=""), []).prune(fed, fetched)
+        given = tensorflow.constant(x)
+        yield "TensorFlow", lambda: function(given).numpy()
+    onnx, runtime_ = path.with_suffix(".onnx"), _module("onnxruntime")
+    if runtime_ is not None and onnx.exists() and "CUDAExecutionProvider" in runtime_.get_available_providers():
+        session = runtime_.InferenceSession(str(onnx), providers=["CUDAExecutionProvider"])
+        name = session.get_inputs()[0].name
+        yield "ONNX Runtime", lambda: session.run(None, {name: x})
+
+
+def _module(name: str) -> Any:
+    with suppress(ImportError):
+        return importlib.import_module(name)
+    return None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--folder", type=Path, help="with networks of benchmarks/networks.py")
+    parser.add_argument("--markdown", type=Path, help="the file for the table")
+    args = parser.parse_args()
+    try:
+        device = runtime().host.open(NAME)
+    except weft.errors.WeftError as error:
+        print(f"no GPU: {error}", file=sys.stderr)
+        raise SystemExit(NO_GPU) from None
+    start = perf_counter()
+    rows = [*launches(device), *copies(device), *products(), *(networks(args.folder) if args.folder else ())]
+    table = tabulate(rows, ("work", NAME, "peer", "ratio"), "pipe")
+    shown = device.attributes
+    text = f"{shown['model']}, {shown['architecture']}, {shown['driver']}; {perf_counter() - start:.0f} s\n\n{table}\n"
+    print(text)
+    if args.markdown:
+        args.markdown.write_text(text, "utf-8")
+
+
+if __name__ == "__main__":
+    main()

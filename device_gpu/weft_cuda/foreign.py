@@ -1,0 +1,70 @@
+"""Arrays of other libraries: their memory as buffers, and buffers as their arrays. No element is copied."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from weft.api import DType, errors
+
+if TYPE_CHECKING:
+    from .memory import Buffer
+
+GPU = 2  # DLPack's number of CUDA devices
+OUR_STREAM_DOES_NOT_WAIT = -1
+
+
+class Extent(NamedTuple):
+    """The memory of an array."""
+
+    pointer: int
+    nbytes: int
+
+
+class View:
+    """The start of a buffer as an array. It holds the buffer's Python object, and not its memory: the runtime frees
+    that in the order of the stream."""
+
+    def __init__(self, buffer: Buffer, dtype: DType, dims: tuple[int, ...], stream: int) -> None:
+        self._buffer = buffer
+        self._dtype = dtype.numpy
+        self._dims = dims
+        self._stream = stream
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {"shape": self._dims, "typestr": self._dtype.str, "data": (self._buffer.pointer, False), "version": 3,
+                "strides": None, "stream": self._stream}
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return GPU, self._buffer.ordinal
+
+    def __dlpack__(self, **options: Any) -> Any:
+        from cuda.core.utils import StridedMemoryView
+
+        view = StridedMemoryView.from_cuda_array_interface(self, stream_ptr=OUR_STREAM_DOES_NOT_WAIT)
+        return view.__dlpack__(**options)
+
+
+def device_of(array: Any) -> int | None:
+    """The number of the GPU whose memory has this array; None for arrays elsewhere."""
+    ask = getattr(array, "__dlpack_device__", None)
+    kind, ordinal = ask() if ask is not None else (None, None)
+    return ordinal if kind == GPU else None
+
+
+def extent(array: Any, stream: int) -> Extent:
+    """The memory of a C-contiguous array. Work that its library enqueued on it is done before later work of the stream.
+
+    Raises InvalidArgument for other arrays.
+    """
+    from cuda.core.utils import StridedMemoryView
+
+    view = StridedMemoryView.from_any_interface(array, stream_ptr=stream)
+    count = prod(view.shape)
+    dense = [prod(view.shape[axis + 1 :]) for axis in range(len(view.shape))]
+    if view.strides is not None and count and list(view.strides) != dense:
+        raise errors.InvalidArgument(f"an array of shape {view.shape} in a GPU's memory is not C-contiguous",
+                                     hint="give x.contiguous() of torch, or cupy.ascontiguousarray(x)")
+    return Extent(view.ptr, count * np.dtype(view.dtype).itemsize)

@@ -1,0 +1,70 @@
+"""The problems of the networks, which benchmarks/network_problems.py recorded, as a device's kernels meet them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from harness.run_op import REGISTRIES
+from weft.contract.kernel import Bind, FusedOp
+from weft.values import dtypes
+from weft.values.tensor import TensorMetadata, ValueInfo
+from weft_cpu.device import Cpu
+from weft_kernel_text import FUSIONS, NODES, Plan, Target
+
+FILE = Path(__file__).parent.parent / "data" / "network_problems.json"
+
+
+class Problem(NamedTuple):
+    """A node or fused node, and the networks that have it."""
+
+    networks: list[str]
+    bind: Bind
+
+    def plan(self, target: Target) -> Plan:
+        """The launches for this target. Raises Unimplemented."""
+        return (NODES.get(self.bind.op) or FUSIONS[self.bind.op]).make(target, self.bind)
+
+
+@cache
+def problems() -> list[Problem]:
+    return [Problem(networks, _bind(each)) for networks, each in json.loads(FILE.read_text())]
+
+
+def _bind(each: Mapping[str, Any]) -> Bind:
+    inputs = tuple(ValueInfo(_metadata(value), _value(value)) for value in each["inputs"])
+    fused = tuple(FusedOp(op, _attributes(op, attrs), tuple(args), tuple(results), tuple(map(_metadata, outputs)))
+                  for op, attrs, args, results, outputs in each.get("fused", ()))
+    return Bind("node", each["op"], _attributes(each["op"], each["attrs"]), inputs,
+                tuple(map(_metadata, each["outputs"])), Cpu(0), None, {}, fused)
+
+
+def _metadata(value: list[Any]) -> TensorMetadata:
+    return TensorMetadata(dtypes.named(value[0]), tuple(value[1]))
+
+
+def _value(value: list[Any]) -> Any:
+    dtype, shape, *known = value
+    return np.array(known[0], dtypes.named(dtype).numpy).reshape(shape) if known else None
+
+
+def _attributes(op: str, recorded: Mapping[str, Any]) -> dict[str, Any]:
+    definition = REGISTRIES.ops.get(op) if op not in FUSIONS else None
+    defaults = dict(_defaults(definition.attrs)) if definition else {}
+    return defaults | {name: _attribute(each) for name, each in recorded.items()}
+
+
+def _defaults(attrs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, attr in attrs.items():
+        if attr.default is not None:
+            yield name, attr.default
+
+
+def _attribute(value: Any) -> Any:
+    if isinstance(value, dict):
+        return dtypes.named(value["type"])
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,105 @@
+"""NVRTC, the compiler of CUDA C, from its wheel: cubins without a GPU, with the registers and spills of each kernel."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from weft_kernel_text import CUDA, KernelText
+
+OPTIONS = ("--ptxas-options=-v", "--std=c++17", "-default-device", "-w")
+
+
+class Entry(NamedTuple):
+    """A compiled kernel: registers of a thread, bytes that registers had no room for, bytes of local memory of a group;
+    the PTX type of each parameter, the parameters that are used as addresses, and the most threads of a group."""
+
+    registers: int
+    spilled: int
+    shared: int
+    parameters: tuple[str, ...]
+    pointers: frozenset[int]
+    threads: tuple[int, ...]
+
+
+class CompileError(Exception):
+    """The compiler's log."""
+
+
+@cache
+def library() -> Any:
+    """The library, or None without its wheel."""
+    spec = find_spec("nvidia")
+    for folder in spec.submodule_search_locations or () if spec else ():
+        for path in sorted(Path(folder).glob("*/lib/libnvrtc.so.[0-9]*")):
+            return ctypes.CDLL(str(path))
+    return None
+
+
+def compiled(source: str, architecture: str) -> dict[str, Entry]:
+    """The kernels of a program, compiled to machine code such as sm_90. Raises CompileError."""
+    program = ctypes.c_void_p()
+    options = [f"--gpu-architecture={architecture}", *OPTIONS]
+    nvrtc = library()
+    _checked(nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"text.cu", 0, None, None))
+    status = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(
+        *(option.encode() for option in options)))
+    try:
+        log = _read(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
+        if status:
+            raise CompileError(log)
+        assert _size(nvrtc.nvrtcGetCUBINSize, program) > 0
+        return _entries(log, _read(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program))
+    finally:
+        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def joined(texts: Sequence[KernelText]) -> str:
+    """One program with the kernels of CUDA texts, named k0, k1, ...: programs cost the compiler more than kernels."""
+    kernels = [re.sub(rf"\b{text.name}\(", f"k{number}(", text.source[text.source.index("\nKERNEL(") :])
+               for number, text in enumerate(texts)]
+    return CUDA.prelude("".join(kernels)) + "".join(kernels)
+
+
+def _entries(log: str, ptx: str) -> dict[str, Entry]:
+    """The kernels of a program, from the assembler's log and from the PTX."""
+    signatures = {name: (re.findall(r"\.param (\.\w+)", parameters), rest)
+                  for name, parameters, rest in re.findall(r"\.entry (\w+)\(([^)]*)\)(.*?)\n}", ptx, re.DOTALL)}
+    found = {}
+    for name, part in re.findall(r"Compiling entry function '(\w+)'(.*?)(?=Compiling entry|\Z)", log, re.DOTALL):
+        parameters, body = signatures[name]
+        shared, spills = re.search(r"(\d+) bytes smem", part), re.findall(r"(\d+) bytes spill", part)
+        (registers,) = re.findall(r"Used (\d+) registers", part)
+        (threads,) = re.findall(r"\.maxntid (\d+(?:, \d+)*)", body)
+        found[name] = Entry(int(registers), sum(map(int, spills)), int(shared[1]) if shared else 0, tuple(parameters),
+                            _addresses(body), tuple(map(int, threads.split(", "))))
+    return found
+
+
+def _addresses(body: str) -> frozenset[int]:
+    """The parameters that are converted to addresses of global memory."""
+    loads = dict(re.findall(r"ld\.param\.\w+\s+(%\w+), \[\w+_param_(\d+)\]", body))
+    converted = re.findall(r"cvta\.to\.global\.u64\s+%\w+, (%\w+)", body)
+    return frozenset(int(loads[name]) for name in converted if name in loads)
+
+
+def _checked(status: int) -> None:
+    if status:
+        raise CompileError(f"NVRTC status {status}")
+
+
+def _size(size_of: Any, program: ctypes.c_void_p) -> int:
+    size = ctypes.c_size_t()
+    _checked(size_of(program, ctypes.byref(size)))
+    return size.value
+
+
+def _read(size_of: Any, get: Any, program: ctypes.c_void_p) -> str:
+    text = ctypes.create_string_buffer(_size(size_of, program))
+    _checked(get(program, text))
+    return text.value.decode(errors="replace")

@@ -1,0 +1,46 @@
+"""CUDA texts that combine values across a group's threads, run on the host: reductions and softmax."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from fake_cuda.host_compiler import is_there
+from harness.cuda_plans import run_on_host
+from harness.kernel_text_nodes import near, node, numbers
+from harness.run_op import run_op
+from weft.values import dtypes
+from weft_kernel_text import CUDA_GPU, NODES
+
+pytestmark = pytest.mark.skipif(is_there() is not None, reason=str(is_there()))
+TYPES = (np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int8, np.int32, np.int64, np.uint8)
+
+
+def check(op, inputs, **attrs):
+    b = node(op, inputs, attrs)
+    got = run_on_host(NODES[op].make(CUDA_GPU, b), inputs, [(o.dtype.numpy, o.dims) for o in b.outputs])
+    for one, other in zip(got, run_op(op, inputs, attrs), strict=True):
+        near(one, other)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_reductions_along_the_last_axis(dtype):
+    rng, kind = np.random.default_rng(0), dtypes.of_numpy(np.dtype(dtype))
+    for columns in (1, 31, 33, 256, 700):
+        x = numbers(rng, (3, columns), dtype)
+        for op in ("Max", "Min", *(["Sum", "Mean"] if columns < 300 else [])):
+            signs = np.where(x > 0, 1, 0).astype(dtype) if op in ("Sum", "Mean") else x
+            check(op, [signs, np.int32([1])], T=kind, keep_dims=False)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64], ids=str)
+def test_softmax(dtype):
+    rng = np.random.default_rng(0)
+    for columns in (1, 33, 600):
+        for op in ("Softmax", "LogSoftmax"):
+            check(op, [numbers(rng, (3, columns), dtype)], T=dtypes.of_numpy(np.dtype(dtype)))
+
+
+def test_nan_wins_a_maximum_in_every_lane():
+    for place in (0, 31, 32, 255, 256, 299):
+        x = np.zeros((1, 300), np.float32)
+        x[0, place] = np.nan
+        check("Max", [x, np.int32([1])], T=dtypes.float32)

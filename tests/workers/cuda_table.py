@@ -1,0 +1,62 @@
+"""The resources of CUDA texts, as a Markdown table: PYTHONPATH=tests python -m workers.cuda_table [ARCHITECTURE ...]
+
+Each row is the texts of the networks and of the elementwise table with the same first op; figures are the most of any.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from dataclasses import replace
+
+from harness.network_problems import problems
+from harness.nvrtc import Entry, compiled, joined
+from tabulate import tabulate
+from weft.values import dtypes
+from weft_kernel_text import CUDA_GPU, KernelText, Step, elementwise, has
+from weft_kernel_text.elementwise_ops import OPS
+
+AT_ONCE = 16  # texts in a program
+
+
+def texts() -> dict[str, list[KernelText]]:
+    """The distinct texts by row."""
+    found: dict[str, dict[str, KernelText]] = defaultdict(dict)
+    for products in ("float32", "tf32", "bfloat16"):
+        for problem in problems():
+            for text in problem.plan(replace(CUDA_GPU, products=products)).launches:
+                has_cores = "weft_mma" in text.source
+                if products == "float32" or has_cores:
+                    row = text.name.split("_")[0]
+                    found[f"{row}, {products}" if row in ("Conv2D", "MatMul", "Einsum") else row][text.source] = text
+    for op, row in OPS.items():
+        if has(op, dtypes.float32):
+            operands = [(dtypes.bool_, (3,))] * row.typed_by + [(dtypes.float32, (3,))] * (row.arity - row.typed_by)
+            (text,) = elementwise(CUDA_GPU, (Step(op, tuple(range(row.arity))),), operands).launches
+            found["elementwise table"][text.source] = text
+    ops = {op for op in found if op in OPS}
+    for op in ops:
+        found["elementwise chains"] |= found.pop(op)
+    return {row: list(each.values()) for row, each in sorted(found.items())}
+
+
+def entries(row: list[KernelText], architecture: str) -> list[Entry]:
+    parts = [row[start : start + AT_ONCE] for start in range(0, len(row), AT_ONCE)]
+    return [entry for part in parts for entry in compiled(joined(part), architecture).values()]
+
+
+def main() -> None:
+    architectures = sys.argv[1:] or ["sm_90"]
+    rows = []
+    for name, row in texts().items():
+        cells: list[object] = [name, len(row)]
+        for architecture in architectures:
+            found = entries(row, architecture)
+            cells += [max(e.registers for e in found), sum(e.spilled for e in found)]
+        rows.append([*cells, max(e.shared for e in found)])
+    columns = [column for architecture in architectures for column in (f"registers, {architecture}", "spilled")]
+    print(tabulate(rows, ["texts of", "texts", *columns, "shared memory"], tablefmt="github"))
+
+
+if __name__ == "__main__":
+    main()
