@@ -64,6 +64,7 @@ class CommandQueue:
         self._captured: dict[int, Buffer] | None = None  # the buffers of the graph that is captured
         driver.enter(context.handle)
         self._launches, self._uploads, self._downloads = (Lane(self._events) for _ in range(3))
+        self._launches.worked()  # so that every event has a mark, and with it a time
         self._staging = Staging(self._await)
         _queues.add(self)
 

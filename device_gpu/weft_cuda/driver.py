@@ -19,7 +19,6 @@ from weft.api import Unavailable
 LIBRARY = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
 INSTALL = "install NVIDIA's driver; 'nvidia-smi' tells whether it works"
 OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"
-NOT_READY = "CUDA_ERROR_NOT_READY"
 STREAM_NON_BLOCKING = 1
 CAPTURE_OF_THIS_THREAD = 1
 STD = "c++17"
@@ -154,11 +153,6 @@ def record(event: int, stream: int) -> None:
 def wait(stream: int, event: int) -> None:
     """Have the later work of a stream wait for a recorded event, of this GPU or another."""
     _ask(_driver().cuStreamWaitEvent(stream, event, 0))
-
-
-def is_done(event: int) -> bool:
-    (code,) = _driver().cuEventQuery(event)
-    return code.name != NOT_READY and _ask((code,)) is None
 
 
 def synchronize(event: int) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from weft.api import Attrs, Bind, Declined, Kernels, errors
 from weft_kernel_text import ALIASES, FUSIONS, NODES, FusedKernel, NodeKernel
 
-from .launches import Launches, Run, launches
+from .launches import Launches, WithScratch, launches
 from .library_kernels import register_library_kernels
 
 
@@ -24,7 +24,7 @@ def register_kernels(kernels: Kernels) -> None:
         kernels.kernel(op, alias=own_inputs if op == "IdentityN" else {0: 0}, host=host)(alias)
 
 
-def bind(row: NodeKernel | FusedKernel, b: Bind) -> Launches | Run | Declined:
+def bind(row: NodeKernel | FusedKernel, b: Bind) -> Launches | WithScratch | Declined:
     try:
         plan = row.make(b.device.native.target, b)
     except errors.Unimplemented as error:

@@ -11,7 +11,6 @@ from weft_kernel_text import INPUT, OUTPUT, SCRATCH, SIZE, Argument, KernelText,
 
 from .native import Launch
 
-Run = Callable[..., None]
 Place = tuple[int | None, Any]  # an argument: its index among a call's buffers, or None and a constant value
 
 
@@ -41,7 +40,7 @@ def _arguments(places: Sequence[Place], buffers: Sequence[Any]) -> list[Any]:
     return [always if number is None else buffers[number] for number, always in places]
 
 
-def launches(plan: Plan, b: Bind) -> Launches | Run:
+def launches(plan: Plan, b: Bind) -> Launches | WithScratch:
     """Bind a plan. Launches that read constants only, to pack them, run now; the others run in each run."""
     once = plan.once(lambda number: b.inputs[number].is_known)
     made = _made(once, plan, b) if once else {}
@@ -58,24 +57,30 @@ def launches(plan: Plan, b: Bind) -> Launches | Run:
 
     bound = Launches([(_launch(text, b), text, [place(argument) for argument in text.arguments])
                       for text in plan.launches if text not in once])
-    return _with_scratch(bound.run, [plan.scratch[number] for number in left], b) if left else bound
+    return WithScratch(bound, [plan.scratch[number] for number in left], b) if left else bound
 
 
-def _with_scratch(run: Run, sizes: Sequence[int], b: Bind) -> Run:
-    """`run` with scratch buffers of its own in each run. They are freed at once: in stream order, so enqueued commands
-    are done before the next user of the memory begins."""
+class WithScratch:
+    """Launches with scratch buffers: of their own in each run, or of a frame's own where they are attached to it."""
 
-    def call(*buffers: Any) -> None:
+    def __init__(self, bound: Launches, sizes: Sequence[int], b: Bind) -> None:
+        self._bound = bound
+        self._sizes = sizes
+        self._b = b
+
+    def run(self, *buffers: Any) -> None:
         scratch: list[Any] = []
         try:
-            for nbytes in sizes:
-                scratch.append(_allocate(b, nbytes))
-            run(*buffers, *scratch)
+            for nbytes in self._sizes:
+                scratch.append(_allocate(self._b, nbytes))
+            self._bound.run(*buffers, *scratch)
         finally:
-            for buffer in scratch:
-                b.device.free(buffer)
+            for buffer in scratch:  # freed in stream order: enqueued commands are done before the memory's next use
+                self._b.device.free(buffer)
 
-    return call
+    def attach(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Callable[[], Any]:
+        scratch = tuple(_allocate(self._b, nbytes) for nbytes in self._sizes)  # freed with the call that holds it
+        return self._bound.attach(inputs, outputs + scratch)
 
 
 def _made(texts: Sequence[KernelText], plan: Plan, b: Bind) -> Mapping[int, Any]:

@@ -200,6 +200,9 @@ def test_a_copy_between_gpus_comes_behind_the_work_of_both(gpus: Callable[..., A
 
 
 def test_elapsed_is_the_time_between_two_events(gpu: Any) -> None:
+    first = gpu.record(STREAM)
+    gpu.synchronize(first)
+    assert gpu.elapsed(first, first) == 0
     x, y = upload(gpu, X), gpu.allocate(X.nbytes)
     events = [gpu.record(STREAM)]
     for _ in range(2):

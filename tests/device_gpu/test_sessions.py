@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import weft
-from builders.graphs import graph, node, placeholder
+from builders.graphs import const, graph, node, placeholder
 from builders.mobilenet import mobilenet
 from fake_cuda.foreign_library import ForeignTensor
-from weft.api import STREAM
+from weft.api import STREAM, Node, dtypes
 from weft.session.runtime import runtime
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
@@ -121,3 +121,19 @@ def test_memory_that_is_short_is_told_with_figures(fake: ModuleType) -> None:
     with (weft.Session(net, config) as session,
           pytest.raises(weft.errors.ResourceExhausted, match="400 bytes, .*: 400 of 500 bytes in use")):
         session.run("y", {"x": np.ones(100, np.float32)})
+
+
+def test_kernels_with_scratch_are_captured(fake: ModuleType) -> None:
+    x, w = np.ones((1, 3), np.float32), [const(f"w{i}", np.full(shape, 0.5)) for i, shape in enumerate(
+        ((2, 4), (2, 4), (7, 16), (4,), (4,), (4,), (16,)))]
+    cell = Node("cell", "LSTMBlockCell", ["x2", *(each.name for each in w)], device="GPU:0", attrs={
+        "T": dtypes.float32, "forget_bias": 1.0, "cell_clip": 3.0, "use_peephole": False})
+    net = graph(placeholder("x", (2, 3)), node("x2", "Neg", "x", device="GPU:0"), *w, cell)
+    fetches = [f"cell:{i}" for i in range(7)]
+    with weft.Session(net, device="CPU:0") as on_cpu, weft.Session(net, STRICT) as session:
+        feeds = {"x": np.repeat(x, 2, 0)}
+        wanted = on_cpu.run(fetches, feeds)
+        first, again = (calls(fake, lambda: session.run(fetches, feeds)) for _ in range(2))
+        assert (first["launch"] >= 3, again["launch"], again["replay"]) == (True, 0, 1)
+        for got, want in zip(session.run(fetches, feeds), wanted, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5)

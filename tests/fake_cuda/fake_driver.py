@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from weft.api import Unavailable
-from weft_cuda.driver import INSTALL, NOT_READY, OUT_OF_MEMORY, Context, Description, DriverError
+from weft_cuda.driver import INSTALL, OUT_OF_MEMORY, Context, Description, DriverError
 from weft_sim.happens_before import Access, History
 from weft_sim.machine import Event, Item, Machine, Record, Stream, Wait
 
@@ -29,7 +29,7 @@ CAPABILITY = (99, 0)  # of no GPU: compiled texts in caches are those of no GPU
 GUARD, POISON, GUARDED = 64, 0xFF, 0xA5
 QUARANTINE = 32 << 20  # bytes of freed memory that no allocation gets: a pointer into it stays wrong
 STICKY = "CUDA_ERROR_ILLEGAL_ADDRESS"
-UNSAFE = frozenset({"allocate_host", "free_host", "function", "synchronize", "trim", "open_context", "is_done"})
+UNSAFE = frozenset({"allocate_host", "free_host", "function", "synchronize", "trim", "open_context"})
 
 
 class Misuse(AssertionError):
@@ -305,12 +305,6 @@ def wait(stream: int, event: int) -> None:
 
 
 @counted
-def is_done(event: int) -> bool:
-    awaited = state.events[event]
-    return awaited is None or awaited.is_reached
-
-
-@counted
 def synchronize(event: int) -> None:
     awaited = state.events[event]
     while awaited is not None and not awaited.is_reached:
@@ -327,7 +321,7 @@ def synchronize(event: int) -> None:
 def elapsed(start: int, end: int) -> float:
     first, last = state.events[start], state.events[end]
     if first is None or last is None or not (first.is_reached and last.is_reached):
-        raise DriverError(NOT_READY, "an event has not happened")
+        raise DriverError("CUDA_ERROR_NOT_READY", "an event has not happened")
     return last.seconds - first.seconds
 
 

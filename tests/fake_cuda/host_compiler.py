@@ -111,7 +111,7 @@ def _type_of(number: int, count: int) -> str:
 
 
 def _compiled(text: str, options: Sequence[str]) -> ctypes._NamedFuncPointer:
-    key = sha256("\n".join((text, HEADER.read_text("utf-8"), *OPTIONS, *options)).encode()).hexdigest()
+    key = sha256("\n".join((text, HEADER.read_text("utf-8"), _processor(), *OPTIONS, *options)).encode()).hexdigest()
     path = FOLDER / f"{key}.so"
     if not path.exists():
         FOLDER.mkdir(parents=True, exist_ok=True)
@@ -125,6 +125,16 @@ def _compiled(text: str, options: Sequence[str]) -> ctypes._NamedFuncPointer:
     launch = ctypes.CDLL(str(path)).weft_launch
     launch.argtypes = [ctypes.c_uint] * 6 + [ctypes.c_void_p]
     return launch
+
+
+@cache
+def _processor() -> str:
+    """The instructions of this processor: code for one may not run on another."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return ""
+    return next((line for line in lines if line.startswith("flags")), "")
 
 
 def _parameter(text: str) -> Parameter:
