@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .. import errors
+    from ..compiler.patterns import Known, Match, Pattern, Rule, rewrite
     from ..compiler.resolve import Resolved
     from ..contract.allocator import AllocatorStats, HostAllocator, PlainAllocator
     from ..contract.api_version import API
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from ..values.tensor_proto import TensorValue
 
 _NAMES = {  # module -> its public names
+    "compiler.patterns": ("Known", "Match", "Pattern", "Rule", "rewrite"),
     "compiler.resolve": ("Resolved",),
     "contract.allocator": ("AllocatorStats", "HostAllocator", "PlainAllocator"),
     "contract.api_version": ("API",),
@@ -136,9 +138,11 @@ __all__ = [
     "InvalidArgument",
     "KernelPackRegistrar",
     "Kernels",
+    "Known",
     "LoadOptions",
     "Loader",
     "LoaderRegistrar",
+    "Match",
     "MetadataFunction",
     "MetadataRule",
     "Node",
@@ -155,10 +159,12 @@ __all__ = [
     "OperatorTable",
     "PassContext",
     "PassRegistrar",
+    "Pattern",
     "PlainAllocator",
     "Rendezvous",
     "RendezvousKey",
     "Resolved",
+    "Rule",
     "ScalarTensor",
     "SessionInterface",
     "SessionRegistrar",
@@ -189,6 +195,7 @@ __all__ = [
     "new_name",
     "placed_like",
     "pruned",
+    "rewrite",
     "shape_text",
     "topological_order",
     "wire",

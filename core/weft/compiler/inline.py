@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..contract.op import REQUIRED, OpRegistry
-from ..contract.structural import CALLS, CONST, NO_OP
+from ..contract.structural import CALLS, CONST, IDENTITY, IDENTITY_N, NO_OP
 from ..errors import InvalidArgument, ResourceExhausted, WeftError
 from ..graph.attr_value import AttrPlaceholder, Func
 from ..graph.function import Function
@@ -38,11 +38,18 @@ class Inlined(NamedTuple):
 
 
 @dataclass
-class _Inlining:
+class Inlining:
+    """The nodes of a graph while calls in it are replaced.
+
+    `pins`: constants of a function wait for its call as its other first nodes do. Where values may be dead or belong to
+        a loop's frame, a constant must be dead with them, and of that frame.
+    """
+
     functions: Mapping[str, Function]
     ops: OpRegistry
     nodes: dict[str, Node]
-    around: tuple[str, ...]  # the functions around the whole graph
+    around: tuple[str, ...] = ()  # the functions around the whole graph
+    pins: bool = False
     callers: dict[str, tuple[str, ...]] = field(default_factory=dict)  # inlined node -> the functions around it
     given: dict[Input, Input] = field(default_factory=dict)  # output of a call -> the tensor that replaces it
 
@@ -51,7 +58,7 @@ class _Inlining:
         self.written = len(self.nodes)
         self.most = _FEW_NODES  # more is asked for when it is reached: most graphs never count their functions
         self.text = 0  # characters that names of calls add to names of nodes
-        self.calls = 0  # calls that were replaced
+        self.replaced: dict[str, Node] = {}  # calls by name
 
     def expand(self, call: Node, function: Function, attrs: Mapping[str, Any]) -> list[Node]:
         """Add the nodes that replace a call, record its outputs, and return the nodes.
@@ -68,7 +75,7 @@ class _Inlining:
         if count > self.most or self.text > _MOST_TEXT:
             raise ResourceExhausted(f"the functions of this graph expand to more than {self.most:,} nodes, or their "
                                     f"names to more than {_MOST_TEXT:,} characters", node=call.name, op=call.op)
-        self.calls += 1
+        self.replaced[call.name] = call
         body = _Body(self, call, function, attrs)
         for index, output in enumerate(body.outputs()):
             self.given[Input(call.name, None, index)] = output
@@ -96,6 +103,25 @@ class _Inlining:
         function = self.functions.get(target.name)
         return None if function is None else (function, target.attrs)
 
+    def finished(self, graph: Graph, results: Collection[str] = ()) -> Graph:
+        """Return the graph after all calls are replaced. Nodes that it called stay under the names `results`: each is
+        an Identity or IdentityN of its outputs then."""
+        nodes = self.nodes | {name: self._result(self.replaced[name]) for name in results if name in self.replaced}
+        made = [self._rewired(node) for node in nodes.values()]
+        return graph.replace(without=graph.nodes.keys() - nodes.keys(), nodes=made)
+
+    def _result(self, call: Node) -> Node:
+        types = call.attrs.get("Tout", call.attrs.get("T", ()))
+        if not types:
+            return self.nodes[call.name]
+        op, attr = (IDENTITY, types[0]) if len(types) == 1 else (IDENTITY_N, types)
+        return Node(call.name, op, [Input(call.name, None, index) for index in range(len(types))], device=call.device,
+                    controls=self.nodes[call.name].controls, attrs={"T": attr})
+
+    def _rewired(self, node: Node) -> Node:
+        inputs = [self.source(tensor) for tensor in node.inputs]
+        return node if inputs == list(node.inputs) else node.replace(inputs=inputs)
+
     def source(self, tensor: Input) -> Input:
         """Return the tensor that replaces this one once all calls are inlined."""
         passed = []
@@ -110,7 +136,7 @@ class _Inlining:
 class _Body:
     """The nodes of a function, as they replace one call."""
 
-    graph: _Inlining
+    graph: Inlining
     call: Node
     function: Function
     attrs: Mapping[str, Any]
@@ -124,6 +150,15 @@ class _Body:
             name = new_name(f"{self.call.name}/called", self.graph.taken)
             gate = Node(name, NO_OP, controls=self.waits, device=self.call.device)
             self.waits, self.before = (gate.name,), [gate]
+        elif self.graph.pins and not self.waits and self.call.inputs:
+            self.waits = self._pivot()
+
+    def _pivot(self) -> tuple[str, ...]:
+        """Add an Identity of the first argument, for nodes that would wait for nothing."""
+        name = new_name(f"{self.call.name}/called", self.graph.taken)
+        dtype = self.function.inputs[0].expand(self.attrs)[0]
+        self.before.append(Node(name, IDENTITY, self.call.inputs[:1], device=self.call.device, attrs={"T": dtype}))
+        return (name,)
 
     def outputs(self) -> list[Input]:
         return [self.tensor(self.function.ret[output.name]) for output in self.function.outputs]
@@ -136,7 +171,7 @@ class _Body:
         inputs = [self.tensor(tensor) for tensor in node.inputs]
         controls = self.controls(node.controls)
         first = all(name in self.arguments for name in (*(i.node for i in node.inputs), *node.controls))
-        if first and node.op != CONST:
+        if first and (self.graph.pins or node.op != CONST):
             controls = list(dict.fromkeys((*controls, *self.waits)))
         attrs = {key: self._value(value, node) for key, value in node.attrs.items()}
         changed = {key: value for key, value in attrs.items() if value is not node.attrs[key]}
@@ -207,27 +242,26 @@ def _count(arg: Any, attrs: Mapping[str, Any]) -> int:
     return number if isinstance(number, int) else 0
 
 
-def inline(graph: Graph, ops: OpRegistry, kept: Collection[str] = (), around: tuple[str, ...] = ()) -> Inlined:
+def inline(
+    graph: Graph, ops: OpRegistry, kept: Collection[str] = (), around: tuple[str, ...] = (), *, pins: bool = False,
+    results: Collection[str] = (),
+) -> Inlined:
     """Replace the calls of a graph's functions, but for the nodes named in `kept`.
 
     `around`: the functions that the whole graph belongs to; their calls are recursive.
+    `pins`: as of `Inlining`.
+    `results`: names of calls under which Identities give their outputs afterwards.
 
     Raises InvalidArgument for calls that do not fit their functions, ResourceExhausted for too many nodes.
     """
-    state = _Inlining(graph.functions, ops, dict(graph.nodes), around)
+    state = Inlining(graph.functions, ops, dict(graph.nodes), around, pins)
     waiting = [node for node in graph if node.name not in kept]
     while waiting:
         node = waiting.pop()
         called = state.called(node)
         if called is not None:
             waiting += state.expand(node, *called)
-    if not state.calls:
+    if not state.replaced:
         return Inlined(graph, {}, {})
-    nodes = [_rewired(node, state) for node in state.nodes.values()]
-    replaced = graph.replace(without=graph.nodes.keys() - state.nodes.keys(), nodes=nodes)
-    return Inlined(replaced, {tensor: state.source(tensor) for tensor in state.given}, state.callers)
-
-
-def _rewired(node: Node, state: _Inlining) -> Node:
-    inputs = [state.source(tensor) for tensor in node.inputs]
-    return node if inputs == list(node.inputs) else node.replace(inputs=inputs)
+    made = state.finished(graph, results)
+    return Inlined(made, {tensor: state.source(tensor) for tensor in state.given}, state.callers)

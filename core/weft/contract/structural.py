@@ -16,7 +16,7 @@ from .op_spec import OpSpec
 CONST = "Const"
 NO_OP = "NoOp"
 PLACEHOLDER = "Placeholder"
-IDENTITY = "Identity"
+IDENTITY, IDENTITY_N = "Identity", "IdentityN"
 ARG, RETVAL = "_Arg", "_Retval"
 SEND, RECV, HOST_SEND, HOST_RECV = "_Send", "_Recv", "_HostSend", "_HostRecv"
 MUST_FEED = frozenset({PLACEHOLDER, "PlaceholderV2"})  # placeholders that have no value of their own
@@ -25,6 +25,7 @@ VALUELESS = frozenset({CONST, NO_OP, *MUST_FEED})  # their outputs are no result
 FRAME = "_Frame"  # a loop in general form: `body` is one iteration, whose values may be dead
 IF, STATELESS_IF, WHILE, STATELESS_WHILE = "If", "StatelessIf", "While", "StatelessWhile"
 CASE, STATELESS_CASE = "Case", "StatelessCase"
+IFS, CASES, WHILES = map(frozenset, ((IF, STATELESS_IF), (CASE, STATELESS_CASE), (WHILE, STATELESS_WHILE)))
 CALL, STATEFUL_CALL = "PartitionedCall", "StatefulPartitionedCall"
 CALLS = frozenset({CALL, STATEFUL_CALL})
 
@@ -58,13 +59,13 @@ CONTROL_FLOW: Mapping[str, ControlFlow] = {
 }
 
 # The control flow of TensorFlow 1. An op on references does the same as the plain op.
-SWITCH, MERGE = "Switch", "Merge"
+SWITCH, MERGE, ENTER, EXIT, NEXT_ITERATION = "Switch", "Merge", "Enter", "Exit", "NextIteration"
 SWITCHES = frozenset({SWITCH, "RefSwitch"})
 SWITCH_N = "_SwitchN"  # one of `num_outs` outputs is alive: TensorFlow lowers Case to it
 MERGES = frozenset({MERGE, "RefMerge"})
-ENTERS = frozenset({"Enter", "RefEnter"})
-EXITS = frozenset({"Exit", "RefExit"})
-NEXT_ITERATIONS = frozenset({"NextIteration", "RefNextIteration"})  # their outputs are for the next iteration
+ENTERS = frozenset({ENTER, "RefEnter"})
+EXITS = frozenset({EXIT, "RefExit"})
+NEXT_ITERATIONS = frozenset({NEXT_ITERATION, "RefNextIteration"})  # their outputs are for the next iteration
 LOOP_COND = "LoopCond"
 V1_CONTROL_FLOW = SWITCHES | {SWITCH_N} | MERGES | ENTERS | EXITS | NEXT_ITERATIONS | {LOOP_COND}
 CONTROL_TRIGGER = "ControlTrigger"  # waits for its control inputs, and is alive even if they are dead
@@ -138,6 +139,7 @@ _SPECS = {spec.name: spec for spec in (
     OpSpec("PlaceholderWithDefault", ["input: dtype"], ["output: dtype"], ["dtype: type", "shape: shape"]),
     OpSpec(NO_OP),
     OpSpec(IDENTITY, ["input: T"], ["output: T"], ["T: type"]),
+    OpSpec(IDENTITY_N, ["input: T"], ["output: T"], ["T: list(type) >= 1"]),
 
     OpSpec(ARG, (), ["output: T"], _INDEXED, stateful=True),
     OpSpec("_DeviceArg", (), ["output: T"], _INDEXED, stateful=True),

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from weft.api import Graph, Node, PassContext, topological_order
 
-from .constant_folding import CONTROL_FLOW
-from .graph_view import GraphView
+from ..graph_view import GraphView
+from .constants import CONTROL_FLOW
 
 
 def eliminate_common_subexpressions(graph: Graph, context: PassContext) -> Graph:

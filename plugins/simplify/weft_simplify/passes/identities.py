@@ -11,7 +11,7 @@ from math import prod
 
 from weft.api import Graph, Input, Node, PassContext, topological_order
 
-from .graph_view import GraphView
+from ..graph_view import GraphView
 
 Dims = Sequence[int | None]
 
