@@ -49,15 +49,15 @@ class _Model:
     def _node(self, name, known):
         op = self.draw(st.sampled_from([*OUTPUTS]))
         inputs = [self._pick(known) for _ in range(1 + (op in BINARY))]
-        attrs = {"_output_shapes": (self.draw(st.sampled_from(SHAPES)),)} if not self.draw(st.integers(0, 5)) else {}
-        return node(name, op, *inputs, **attrs), OUTPUTS[op]
+        return node(name, op, *inputs), OUTPUTS[op]
 
     def _constant(self, name, _):
         return const(name, self.draw(st.sampled_from([0, 1, 2, 6, 0.25]))), "output"
 
     def _product(self, name, _):
         flags = {key: self.draw(st.booleans()) for key in ("transpose_a", "transpose_b") if self.draw(st.booleans())}
-        return node(name, "MatMul", "x", "x", **flags), "product"
+        shape = {"_output_shapes": (self.draw(st.sampled_from(SHAPES)),)} if not self.draw(st.integers(0, 2)) else {}
+        return node(name, "MatMul", "x", "x", **flags, **shape), "product"
 
     def _function(self, arguments="x", kinds=KINDS):
         """Add a function that adds its statements' last value to x."""

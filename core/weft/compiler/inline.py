@@ -7,7 +7,7 @@ inherit the call's control inputs. Recursive calls are left, and so are calls th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -59,6 +59,8 @@ class Inlining:
         self.most = _FEW_NODES  # more is asked for when it is reached: most graphs never count their functions
         self.text = 0  # characters that names of calls add to names of nodes
         self.replaced: dict[str, Node] = {}  # calls by name
+        self.mortal: dict[str, set[int]] = {}  # by call whose control inputs are dead with it: arguments that are, too
+        self.acting: set[str] = set()  # calls of functions that have effects
 
     def expand(self, call: Node, function: Function, attrs: Mapping[str, Any]) -> list[Node]:
         """Add the nodes that replace a call, record its outputs, and return the nodes.
@@ -76,6 +78,8 @@ class Inlining:
             raise ResourceExhausted(f"the functions of this graph expand to more than {self.most:,} nodes, or their "
                                     f"names to more than {_MOST_TEXT:,} characters", node=call.name, op=call.op)
         self.replaced[call.name] = call
+        if function.control_ret:
+            self.acting.add(call.name)
         body = _Body(self, call, function, attrs)
         for index, output in enumerate(body.outputs()):
             self.given[Input(call.name, None, index)] = output
@@ -115,8 +119,9 @@ class Inlining:
         if not types:
             return self.nodes[call.name]
         op, attr = (IDENTITY, types[0]) if len(types) == 1 else (IDENTITY_N, types)
+        waits = self.nodes[call.name].controls if call.name in self.acting else ()
         return Node(call.name, op, [Input(call.name, None, index) for index in range(len(types))], device=call.device,
-                    controls=self.nodes[call.name].controls, attrs={"T": attr})
+                    controls=waits, attrs={"T": attr})
 
     def _rewired(self, node: Node) -> Node:
         inputs = [self.source(tensor) for tensor in node.inputs]
@@ -146,19 +151,27 @@ class _Body:
         self.arguments = dict(zip(arguments, self.call.inputs, strict=True))
         self.names = {name: new_name(f"{self.call.name}/{name}", self.graph.taken) for name in self.function.nodes}
         self.waits, self.before = self.call.controls, []
+        mortal = self.graph.mortal.get(self.call.name, set())
+        self.mortal = {arg.name for index, arg in enumerate(self.function.inputs) if index in mortal}
         if len(self.waits) > 1:  # then each first node needs one edge only
-            name = new_name(f"{self.call.name}/called", self.graph.taken)
-            gate = Node(name, NO_OP, controls=self.waits, device=self.call.device)
-            self.waits, self.before = (gate.name,), [gate]
+            self.waits = self._gate(self.waits)
         elif self.graph.pins and not self.waits and self.call.inputs:
             self.waits = self._pivot()
 
-    def _pivot(self) -> tuple[str, ...]:
-        """Add an Identity of the first argument, for nodes that would wait for nothing."""
+    def _gate(self, waits: Sequence[str]) -> tuple[str, ...]:
         name = new_name(f"{self.call.name}/called", self.graph.taken)
-        dtype = self.function.inputs[0].expand(self.attrs)[0]
-        self.before.append(Node(name, IDENTITY, self.call.inputs[:1], device=self.call.device, attrs={"T": dtype}))
+        self.before.append(Node(name, NO_OP, controls=waits, device=self.call.device))
         return (name,)
+
+    def _pivot(self) -> tuple[str, ...]:
+        """Add Identities of the arguments, for nodes that would wait for nothing. One dead argument is enough."""
+        types = [dtype for arg in self.function.inputs for dtype in arg.expand(self.attrs)]
+        pivots = [Node(new_name(f"{self.call.name}/pivot", self.graph.taken), IDENTITY, [source],
+                       device=self.call.device, attrs={"T": dtype})
+                  for source, dtype in zip(self.call.inputs, types, strict=True)]
+        self.before += pivots
+        names = [node.name for node in pivots]
+        return self._gate(names) if len(names) > 1 else tuple(names)
 
     def outputs(self) -> list[Input]:
         return [self.tensor(self.function.ret[output.name]) for output in self.function.outputs]
@@ -170,8 +183,7 @@ class _Body:
     def node(self, node: Node) -> Node:
         inputs = [self.tensor(tensor) for tensor in node.inputs]
         controls = self.controls(node.controls)
-        first = all(name in self.arguments for name in (*(i.node for i in node.inputs), *node.controls))
-        if first and (self.graph.pins or node.op != CONST):
+        if self._waits(node):
             controls = list(dict.fromkeys((*controls, *self.waits)))
         attrs = {key: self._value(value, node) for key, value in node.attrs.items()}
         changed = {key: value for key, value in attrs.items() if value is not node.attrs[key]}
@@ -179,6 +191,11 @@ class _Body:
             changed["_class"] = self._colocated(attrs["_class"])
         return node.replace(name=self.names[node.name], inputs=inputs, controls=controls, attrs=changed,
                             device=node.device or self.call.device)
+
+    def _waits(self, node: Node) -> bool:
+        """True for a first node of the function, unless one of its inputs is dead whenever the control input is."""
+        first = all(name in self.arguments for name in (*(i.node for i in node.inputs), *node.controls))
+        return first and (self.graph.pins or node.op != CONST) and all(i.node not in self.mortal for i in node.inputs)
 
     def controls(self, names: Iterable[str]) -> list[str]:
         where = (self.arguments[n].node if n in self.arguments else self.names[n] for n in names)

@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from ..contract.device import load_callable
 from ..contract.graph_pass import GraphPass, PassContext
 from ..contract.op import OpRegistry
-from ..contract.structural import CONST, NO_KERNEL
+from ..contract.structural import CONST, MUST_FEED, NO_KERNEL
 from ..errors import InvalidArgument, WeftError
 from ..graph.graph import Graph, Node, topological_order, verify
 from ..support.plugin_guard import plugin_guard
 from ..values.tensor import TensorMetadata, ValueInfo, info
-from .infer_node import infer_node
+from .infer_node import fed_metadata, infer_node
 from .placement import Assignment, Placement
 from .prune import Tensor
 from .resolve import Resolved, resolve_node
@@ -119,9 +119,11 @@ class NodeFacts:
 
     def _outputs(self, entry: Resolved, inputs: Sequence[ValueInfo]) -> tuple[ValueInfo, ...]:
         outputs = infer_node(entry, inputs, self._ops)
-        if entry.op.name != CONST:
-            outputs = self._fold(entry, inputs, outputs)
         name = entry.node.name
+        if entry.op.name in MUST_FEED:
+            outputs = (ValueInfo(fed_metadata(entry, 0, self._graph.versions.producer)),)
+        elif entry.op.name != CONST:
+            outputs = self._fold(entry, inputs, outputs)
         if name not in self._fed_nodes:
             return outputs
         return tuple(ValueInfo(self._fed[name, i]) if (name, i) in self._fed else output

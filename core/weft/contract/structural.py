@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import InvalidArgument
+from ..values.dtypes import int32
 from ..values.tensor import ValueInfo, info, merge_shapes
 from .op import Attrs, OpDef
 from .op_spec import OpSpec
@@ -118,7 +119,38 @@ def _placeholder_with_default(attrs: Attrs, x: ValueInfo) -> ValueInfo:
         raise InvalidArgument(f"the default does not fit the placeholder: {error}") from None
 
 
-METADATA = {IDENTITY: _identity, "PlaceholderWithDefault": _placeholder_with_default}
+def _passed_on(_: Attrs, x: ValueInfo) -> ValueInfo:
+    """The type and shape, not the elements: the output may be dead."""
+    return ValueInfo(x.meta)
+
+
+def _enter(attrs: Attrs, x: ValueInfo) -> ValueInfo:
+    """The shape of a loop's variable may change from turn to turn, as TensorFlow's inference has it."""
+    return ValueInfo(x.meta) if attrs["is_constant"] else info(x.dtype, None)
+
+
+def _loop_cond(_: Attrs, x: ValueInfo) -> ValueInfo:
+    return info(x.dtype, ())
+
+
+def _switch(_: Attrs, x: ValueInfo, chosen: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
+    return ValueInfo(x.meta), ValueInfo(x.meta)
+
+
+def _merge(_: Attrs, *inputs: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
+    """The shape that all inputs share, and the index of the input."""
+    shapes = [x.shape for x in inputs]
+    first = shapes[0]
+    shape: tuple[int | None, ...] | None = None
+    if first is not None and all(other is not None and len(other) == len(first) for other in shapes):
+        sizes = zip(*(other for other in shapes if other is not None), strict=True)
+        shape = tuple(each[0] if len({*each}) == 1 else None for each in sizes)
+    return info(inputs[0].dtype, shape), info(int32, ())
+
+
+METADATA = {IDENTITY: _identity, SWITCH: _switch, MERGE: _merge,
+            **dict.fromkeys((EXIT, NEXT_ITERATION), _passed_on), ENTER: _enter, LOOP_COND: _loop_cond,
+            "PlaceholderWithDefault": _placeholder_with_default}
 
 _TRANSFER = ("tensor_name: string", "send_device: string", "send_device_incarnation: int", "recv_device: string",
              "client_terminated: bool = false")

@@ -9,7 +9,7 @@ control edges; a kept node is an Identity or IdentityN of its results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ...contract.graph_pass import PassContext
@@ -61,12 +61,15 @@ class _Lowering:
     def __init__(self, state: Inlining, node: Node) -> None:
         self.node, self._state = node, state
         self.made: list[Node] = []
+        self.invariant: set[Input] = set()  # tensors that are never dead within a loop
 
     def made_by(self, lowering: Callable[[_Lowering], tuple[Sequence[Input], Sequence[str]]]) -> list[Node]:
         """Add the nodes of a lowering, which returns the results and the nodes that end it, to the graph."""
         results, ends = lowering(self)
         state, name = self._state, self.node.name
         state.replaced[name] = self.node
+        if any(function.control_ret for function in self._functions()):
+            state.acting.add(name)
         state.given.update({Input(name, None, index): result for index, result in enumerate(results)})
         state.nodes[name] = Node(name, NO_OP, controls=ends, device=self.node.device)
         state.nodes.update((node.name, node) for node in self.made)
@@ -89,8 +92,17 @@ class _Lowering:
         func = func[index] if index is not None and isinstance(func, tuple) else func
         if not isinstance(func, Func):
             raise InvalidArgument(f"attribute '{function}' names no function", node=self.node.name, op=self.node.op)
-        return self.add(label, STATEFUL_CALL, arguments, controls=[control.node], f=func, Tin=types[0],
+        name = self.add(label, STATEFUL_CALL, arguments, controls=[control.node], f=func, Tin=types[0],
                         Tout=types[1]).node
+        alive = {*self.invariant, *self.node.inputs}
+        self._state.mortal[name] = {at for at, argument in enumerate(arguments) if argument not in alive}
+        return name
+
+    def _functions(self) -> Iterator[Function]:
+        for value in self.node.attrs.values():
+            for func in value if isinstance(value, tuple) else (value,):
+                if isinstance(func, Func) and func.name in self._state.functions:
+                    yield self._state.functions[func.name]
 
     def function(self, attr: str) -> Function | None:
         """Return the function that an attribute names, if the graph has it."""
@@ -156,8 +168,10 @@ def _branches(
     merges = [made.add("merge", MERGE, [Input(call, None, i) for call in calls], T=dtype, N=len(calls))
               for i, dtype in enumerate(types[1])]
     pivot_type = dtypes.bool_ if made.node.op in IFS else dtypes.int32
-    done = made.add("branch_executed", MERGE, pivots, controls=calls, T=pivot_type, N=len(pivots))
-    return merges, [done.node]
+    # TensorFlow's Merge waits for the calls itself. Its graph optimizer, run afterwards, loses the live side then.
+    ends = [made.add("branch_end", IDENTITY, [pivot], controls=[call], T=pivot_type)
+            for pivot, call in zip(pivots, calls, strict=True)]
+    return merges, [made.add("branch_executed", MERGE, ends, T=pivot_type, N=len(ends)).node]
 
 
 def _while(made: _Lowering) -> tuple[list[Input], list[str]]:
@@ -172,6 +186,7 @@ def _while(made: _Lowering) -> tuple[list[Input], list[str]]:
     frame = {"frame_name": node.name.encode(), "parallel_iterations": node.attrs.get("parallel_iterations", 10)}
     enters = [made.add("enter", ENTER, [source], controls=before, T=dtype, is_constant=index not in carried, **frame)
               for index, (source, dtype) in enumerate(made.pairs(node.inputs, types))]
+    made.invariant = {enter for index, enter in enumerate(enters) if index not in carried}
     heads, bodies = [*enters], [*enters]
     for index in carried:
         heads[index] = made.add("merge", MERGE, [enters[index]] * 2, T=types[index], N=2)
