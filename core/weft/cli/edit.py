@@ -75,6 +75,14 @@ def _keep_outputs(on: Editing, text: str) -> Graph:
     return on.graph.keep_outputs(*map(on.tensor, _names(text)))
 
 
+def _drop_inputs(on: Editing, text: str) -> Graph:
+    return on.graph.drop_inputs(*map(on.tensor, _names(text)))
+
+
+def _drop_outputs(on: Editing, text: str) -> Graph:
+    return on.graph.drop_outputs(*map(on.tensor, _names(text)))
+
+
 def _extract(on: Editing, text: str) -> Graph:
     sides = _EXTRACT.fullmatch(text)
     if sides is None:
@@ -85,6 +93,22 @@ def _extract(on: Editing, text: str) -> Graph:
 
 
 def _merge(on: Editing, text: str) -> Graph:
+    other, prefix = _other(on, text)
+    return on.graph.merge(other, prefix)
+
+
+def _replace(on: Editing, text: str) -> Graph:
+    """The other model's placeholders are the tensors of this graph that have their names."""
+    from ..contract.structural import PLACEHOLDERS
+
+    nodes, file = _pair(text, "--replace", "NODE,..=OTHER[:PREFIX]")
+    other, prefix = _other(on, file)
+    inputs = {node.name: node.name for node in other if node.op in PLACEHOLDERS and node.name in on.graph}
+    return on.graph.replace_subgraph(_names(nodes), other, inputs=inputs, prefix=prefix)
+
+
+def _other(on: Editing, text: str) -> tuple[Graph, str]:
+    """The graph in a file, and the prefix for its nodes behind the file's name."""
     from pathlib import Path
 
     path, prefix = text, ""
@@ -92,7 +116,7 @@ def _merge(on: Editing, text: str) -> Graph:
         path, _, prefix = text.rpartition(":")
     other = open_graph(Namespace(model=path, format=None, signature=None, tags=None, mmap=True))
     on.state |= {f"{prefix}{name}" for initializer in other.initial_state for name in initializer.resources}
-    return on.graph.merge(other.graph, prefix)
+    return other.graph, prefix
 
 
 def _passes(on: Editing, text: str) -> Graph:
@@ -117,8 +141,12 @@ STEPS = {  # by option
     "--expose-input": _Step("TENSOR[=NAME]", "put a placeholder in the place of a tensor", _expose_input),
     "--expose-output": _Step("TENSOR=NAME", "name a tensor by an Identity", _expose_output),
     "--keep-outputs": _Step("TENSOR,..", "cut off all nodes that these tensors do not need", _keep_outputs),
+    "--drop-inputs": _Step("NODE,..", "remove placeholders that no node needs, or that have a default", _drop_inputs),
+    "--drop-outputs": _Step("NODE,..", "remove outputs, and the nodes that only they need", _drop_outputs),
     "--extract": _Step("INPUT,..:OUTPUT,..", "cut out the sub-model between tensors", _extract),
     "--merge": _Step("OTHER[:PREFIX]", "add the nodes of another model, with a prefix to their names", _merge),
+    "--replace": _Step("NODE,..=OTHER[:PREFIX]", "put another model in the place of nodes; its placeholders are "
+                       "tensors of this one by name", _replace),
     "--passes": _Step("PASS,..", "run graph passes, in this order", _passes),
 }
 

@@ -41,8 +41,8 @@ class Inlined(NamedTuple):
 class Inlining:
     """The nodes of a graph while calls in it are replaced.
 
-    `pins`: constants of a function wait for its call as its other first nodes do. Where values may be dead or belong to
-        a loop's frame, a constant must be dead with them, and of that frame.
+    `pins`: values may be dead, or belong to a loop's frame. There constants of a function wait for its call as its
+        other first nodes do, to be dead with them and of that frame.
     """
 
     functions: Mapping[str, Function]
@@ -60,6 +60,7 @@ class Inlining:
         self.text = 0  # characters that names of calls add to names of nodes
         self.replaced: dict[str, Node] = {}  # calls by name
         self.mortal: dict[str, set[int]] = {}  # by call whose control inputs are dead with it: arguments that are, too
+        self.within: set[str] = set()  # nodes that may be dead: those of calls in `mortal`, and of calls among these
         self.acting: set[str] = set()  # calls of functions that have effects
 
     def expand(self, call: Node, function: Function, attrs: Mapping[str, Any]) -> list[Node]:
@@ -85,6 +86,8 @@ class Inlining:
             self.given[Input(call.name, None, index)] = output
         self.nodes[call.name] = Node(call.name, NO_OP, controls=body.effects(), device=call.device)
         made = [*body.before, *(body.node(node) for node in function.nodes.values())]
+        if body.pins:
+            self.within.update(node.name for node in made)
         self.nodes.update((node.name, node) for node in made)
         inside = (*self.callers.get(call.name, self.around), function.name)
         self.callers.update((node.name, inside) for node in made)
@@ -150,12 +153,14 @@ class _Body:
         arguments = (arg.name for arg in self.function.inputs)
         self.arguments = dict(zip(arguments, self.call.inputs, strict=True))
         self.names = {name: new_name(f"{self.call.name}/{name}", self.graph.taken) for name in self.function.nodes}
-        self.waits, self.before = self.call.controls, []
-        mortal = self.graph.mortal.get(self.call.name, set())
+        self.before: list[Node] = []
+        self.waits = self.call.controls
+        state, mortal = self.graph, self.graph.mortal.get(self.call.name, set())
+        self.pins = state.pins or self.call.name in state.within or self.call.name in state.mortal
         self.mortal = {arg.name for index, arg in enumerate(self.function.inputs) if index in mortal}
         if len(self.waits) > 1:  # then each first node needs one edge only
             self.waits = self._gate(self.waits)
-        elif self.graph.pins and not self.waits and self.call.inputs:
+        elif self.pins and not self.waits and self.call.inputs:
             self.waits = self._pivot()
 
     def _gate(self, waits: Sequence[str]) -> tuple[str, ...]:
@@ -195,7 +200,7 @@ class _Body:
     def _waits(self, node: Node) -> bool:
         """True for a first node of the function, unless one of its inputs is dead whenever the control input is."""
         first = all(name in self.arguments for name in (*(i.node for i in node.inputs), *node.controls))
-        return first and (self.graph.pins or node.op != CONST) and all(i.node not in self.mortal for i in node.inputs)
+        return first and (self.pins or node.op != CONST) and all(i.node not in self.mortal for i in node.inputs)
 
     def controls(self, names: Iterable[str]) -> list[str]:
         where = (self.arguments[n].node if n in self.arguments else self.names[n] for n in names)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 
 from ..contract.device import load_callable
 from ..contract.graph_pass import GraphPass, PassContext
+from ..contract.host_kernel import OWN
 from ..contract.op import OpRegistry
 from ..contract.structural import CONST, MUST_FEED, NO_KERNEL
 from ..errors import InvalidArgument, WeftError
@@ -23,13 +25,13 @@ Fold = Callable[[Resolved, Sequence[ValueInfo], tuple[ValueInfo, ...]], tuple[Va
 def run_passes(graph: Graph, passes: Sequence[GraphPass], context: PassContext) -> Iterator[tuple[str, Graph]]:
     """Yield the name of each pass, and the graph after it.
 
-    Raises PluginError for a pass that fails. Raises InvalidArgument for a pass that returns no graph, loses a kept
-    node, or returns a malformed graph.
+    Raises PluginError for a plugin's pass that fails, and the error of core's own pass. Raises InvalidArgument for a
+    pass that returns no graph, loses a kept node, or returns a malformed graph.
     """
     for entry in passes:
         who = f"pass '{entry.name}' of plugin {entry.plugin}"
         before = graph
-        with plugin_guard(who):
+        with nullcontext() if entry.plugin == OWN else plugin_guard(who):
             graph = load_callable(entry.function)(before, context)
         if not isinstance(graph, Graph):
             raise InvalidArgument(f"{who} returned {type(graph).__name__}, not a Graph")

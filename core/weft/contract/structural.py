@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ..errors import InvalidArgument
 from ..values.dtypes import int32
 from ..values.tensor import ValueInfo, info, merge_shapes
-from .op import Attrs, OpDef
+from .op import Attrs, MetadataFunction, OpDef
 from .op_spec import OpSpec
 
 CONST = "Const"
@@ -133,7 +133,7 @@ def _loop_cond(_: Attrs, x: ValueInfo) -> ValueInfo:
     return info(x.dtype, ())
 
 
-def _switch(_: Attrs, x: ValueInfo, chosen: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
+def _switch(_: Attrs, x: ValueInfo, __: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
     return ValueInfo(x.meta), ValueInfo(x.meta)
 
 
@@ -148,9 +148,9 @@ def _merge(_: Attrs, *inputs: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
     return info(inputs[0].dtype, shape), info(int32, ())
 
 
-METADATA = {IDENTITY: _identity, SWITCH: _switch, MERGE: _merge,
-            **dict.fromkeys((EXIT, NEXT_ITERATION), _passed_on), ENTER: _enter, LOOP_COND: _loop_cond,
-            "PlaceholderWithDefault": _placeholder_with_default}
+METADATA: Mapping[str, MetadataFunction] = {
+    IDENTITY: _identity, SWITCH: _switch, MERGE: _merge, ENTER: _enter, EXIT: _passed_on, NEXT_ITERATION: _passed_on,
+    LOOP_COND: _loop_cond, "PlaceholderWithDefault": _placeholder_with_default}
 
 _TRANSFER = ("tensor_name: string", "send_device: string", "send_device_incarnation: int", "recv_device: string",
              "client_terminated: bool = false")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..contract.graph_pass import ON_REQUEST, GraphPass
+from ..contract.host_kernel import OWN
 
 _VALUES = "kept nodes and their values"
 _ROWS = {  # by name: the function, the effect, the properties that stay, the reason why a second run may change more
@@ -21,5 +22,5 @@ _ROWS = {  # by name: the function, the effect, the properties that stay, the re
     "function-to-graph": ("function_to_graph:convert_function_to_graph",
                           "the nodes of the entry function replace its one call", _VALUES, ""),
 }
-GIVEN = {name: GraphPass(name, f"weft.compiler.passes.{function}", ON_REQUEST, (), (), "weft", *texts)
+GIVEN = {name: GraphPass(name, f"weft.compiler.passes.{function}", ON_REQUEST, (), (), OWN, *texts)
          for name, (function, *texts) in _ROWS.items()}

@@ -22,10 +22,10 @@ def requested_graphs(
     `kept`: names of nodes that stay, with the values that they return.
     `feeds`, `fetches`, `entry`: as in PassContext. The nodes of feeds and fetches stay, too.
 
-    Raises NotFound for a pass that no plugin registers, InvalidArgument for a pass of the stage "pre_placement", and
-    the errors of `run_passes`.
+    Raises NotFound for an unknown feed or fetch and for a pass that no plugin registers, InvalidArgument for a pass of
+    the stage "pre_placement", and the errors of `run_passes`.
     """
-    ops, named = own.host.registries.ops, [parse_input(tensor).node for tensor in (*feeds, *fetches)]
+    ops, named = own.host.registries.ops, [graph[parse_input(tensor).node].name for tensor in (*feeds, *fetches)]
     for each in [_requested(name, own) for name in names]:  # facts are of one graph: a pass may change functions
         facts = NodeFacts(graph, {}, {}, ops, ConstantFolder(own.host))
         context = PassContext(frozenset((*kept, *named)), facts.resolve, facts.infer, (), ops, tuple(feeds),

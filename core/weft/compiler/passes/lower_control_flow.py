@@ -26,6 +26,7 @@ from ...contract.structural import (
     STATEFUL_CALL,
     SWITCH,
     SWITCH_N,
+    V1_CONTROL_FLOW,
     WHILES,
 )
 from ...errors import InvalidArgument, Unimplemented
@@ -42,7 +43,8 @@ def lower_control_flow(graph: Graph, context: PassContext) -> Graph:
     """Raises InvalidArgument for nodes that do not fit their functions, Unimplemented for conditions that are not of
     type bool, ResourceExhausted for too many nodes."""
     calls = with_partitioned_calls(graph)
-    state = Inlining(calls.functions, context.ops, dict(calls.nodes), pins=True)
+    pins = any(node.op in V1_CONTROL_FLOW for node in graph)
+    state = Inlining(calls.functions, context.ops, dict(calls.nodes), pins=pins)
     waiting = [*calls]
     while waiting:
         node = waiting.pop()
@@ -73,6 +75,8 @@ class _Lowering:
         state.given.update({Input(name, None, index): result for index, result in enumerate(results)})
         state.nodes[name] = Node(name, NO_OP, controls=ends, device=self.node.device)
         state.nodes.update((node.name, node) for node in self.made)
+        if name in state.within:
+            state.within.update(node.name for node in self.made)
         inside = state.callers.get(name, state.around)
         state.callers.update((node.name, inside) for node in self.made)
         return self.made

@@ -32,8 +32,8 @@ def _sorted(nodes: Mapping[str, Node]) -> list[Node]:
     behind: dict[str, dict[str, tuple[int, str, int]]] = {name: {} for name in nodes}
     missing: Counter[str] = Counter()  # by node: its sources that are not yet taken
     for node in nodes.values():
-        edges = (*((i.node, (0, i.output or "", i.index)) for i in node.inputs), *((c, _CONTROL) for c in node.controls))
-        for source, key in edges:
+        data = ((source, (0, output or "", index)) for source, output, index in node.inputs)
+        for source, key in (*data, *((name, _CONTROL) for name in node.controls)):
             if source in nodes and nodes[source].op not in _BACK:
                 missing[node.name] += node.name not in behind[source]
                 behind[source][node.name] = max(key, behind[source].get(node.name, key))
