@@ -693,8 +693,8 @@ def test_errors_name_nodes_that_the_graph_has():
 def test_a_graph_that_cannot_be_simplified_stays_the_same_object():
     nodes = [placeholder("x", (2,)), node("y", "Neg", "x")]
     (_, before), *rest = session(nodes, *PASSES).optimized(["y"], ["x"])
-    in_order = ["constants", "identities", "batch-norm", "cells", "pads", "scales", "sequences", "duplicates", "pools",
-                "reshapes", "strides"]
+    in_order = ["constants", "identities", "activations", "batch-norm", "cells", "pads", "scales", "sequences",
+                "duplicates", "pools", "reshapes", "strides"]
     assert [name for name, _ in rest] == in_order
     assert all(found is before for _, found in rest)
 

@@ -1,12 +1,14 @@
 """Pass `name-compression`, on request: short names for arguments, results and nodes of functions, as TFG's does.
 
 A function's arguments, results, control results and nodes are numbered in this order. A number is written with 63
-characters at the first place and 66 at each later one: A, B, .., Z, a, .., 9, ., AA, BA. The graph's own nodes and the
+characters at the first place and 66 at each later one: A, B, .., Z, a, .., 9, ., AA, BA. Names such as `A>`, which
+TensorFlow refuses, are left out, while TFG's pass gives them from the 4,096th name on. The graph's own nodes and the
 names of functions stay.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import count
 from string import ascii_lowercase, ascii_uppercase, digits
@@ -16,6 +18,7 @@ from weft.api import Graph, Input, Node, PassContext
 
 _FIRST = f"{ascii_uppercase}{ascii_lowercase}{digits}."
 _LATER = f"{_FIRST}_>/"
+_REFUSED = re.compile(r">(?![A-Za-z0-9.])")
 _COLOCATED = b"loc:@"
 
 
@@ -33,7 +36,8 @@ def _numbered() -> Iterator[str]:
         while rest:
             rest, at = divmod(rest - 1, len(_LATER))
             name += _LATER[at]
-        yield name
+        if not _REFUSED.search(name):
+            yield name
 
 
 def _names(function: Any) -> tuple[dict[str, str], dict[str, str], dict[str, str], dict[str, str]]:

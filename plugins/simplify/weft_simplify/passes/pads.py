@@ -28,8 +28,9 @@ def _is_plane(match: Match) -> bool:
 
 def _takes_no_zero(match: Match) -> bool:
     """True where no window of a MaxPool returns a zero of the padding."""
-    return _is_plane(match) and match.producer("x").op in NOT_NEGATIVE and all(
-        max(pads) < taps for pads, taps in zip(match.value("pads"), match.attrs()["ksize"], strict=True))
+    taps = match.attrs()["ksize"]
+    return _is_plane(match) and len(taps) == 4 and match.producer("x").op in NOT_NEGATIVE and all(
+        max(pads) < tap for pads, tap in zip(match.value("pads"), taps, strict=True))
 
 
 _RULES = tuple(rule for pad in _PADS for rule in (
