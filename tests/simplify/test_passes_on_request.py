@@ -152,8 +152,10 @@ def test_names_in_functions_are_those_of_tensorflows_pass():
     assert {key: str(tensor) for key, tensor in found.ret.items()} == {"C": "G:B:0", "D": "A"}
 
 
-@pytest.mark.parametrize(("index", "name"), [(0, "A"), (25, "Z"), (26, "a"), (61, "9"), (62, "."), (63, "AA"),
-                                             (64, "BA"), (63 + 63, "AB"), (63 * 65 - 1, "._"), (63 * 65, "A/"), (63 * 66, "AAA")])
+@pytest.mark.parametrize(("index", "name"), [
+    (0, "A"), (25, "Z"), (26, "a"), (61, "9"), (62, "."), (63, "AA"), (64, "BA"), (63 + 63, "AB"), (63 * 65 - 1, "._"),
+    (63 * 65, "A/"), (63 * 66, "AAA"),
+])
 def test_numbers_are_written_with_63_and_66_characters(index, name):
     nodes = [node(f"n{i}", "NoOp") for i in range(index + 1)]
     found = after(Graph([], [Function("f", nodes=nodes)]), "name-compression")

@@ -18,6 +18,8 @@ from weft.errors import InvalidArgument
 from weft.graph.attr_value import ShapeAttr
 from weft.graph.graph import Node, TensorValue
 from weft.protobuf import wire
+from weft.session.requested_passes import requested_graphs
+from weft.session.runtime import runtime
 from weft.values import dtypes
 from weft.values.tensor_proto import put_shape
 
@@ -52,6 +54,9 @@ def compared(nodes, *passes, fetches=("y",), feed=None, tolerance=1e-5):
         np.testing.assert_allclose(b.astype(np.float64), a.astype(np.float64), rtol=0,
                                    atol=tolerance * max(1.0, np.abs(a.astype(np.float64)).max(initial=0)))
     *_, (_, found) = ours.optimized(list(fetches), tuple(given))
+    for name in passes:  # each is idempotent
+        *_, (_, once), (_, again) = requested_graphs(found, [name, name], [*fetches, *given], runtime())
+        assert again is once
     return found
 
 

@@ -8,16 +8,15 @@ WEFT_API = (1, 3)
 
 
 class _Row(NamedTuple):
-    """A pass: its function in `weft_simplify.passes`, its effect, and the properties that stay.
+    """A pass: its function in `weft_simplify.passes`, its effect, the properties that stay, and the passes before it.
 
-    `after`: the passes that run before it. `repeats`: the reason why a second run may change more.
+    All are idempotent.
     """
 
     function: str
     about: str
     preserves: str
     after: tuple[str, ...] = ()
-    repeats: str = ""
 
 
 _VALUES = "kept nodes and their values, up to rounding"
@@ -26,7 +25,7 @@ _EXACT = "kept nodes and their exact values"
 PASSES = {  # by name in config; sessions run them
     "constants": _Row("constants:fold_constants", "computes nodes that need constants alone", _EXACT),
     "identities": _Row("identities:remove_identities", "removes nodes that return their input", _EXACT,
-                       ("constants",), "a Transpose may meet another one only after a node between both is gone"),
+                       ("constants",)),
     "activations": _Row("activations:fuse_activations", "makes one node of the nodes of an activation", _VALUES,
                         ("identities",)),
     "cells": _Row("cells:fuse_lstm_cells", "makes one node of the dozen nodes of an LSTM step", _VALUES,
@@ -39,13 +38,13 @@ PASSES = {  # by name in config; sessions run them
                        "multiplies batch normalisation into weights and biases of the layers around it", _VALUES,
                        ("identities",)),
     "scales": _Row("scales:fold_scaling", "multiplies factors and shifts of channels into weights and biases", _VALUES,
-                   ("batch-norm", "pads"), "a factor goes past one node at a time"),
+                   ("batch-norm", "pads")),
     "duplicates": _Row("duplicates:eliminate_common_subexpressions",
                        "merges nodes with equal op, attributes and inputs", _EXACT, ("scales",)),
     "reshapes": _Row("reshapes:eliminate_reshapes", "makes one product of a Dense layer over sequences", _VALUES,
-                     ("scales",), "a scaling that moves in front of a Reshape may stand behind another one then"),
+                     ("scales",)),
     "pools": _Row("pools:sink_average_pools", "takes means of windows at the place with fewer channels", _VALUES,
-                  ("scales",), "a mean goes past one node at a time"),
+                  ("scales",)),
     "strides": _Row("strides:propagate_strides", "skips the elements that a strided convolution skips", _EXACT,
                     ("scales",)),
 }
@@ -73,4 +72,4 @@ def weft_passes(registry: Any) -> None:
     for stage, rows in (("graph", PASSES), ("on_request", ON_REQUEST)):
         for name, row in rows.items():
             registry.add(name, f"weft_simplify.passes.{row.function}", stage=stage, after=row.after, about=row.about,
-                         preserves=row.preserves, repeats=row.repeats)
+                         preserves=row.preserves)
