@@ -219,3 +219,15 @@ def test_inputs_without_consumers_or_with_a_default_are_dropped():
         before.drop_inputs("x")
     with pytest.raises(InvalidArgument, match="an input is a placeholder, 'y' is AddV2"):
         before.drop_inputs("y")
+
+
+def test_the_graph_of_a_saved_model_is_frozen_and_can_be_edited():
+    model = weft.load(DIGITS / "saved_model")
+    found = model.graph.keep_outputs(next(iter(model.fetched.values())))
+    assert not {n.op for n in found if "Var" in n.op}
+    assert not found.functions
+    image = np.zeros((1, 8, 8, 1), np.float32)
+    (name,) = model.fed.values()
+    np.testing.assert_allclose(run(found, next(iter(model.fetched.values())), **{name.removesuffix(":0"): image}),
+                               next(iter(model(image).values())) if isinstance(model(image), dict) else model(image),
+                               rtol=1e-5)
