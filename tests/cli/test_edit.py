@@ -38,6 +38,8 @@ def edited(command, model):
     (("--expose-input", "a/sum=s"), lambda g: g.expose_input("a/sum", "s", dtype=dtypes.float32)),
     (("--expose-output", "a/sum=s"), lambda g: g.expose_output("a/sum", "s", dtype=dtypes.float32)),
     (("--keep-outputs", "a/y"), lambda g: g.keep_outputs("a/y")),
+    (("--drop-outputs", "z"), lambda g: g.drop_outputs("z")),
+    (("--set-input", "a/sum:0=one", "--drop-inputs", "x"), lambda g: g.set_input("a/sum", 0, "one").drop_inputs("x")),
     (("--extract", "a/sum:0:a/y,z:0"), lambda g: g.extract("a/sum:0", ["a/y", "z:0"],
                                                           dtypes={"a/sum:0": dtypes.float32})),
 ])
@@ -60,6 +62,12 @@ def test_another_model_is_merged_under_a_prefix(edited, saved):
     other = saved(placeholder("x", (2,)), node("y", "Abs", "x"), name="other.pb")
     found = edited("--merge", f"{other}:head/", "--rewire", "head/x=a/y", "--remove", "head/x")
     assert [str(i) for i in found["head/y"].inputs] == ["a/y"]
+
+
+def test_another_model_takes_the_place_of_nodes_and_reads_tensors_by_name(edited, saved):
+    other = saved(placeholder("a/sum", (2,)), node("z", "Log", "a/sum"), name="other.pb")
+    found = edited("--replace", f"z={other}")
+    assert (found["z"].op, [str(i) for i in found["z"].inputs]) == ("Log", ["a/sum"])
 
 
 def test_the_summary_compares_the_result_with_the_model(command, model):

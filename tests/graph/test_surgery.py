@@ -9,6 +9,7 @@ from builders.graphs import const, graph, node, placeholder
 from hypothesis import given
 from hypothesis import strategies as st
 from weft.errors import AlreadyExists, InvalidArgument, NotFound
+from weft.graph.attr_value import ShapeAttr
 from weft.graph.graph import Function, Graph, Node, Versions
 from weft.graph.graphdef import dumps, loads
 from weft.values import dtypes
@@ -204,3 +205,29 @@ def test_replaced_outputs_may_have_other_names():
     assert inputs(found, "z") == ["new/b"]
     with pytest.raises(InvalidArgument, match="input 'y' does not exist"):
         CHAIN.replace_subgraph("y", by, inputs={"a": "k/add"})
+
+
+def test_inputs_without_consumers_or_with_a_default_are_dropped():
+    attrs = {"dtype": dtypes.float32, "shape": ShapeAttr((2,))}
+    before = graph(placeholder("x", (2,)), placeholder("idle", (2,)), const("one", [1, 1]),
+                   Node("d", "PlaceholderWithDefault", ["one"], attrs=attrs),
+                   node("y", "AddV2", "x", "d"))
+    found = before.drop_inputs("idle", "d")
+    assert [*found.nodes] == ["x", "one", "y"]
+    assert [str(i) for i in found["y"].inputs] == ["x", "one"]
+    with pytest.raises(InvalidArgument, match="the input 'x' cannot be dropped: 'y' needs it"):
+        before.drop_inputs("x")
+    with pytest.raises(InvalidArgument, match="an input is a placeholder, 'y' is AddV2"):
+        before.drop_inputs("y")
+
+
+def test_the_graph_of_a_saved_model_is_frozen_and_can_be_edited():
+    model = weft.load(DIGITS / "saved_model")
+    found = model.graph.keep_outputs(next(iter(model.fetched.values())))
+    assert not {n.op for n in found if "Var" in n.op}
+    assert not found.functions
+    image = np.zeros((1, 8, 8, 1), np.float32)
+    (name,) = model.fed.values()
+    np.testing.assert_allclose(run(found, next(iter(model.fetched.values())), **{name.removesuffix(":0"): image}),
+                               next(iter(model(image).values())) if isinstance(model(image), dict) else model(image),
+                               rtol=1e-5)

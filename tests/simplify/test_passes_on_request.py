@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 import weft
+from builders.control_flow import branch, function
 from builders.graphs import const, graph, node, placeholder
 from hypothesis import given
 from hypothesis import strategies as st
 from weft.contract.graph_pass import GRAPH, ON_REQUEST, PRE_PLACEMENT
 from weft.graph import Func, compare
+from weft.graph.attr_value import ShapeAttr
 from weft.graph.function import ArgDef
 from weft.graph.graph import Function, Graph
 from weft.session.requested_passes import requested_graphs
@@ -15,11 +17,12 @@ from weft.session.runtime import runtime
 from weft.session.session_graph import enabled_passes
 from weft.values import dtypes
 
-NAMES = ["topological-sort", "dead-nodes", "dedupe-constants", "strip-defaults", "add-defaults"]
+NAMES = ["topological-sort", "dead-nodes", "dedupe-constants", "strip-defaults", "add-defaults",
+         "consolidate-attributes", "name-compression"]
 
 
-def after(before, *names, kept=()):
-    *_, (_, found) = requested_graphs(before, names, kept, runtime())
+def after(before, *names, kept=(), **more):
+    *_, (_, found) = requested_graphs(before, names, kept, runtime(), **more)
     return found
 
 
@@ -71,7 +74,7 @@ def test_stripped_defaults_come_back(made):
 
 def test_no_session_runs_a_pass_on_request():
     passes = runtime().host.registries.passes
-    assert sorted(name for name, entry in passes.items() if entry.stage == ON_REQUEST) == sorted(NAMES)
+    assert {*NAMES} <= {name for name, entry in passes.items() if entry.stage == ON_REQUEST}
     assert not {entry.name for stage in (PRE_PLACEMENT, GRAPH) for entry in enabled_passes(runtime(), stage)} & {*NAMES}
 
 
@@ -114,3 +117,60 @@ def test_nodes_and_functions_that_nothing_needs_are_removed():
     functions = [Function("outer", nodes=[node("n", "inner")]), Function("inner"), Function("idle")]
     found = after(Graph([placeholder("x", (2,)), call, node("z", "Neg", "x")], functions), "dead-nodes", kept=("y",))
     assert ([*found.nodes], [*found.functions]) == (["x", "y"], ["outer", "inner"])
+
+
+def test_a_fed_node_hides_the_nodes_in_front_of_it():
+    before = graph(placeholder("x", (2,)), node("a", "Neg", "x"), node("y", "Neg", "a"), node("idle", "Neg", "x"))
+    found = after(before, "dead-nodes", feeds=["a"], fetches=["y"])
+    assert [(n.name, n.op) for n in found] == [("a", "Placeholder"), ("y", "Neg")]
+
+
+def test_an_entry_function_keeps_the_functions_that_it_calls():
+    functions = [Function("outer", nodes=[node("n", "inner")]), Function("inner"), Function("idle")]
+    assert [*after(Graph([], functions), "dead-nodes", entry="outer").functions] == ["outer", "inner"]
+
+
+def test_the_order_is_that_of_tensorflows_pass():
+    """Recorded: a node is followed by the nodes that it makes ready, the nodes behind control edges first."""
+    before = graph(node("n3", "Relu", "n1"), placeholder("p"), placeholder("x"), node("n0", "Neg", "x"),
+                   node("n1", "Neg", "x"), const("zero", 0), node("n2", "AddV2", "p", "x").replace(controls=["n1"]),
+                   placeholder("k"))
+    assert [*after(before, "topological-sort").nodes] == ["p", "x", "n0", "n1", "n2", "n3", "zero", "k"]
+
+
+def test_names_in_functions_are_those_of_tensorflows_pass():
+    """Recorded: arguments, results, control results and nodes are numbered in this order."""
+    callee = function("callee", "x", [node("n", "Neg", "x")], {"y": "n:y:0"})
+    body = function("body", "first second", [
+        node("sum", "AddV2", "first", "second"), node("c", "callee", "sum:z:0"),
+        node("last", "NoOp").replace(controls=["first"])], {"y": "c:y:0", "same": "first"}, effects=["last"])
+    found = after(Graph([placeholder("x")], [body, callee]), "name-compression").functions["body"]
+    assert [[arg.name for arg in args] for args in (found.inputs, found.outputs)] == [["A", "B"], ["C", "D"]]
+    assert {**found.control_ret} == {"E": "H"}
+    assert {n.name: [*map(str, n.inputs), *n.controls] for n in found.nodes.values()} == {
+        "F": ["A", "B"], "G": ["F:z:0"], "H": ["A"]}
+    assert {key: str(tensor) for key, tensor in found.ret.items()} == {"C": "G:B:0", "D": "A"}
+
+
+@pytest.mark.parametrize(("index", "name"), [
+    (0, "A"), (25, "Z"), (26, "a"), (61, "9"), (62, "."), (63, "AA"), (64, "BA"), (63 + 63, "AB"), (63 * 65 - 1, "._"),
+    (63 * 65, "A/"), (63 * 66, "AAA"),
+])
+def test_numbers_are_written_with_63_and_66_characters(index, name):
+    nodes = [node(f"n{i}", "NoOp") for i in range(index + 1)]
+    found = after(Graph([], [Function("f", nodes=nodes)]), "name-compression")
+    assert [*found.functions["f"].nodes][index] == name
+
+
+@pytest.mark.parametrize(("any_op", "own", "expected"), [
+    ([(2, None)], [(None, 3)], [(2, 3)]), ([None], [(2,)], [(2,)]), ([(2,)], [(3,)], None),
+    ([(2,)], [(2,), (2,)], None), ([(2,)], [], None),
+])
+def test_shapes_that_a_node_states_twice_become_what_both_state(any_op, own, expected):
+    made = [tuple(None if shape is None else ShapeAttr(shape) for shape in shapes) for shapes in (any_op, own)]
+    y = branch("y", "p", "f", "f", "x").replace(attrs={"_output_shapes": made[0], "output_shapes": made[1]})
+    f = function("f", "x", [], {"y": "x"})
+    before = Graph([placeholder("x"), placeholder("p", (), dtypes.bool_), y], [f])
+    found = after(before, "consolidate-attributes")["y"].attrs
+    shapes = made if expected is None else [tuple(map(ShapeAttr, expected))] * 2
+    assert [found["_output_shapes"], found["output_shapes"]] == shapes

@@ -18,6 +18,8 @@ from weft.errors import InvalidArgument
 from weft.graph.attr_value import ShapeAttr
 from weft.graph.graph import Node, TensorValue
 from weft.protobuf import wire
+from weft.session.requested_passes import requested_graphs
+from weft.session.runtime import runtime
 from weft.values import dtypes
 from weft.values.tensor_proto import put_shape
 
@@ -52,6 +54,10 @@ def compared(nodes, *passes, fetches=("y",), feed=None, tolerance=1e-5):
         np.testing.assert_allclose(b.astype(np.float64), a.astype(np.float64), rtol=0,
                                    atol=tolerance * max(1.0, np.abs(a.astype(np.float64)).max(initial=0)))
     *_, (_, found) = ours.optimized(list(fetches), tuple(given))
+    kept = [name.partition(":")[0] for name in (*fetches, *given)]
+    for name in passes:  # each is idempotent
+        *_, (_, once), (_, again) = requested_graphs(found, [name, name], kept, runtime())
+        assert again is once
     return found
 
 
@@ -693,8 +699,8 @@ def test_errors_name_nodes_that_the_graph_has():
 def test_a_graph_that_cannot_be_simplified_stays_the_same_object():
     nodes = [placeholder("x", (2,)), node("y", "Neg", "x")]
     (_, before), *rest = session(nodes, *PASSES).optimized(["y"], ["x"])
-    in_order = ["constants", "identities", "batch-norm", "cells", "pads", "scales", "sequences", "duplicates", "pools",
-                "reshapes", "strides"]
+    in_order = ["constants", "identities", "activations", "batch-norm", "cells", "pads", "scales", "sequences",
+                "duplicates", "pools", "reshapes", "strides"]
     assert [name for name, _ in rest] == in_order
     assert all(found is before for _, found in rest)
 
@@ -996,3 +1002,32 @@ def test_strides_of_a_wrong_number_are_refused_by_the_metadata_function_not_by_a
              node("z", "Conv2D", "y", "w", strides=[1, 1, 1, 1], padding="SAME")]
     with pytest.raises(InvalidArgument, match=r"strides|ksize|dilations"):
         weft.Session(graph(*nodes)).run("z", {"x": np.ones((1, 4, 4, 2), np.float32)})
+
+
+SIX, ZERO, PART, UNIT = const("six", 6), const("zero", 0), const("part", 0.25), const("one", 1)
+ACTIVATIONS = {
+    "Relu6 of a clip": ("Relu6", [SIX, ZERO, node("a", "Maximum", "x", "zero"), node("y", "Minimum", "a", "six")]),
+    "Relu6, top first": ("Relu6", [SIX, ZERO, node("a", "Minimum", "six", "x"), node("y", "Maximum", "a", "zero")]),
+    "Relu6 of a Relu": ("Relu6", [SIX, node("a", "Relu", "x"), node("y", "Minimum", "a", "six")]),
+    "Relu": ("Relu", [ZERO, node("y", "Maximum", "zero", "x")]),
+    "LeakyRelu": ("LeakyRelu", [PART, node("a", "Mul", "part", "x"), node("y", "Maximum", "x", "a")]),
+    "SquaredDifference": ("SquaredDifference", [node("r", "Relu", "x"), node("a", "Sub", "x", "r"),
+                                                node("y", "Square", "a")]),
+    "Rsqrt": ("Rsqrt", [UNIT, node("e", "Exp", "x"), node("a", "Sqrt", "e"), node("y", "RealDiv", "one", "a")]),
+}
+
+
+@pytest.mark.parametrize("case", sorted(ACTIVATIONS))
+def test_the_nodes_of_an_activation_become_one(case):
+    op, nodes = ACTIVATIONS[case]
+    found = compared([placeholder("x", (3, 5)), *nodes], "activations")
+    assert found["y"].op == op
+    assert "a" not in found
+
+
+def test_a_clip_of_integers_and_one_whose_middle_is_fetched_stay():
+    nodes = [placeholder("x", (3,)), SIX, ZERO, node("a", "Maximum", "x", "zero"), node("y", "Minimum", "a", "six")]
+    assert ops(optimized(nodes, "activations", fetches=("y", "a"))) == {"Relu": 1, "Relu6": 1} or ops(
+        optimized(nodes, "activations", fetches=("y", "a"))) == {"Relu": 1, "Minimum": 1}
+    whole = [placeholder("x", (3,), INT), const("six", 6, np.int32), node("y", "Minimum", "x", "six", T=INT)]
+    assert ops(optimized(whole, "activations")) == {"Minimum": 1}

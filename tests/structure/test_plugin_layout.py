@@ -79,9 +79,25 @@ def test_resources_of_the_cpu_import_no_kernel() -> None:
         assert not [s for s in sources(ast.parse(path.read_text("utf-8"))) if s.startswith("..kernels")], path
 
 
-def test_every_pass_of_simplify_is_a_function_named_for_what_it_does() -> None:
-    passes = importlib.import_module("weft_simplify.plugin").PASSES
-    for target, _ in passes.values():
-        name, _, function = target.partition(":")
-        assert callable(getattr(importlib.import_module(name), function))
-        assert "_" in function, f"{target}: a pass's function says what it does and to what, as fold_constants"
+def passes() -> Iterator[tuple[str, str]]:
+    """Name and function of every pass of the compiler and of weft-simplify."""
+    given = importlib.import_module("weft.host.graph_passes").GIVEN
+    plugin = importlib.import_module("weft_simplify.plugin")
+    yield from ((name, entry.function) for name, entry in given.items())
+    yield from ((name, f"weft_simplify.passes.{row.function}") for rows in (plugin.PASSES, plugin.ON_REQUEST)
+                for name, row in rows.items())
+
+
+@pytest.mark.parametrize(("name", "target"), list(passes()))
+def test_a_pass_is_a_module_of_its_name_with_a_function_named_for_what_it_does(name: str, target: str) -> None:
+    path, _, function = target.partition(":")
+    assert path.rpartition(".")[2] == name.replace("-", "_")
+    assert callable(getattr(importlib.import_module(path), function))
+    assert "_" in function, f"{target}: a pass's function says what it does and to what, as fold_constants"
+
+
+@pytest.mark.parametrize("package", ["core/weft/compiler/passes", "plugins/simplify/weft_simplify/passes"])
+def test_a_folder_of_passes_has_no_other_module(package: str) -> None:
+    names = {name.replace("-", "_") for name, target in passes() if target.startswith(package.split("/", 1)[1].replace(
+        "/", ".").removeprefix("simplify."))}
+    assert {path.stem for path in (ROOT / package).glob("*.py")} == names | {"__init__"}

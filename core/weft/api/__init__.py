@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .. import errors
+    from ..compiler.patterns import Known, Match, Pattern, Rule, rewrite
     from ..compiler.resolve import Resolved
     from ..contract.allocator import AllocatorStats, HostAllocator, PlainAllocator
     from ..contract.api_version import API
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
     from ..values.tensor_proto import TensorValue
 
 _NAMES = {  # module -> its public names
+    "compiler.patterns": ("Known", "Match", "Pattern", "Rule", "rewrite"),
     "compiler.resolve": ("Resolved",),
     "contract.allocator": ("AllocatorStats", "HostAllocator", "PlainAllocator"),
     "contract.api_version": ("API",),
@@ -171,9 +173,11 @@ __all__ = [
     "KernelDef",
     "KernelPackRegistrar",
     "Kernels",
+    "Known",
     "LoadOptions",
     "Loader",
     "LoaderRegistrar",
+    "Match",
     "MetadataFunction",
     "MetadataRule",
     "Node",
@@ -191,11 +195,13 @@ __all__ = [
     "OperatorTable",
     "PassContext",
     "PassRegistrar",
+    "Pattern",
     "PatternDef",
     "PlainAllocator",
     "Rendezvous",
     "RendezvousKey",
     "Resolved",
+    "Rule",
     "ScalarTensor",
     "SessionInterface",
     "SessionRegistrar",
@@ -230,6 +236,7 @@ __all__ = [
     "new_name",
     "placed_like",
     "pruned",
+    "rewrite",
     "shape_text",
     "topological_order",
     "wire",

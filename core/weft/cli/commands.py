@@ -23,6 +23,7 @@ COMMANDS = {name: Command(name, about, f"{__package__}.{module}:{arguments}", f"
     ("config", "show the settings and where each was made, or trust a file", "settings", "add_arguments", "run"),
     ("translate", "write a graph in another form", "translate", "add_arguments", "translate"),
     ("edit", "change a graph by the names of its nodes, and write it", "edit", "add_arguments", "edit"),
+    ("opt", "run graph passes over a model, or rewrite the text of a host program", "opt", "add_arguments", "opt"),
     ("compile", "compile a model into a file that starts at once", "compile", "add_arguments", "run"),
 )}
 # The commands of distributions that a user may lack, for the message that names the remedy.

@@ -7,14 +7,13 @@ from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .arguments import Opened, add_listing, add_model, open_graph
+from .arguments import add_listing, add_model, open_graph
+from .editing import Editing, add_changes, check_output, frozen
 from .progress import ticking
 from .terminal import say
 
 if TYPE_CHECKING:
     from ..graph.graph import Graph
-    from ..session.runtime import Runtime
-    from ..values.dtypes import DType
 
 EPILOG = """\
 Steps are done in the order in which they are given. A tensor is NODE or NODE:1, a control edge ^NODE; a name that ends
@@ -24,68 +23,23 @@ _TENSOR = r"[^,:]+(?::\d+)?"
 _EXTRACT = re.compile(rf"({_TENSOR}(?:,{_TENSOR})*):({_TENSOR}(?:,{_TENSOR})*)")
 
 
-class _Editing:
-    """A graph between two steps, with the names that the model's signature and state have for its nodes."""
-
-    def __init__(self, opened: Opened, graph: Graph, own: Runtime) -> None:
-        self.opened, self.graph, self.own = opened, graph, own
-        signature = opened.signature
-        sides = () if signature is None else (*signature.inputs.values(), *signature.outputs.values())
-        self.ends = [info.tensor.partition(":")[0] for info in sides]
-        self.state = {name for initializer in opened.initial_state for name in initializer.resources}
-
-    def tensor(self, name: str) -> str:
-        """The graph's name of a tensor that the signature may have another name for."""
-        return name if name.lstrip("^").partition(":")[0] in self.graph.nodes else self.opened.tensor(name)
-
-    def rename(self, old: str, new: str) -> Graph:
-        after = self.graph.rename(old, new)
-        names = dict(zip(self.graph.nodes, after.nodes, strict=True))
-        self.ends = [names.get(name, name) for name in self.ends]
-        self.state = {names.get(name, name) for name in self.state}
-        return after
-
-    def dtype(self, tensor: str) -> DType | None:
-        """The type of a tensor by its op, None where that is not known."""
-        from ..compiler.resolve import resolve_node
-        from ..errors import WeftError
-        from ..graph.node import parse_input
-
-        source = parse_input(tensor)
-        try:
-            found = resolve_node(self.graph[source.node], self.graph, self.own.host.registries.ops).output_tensors
-        except WeftError:
-            return None
-        return found[source.index].dtype if source.index < len(found) else None
-
-    def kept(self) -> list[str]:
-        """The nodes that passes keep: placeholders, and the tensors of the signature or, without one, all nodes that no
-        other node needs."""
-        from ..contract.structural import PLACEHOLDERS
-
-        needed = {name for node in self.graph for name in (*(i.node for i in node.inputs), *node.controls)}
-        declared = [name for name in self.ends if name in self.graph.nodes]
-        ends = declared or [name for name in self.graph.nodes if name not in needed]
-        return [*ends, *(node.name for node in self.graph if node.op in PLACEHOLDERS)]
-
-
-def _rename(on: _Editing, text: str) -> Graph:
+def _rename(on: Editing, text: str) -> Graph:
     return on.rename(*_pair(text, "--rename", "OLD=NEW"))
 
 
-def _remove(on: _Editing, text: str) -> Graph:
+def _remove(on: Editing, text: str) -> Graph:
     return on.graph.remove(*_names(text))
 
 
-def _bypass(on: _Editing, text: str) -> Graph:
+def _bypass(on: Editing, text: str) -> Graph:
     return on.graph.bypass(*_names(text))
 
 
-def _rewire(on: _Editing, text: str) -> Graph:
+def _rewire(on: Editing, text: str) -> Graph:
     return on.graph.rewire(*_pair(text, "--rewire", "OLD=NEW"))
 
 
-def _set_input(on: _Editing, text: str) -> Graph:
+def _set_input(on: Editing, text: str) -> Graph:
     place, tensor = _pair(text, "--set-input", "NODE:INDEX=TENSOR")
     node, _, index = place.rpartition(":")
     if not node or not (index.isascii() and index.isdecimal()):
@@ -93,35 +47,43 @@ def _set_input(on: _Editing, text: str) -> Graph:
     return on.graph.set_input(node, int(index), tensor)
 
 
-def _const(on: _Editing, text: str) -> Graph:
+def _const(on: Editing, text: str) -> Graph:
     name, value = _pair(text, "--const", "NAME=VALUE")
     return on.graph.set_constant(name, _value(value))
 
 
-def _dtype(on: _Editing, text: str) -> Graph:
+def _dtype(on: Editing, text: str) -> Graph:
     from ..values.dtypes import named
 
     name, dtype = _pair(text, "--dtype", "NAME=TYPE")
     return on.graph.set_dtype(name, named(dtype))
 
 
-def _expose_input(on: _Editing, text: str) -> Graph:
+def _expose_input(on: Editing, text: str) -> Graph:
     given, _, name = text.partition("=")
     tensor = on.tensor(given)
     return on.graph.expose_input(tensor, name or None, dtype=on.dtype(tensor))
 
 
-def _expose_output(on: _Editing, text: str) -> Graph:
+def _expose_output(on: Editing, text: str) -> Graph:
     given, name = _pair(text, "--expose-output", "TENSOR=NAME")
     tensor = on.tensor(given)
     return on.graph.expose_output(tensor, name, dtype=on.dtype(tensor))
 
 
-def _keep_outputs(on: _Editing, text: str) -> Graph:
+def _keep_outputs(on: Editing, text: str) -> Graph:
     return on.graph.keep_outputs(*map(on.tensor, _names(text)))
 
 
-def _extract(on: _Editing, text: str) -> Graph:
+def _drop_inputs(on: Editing, text: str) -> Graph:
+    return on.graph.drop_inputs(*map(on.tensor, _names(text)))
+
+
+def _drop_outputs(on: Editing, text: str) -> Graph:
+    return on.graph.drop_outputs(*map(on.tensor, _names(text)))
+
+
+def _extract(on: Editing, text: str) -> Graph:
     sides = _EXTRACT.fullmatch(text)
     if sides is None:
         raise _unreadable(text, "--extract", "INPUT,..:OUTPUT,..")
@@ -130,7 +92,23 @@ def _extract(on: _Editing, text: str) -> Graph:
     return on.graph.extract(inputs, outputs, dtypes=types)
 
 
-def _merge(on: _Editing, text: str) -> Graph:
+def _merge(on: Editing, text: str) -> Graph:
+    other, prefix = _other(on, text)
+    return on.graph.merge(other, prefix)
+
+
+def _replace(on: Editing, text: str) -> Graph:
+    """The other model's placeholders are the tensors of this graph that have their names."""
+    from ..contract.structural import PLACEHOLDERS
+
+    nodes, file = _pair(text, "--replace", "NODE,..=OTHER[:PREFIX]")
+    other, prefix = _other(on, file)
+    inputs = {node.name: node.name for node in other if node.op in PLACEHOLDERS and node.name in on.graph}
+    return on.graph.replace_subgraph(_names(nodes), other, inputs=inputs, prefix=prefix)
+
+
+def _other(on: Editing, text: str) -> tuple[Graph, str]:
+    """The graph in a file, and the prefix for its nodes behind the file's name."""
     from pathlib import Path
 
     path, prefix = text, ""
@@ -138,20 +116,18 @@ def _merge(on: _Editing, text: str) -> Graph:
         path, _, prefix = text.rpartition(":")
     other = open_graph(Namespace(model=path, format=None, signature=None, tags=None, mmap=True))
     on.state |= {f"{prefix}{name}" for initializer in other.initial_state for name in initializer.resources}
-    return on.graph.merge(other.graph, prefix)
+    return other.graph, prefix
 
 
-def _passes(on: _Editing, text: str) -> Graph:
-    from ..session.requested_passes import requested_graphs
-
-    *_, graph = (on.graph, *(after for _, after in requested_graphs(on.graph, _names(text), on.kept(), on.own)))
+def _passes(on: Editing, text: str) -> Graph:
+    *_, graph = (on.graph, *(after for _, after in on.after(_names(text))))
     return graph
 
 
 class _Step(NamedTuple):
     metavar: str
     help: str
-    run: Callable[[_Editing, str], Graph]
+    run: Callable[[Editing, str], Graph]
 
 
 STEPS = {  # by option
@@ -165,8 +141,12 @@ STEPS = {  # by option
     "--expose-input": _Step("TENSOR[=NAME]", "put a placeholder in the place of a tensor", _expose_input),
     "--expose-output": _Step("TENSOR=NAME", "name a tensor by an Identity", _expose_output),
     "--keep-outputs": _Step("TENSOR,..", "cut off all nodes that these tensors do not need", _keep_outputs),
+    "--drop-inputs": _Step("NODE,..", "remove placeholders that no node needs, or that have a default", _drop_inputs),
+    "--drop-outputs": _Step("NODE,..", "remove outputs, and the nodes that only they need", _drop_outputs),
     "--extract": _Step("INPUT,..:OUTPUT,..", "cut out the sub-model between tensors", _extract),
     "--merge": _Step("OTHER[:PREFIX]", "add the nodes of another model, with a prefix to their names", _merge),
+    "--replace": _Step("NODE,..=OTHER[:PREFIX]", "put another model in the place of nodes; its placeholders are "
+                       "tensors of this one by name", _replace),
     "--passes": _Step("PASS,..", "run graph passes, in this order", _passes),
 }
 
@@ -182,9 +162,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = EPILOG
     add_model(parser)
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the file to write: .pb or .pbtxt")
-    parser.add_argument("--force", action="store_true", help="replace a file that exists")
-    parser.add_argument("--freeze", action="store_true",
-                        help="of a SavedModel: make constants of variables that are only read")
+    add_changes(parser)
     parser.set_defaults(steps=[])
     for option, step in STEPS.items():
         parser.add_argument(option, action=_Append, dest="steps", metavar=step.metavar, help=step.help)
@@ -203,13 +181,13 @@ def edit(args: Namespace) -> int:
     from .translate import is_text
 
     text = is_text(args.output)
-    _check_output(Path(args.output), args.force)
+    check_output(Path(args.output), args.force)
     opened = open_graph(args)
-    on = _Editing(opened, _frozen(opened) if args.freeze else opened.graph, runtime())
+    on = Editing(opened, frozen(opened) if args.freeze else opened.graph, runtime())
     with ticking(f"editing {args.model}"):
         for option, value in args.steps:
             on.graph = STEPS[option].run(on, value)
-        _check_state(on)
+        on.check_state()
         rows = change_rows(compare(opened.graph, on.graph), opened.graph, on.graph)
         dump(on.graph, args.output, text=text)
     size = Path(args.output).stat().st_size
@@ -219,34 +197,6 @@ def edit(args: Namespace) -> int:
     tell_changes(rows, few=len(rows) if args.all else FEW)
     say(f"wrote {args.output}: {plural(len(on.graph), 'node')}, {byte_text(size)}")
     return 0
-
-
-def _check_output(path: Any, force: bool) -> None:
-    from ..errors import AlreadyExists
-
-    if path.exists() and not force:
-        raise AlreadyExists(f"'{path}' exists already", hint="--force replaces it")
-
-
-def _frozen(opened: Opened) -> Graph:
-    from ..errors import InvalidArgument
-
-    if opened.signature is None:
-        raise InvalidArgument(f"--freeze is for models with signatures and variables, this is a {opened.form}",
-                              hint="leave it out: constants are frozen already")
-    return opened.needed
-
-
-def _check_state(on: _Editing) -> None:
-    """Raises FailedPrecondition when the graph has a variable or table whose first value is outside of it."""
-    from ..contract.structural import CONST
-    from ..errors import FailedPrecondition
-
-    left = next((node for node in on.graph if node.name in on.state and node.op != CONST), None)
-    if left is not None:
-        raise FailedPrecondition(f"the value of '{left.name}' is not part of the graph, and a GraphDef cannot hold it",
-                                 node=left.name, op=left.op,
-                                 hint="--freeze makes constants of variables; --keep-outputs cuts off other state")
 
 
 def _names(text: str) -> Sequence[str]:

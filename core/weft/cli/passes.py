@@ -43,16 +43,17 @@ def tell(first: Sequence[dict[str, Any]], rows: Sequence[dict[str, Any]], why_no
     changed = any(row["less"] or row["more"] for row in first)
     if changed:
         say("\npasses before placement, over the whole graph")
-        _show(first)
+        show_passes(first)
     none = f"no {'further ' * changed}passes: no plugin brings one, or config disables them"
     say(f"\n{'passes, in order' if rows else none}")
     if rows:
-        _show(rows)
+        show_passes(rows)
     if why_not:
         say(f"the graph is run without some of that: {why_not}")
 
 
-def _show(rows: Sequence[dict[str, Any]]) -> None:
+def show_passes(rows: Sequence[dict[str, Any]]) -> None:
+    """Print rows of `passes`."""
     from .table import show
 
     show([row | {"ms": f"{row['ms']:.1f}", "less": _counts(row["less"]), "more": _counts(row["more"])}

@@ -63,11 +63,15 @@ def with_partitioned_calls(graph: Graph) -> Graph:
     """Return the graph with nodes whose op is a function of the graph as calls of that function."""
     if not graph.functions:
         return graph
-    nodes = [_partitioned(node, graph.functions[node.op]) for node in graph if node.op in graph.functions]
+    nodes = [partitioned_call(node, graph.functions[node.op]) for node in graph if node.op in graph.functions]
     return graph.replace(nodes=nodes) if nodes else graph
 
 
-def _partitioned(node: Node, function: Function) -> Node:
+def partitioned_call(node: Node, function: Function) -> Node:
+    """Return a node whose op is this function as a call of it.
+
+    Raises InvalidArgument when the node does not give the types of the function.
+    """
     kept = {key: value for key, value in node.attrs.items() if key.startswith("_")}
     func = Func(function.name, {key: value for key, value in node.attrs.items() if key not in kept})
     types = {name: _types(arguments, func, node) for name, arguments in

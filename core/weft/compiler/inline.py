@@ -7,12 +7,12 @@ inherit the call's control inputs. Recursive calls are left, and so are calls th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..contract.op import REQUIRED, OpRegistry
-from ..contract.structural import CALLS, CONST, NO_OP
+from ..contract.structural import CALLS, CONST, IDENTITY, IDENTITY_N, NO_OP
 from ..errors import InvalidArgument, ResourceExhausted, WeftError
 from ..graph.attr_value import AttrPlaceholder, Func
 from ..graph.function import Function
@@ -38,11 +38,18 @@ class Inlined(NamedTuple):
 
 
 @dataclass
-class _Inlining:
+class Inlining:
+    """The nodes of a graph while calls in it are replaced.
+
+    `pins`: values may be dead, or belong to a loop's frame. There constants of a function wait for its call as its
+        other first nodes do, to be dead with them and of that frame.
+    """
+
     functions: Mapping[str, Function]
     ops: OpRegistry
     nodes: dict[str, Node]
-    around: tuple[str, ...]  # the functions around the whole graph
+    around: tuple[str, ...] = ()  # the functions around the whole graph
+    pins: bool = False
     callers: dict[str, tuple[str, ...]] = field(default_factory=dict)  # inlined node -> the functions around it
     given: dict[Input, Input] = field(default_factory=dict)  # output of a call -> the tensor that replaces it
 
@@ -51,7 +58,10 @@ class _Inlining:
         self.written = len(self.nodes)
         self.most = _FEW_NODES  # more is asked for when it is reached: most graphs never count their functions
         self.text = 0  # characters that names of calls add to names of nodes
-        self.calls = 0  # calls that were replaced
+        self.replaced: dict[str, Node] = {}  # calls by name
+        self.mortal: dict[str, set[int]] = {}  # by call whose control inputs are dead with it: arguments that are, too
+        self.within: set[str] = set()  # nodes that may be dead: those of calls in `mortal`, and of calls among these
+        self.acting: set[str] = set()  # calls of functions that have effects
 
     def expand(self, call: Node, function: Function, attrs: Mapping[str, Any]) -> list[Node]:
         """Add the nodes that replace a call, record its outputs, and return the nodes.
@@ -68,12 +78,16 @@ class _Inlining:
         if count > self.most or self.text > _MOST_TEXT:
             raise ResourceExhausted(f"the functions of this graph expand to more than {self.most:,} nodes, or their "
                                     f"names to more than {_MOST_TEXT:,} characters", node=call.name, op=call.op)
-        self.calls += 1
+        self.replaced[call.name] = call
+        if function.control_ret:
+            self.acting.add(call.name)
         body = _Body(self, call, function, attrs)
         for index, output in enumerate(body.outputs()):
             self.given[Input(call.name, None, index)] = output
         self.nodes[call.name] = Node(call.name, NO_OP, controls=body.effects(), device=call.device)
         made = [*body.before, *(body.node(node) for node in function.nodes.values())]
+        if body.pins:
+            self.within.update(node.name for node in made)
         self.nodes.update((node.name, node) for node in made)
         inside = (*self.callers.get(call.name, self.around), function.name)
         self.callers.update((node.name, inside) for node in made)
@@ -96,6 +110,26 @@ class _Inlining:
         function = self.functions.get(target.name)
         return None if function is None else (function, target.attrs)
 
+    def finished(self, graph: Graph, results: Collection[str] = ()) -> Graph:
+        """Return the graph after all calls are replaced. Nodes that it called stay under the names `results`: each is
+        an Identity or IdentityN of its outputs then."""
+        nodes = self.nodes | {name: self._result(self.replaced[name]) for name in results if name in self.replaced}
+        made = [self._rewired(node) for node in nodes.values()]
+        return graph.replace(without=graph.nodes.keys() - nodes.keys(), nodes=made)
+
+    def _result(self, call: Node) -> Node:
+        types = call.attrs.get("Tout", call.attrs.get("T", ()))
+        if not types:
+            return self.nodes[call.name]
+        op, attr = (IDENTITY, types[0]) if len(types) == 1 else (IDENTITY_N, types)
+        waits = self.nodes[call.name].controls if call.name in self.acting else ()
+        return Node(call.name, op, [Input(call.name, None, index) for index in range(len(types))], device=call.device,
+                    controls=waits, attrs={"T": attr})
+
+    def _rewired(self, node: Node) -> Node:
+        inputs = [self.source(tensor) for tensor in node.inputs]
+        return node if inputs == list(node.inputs) else node.replace(inputs=inputs)
+
     def source(self, tensor: Input) -> Input:
         """Return the tensor that replaces this one once all calls are inlined."""
         passed = []
@@ -110,7 +144,7 @@ class _Inlining:
 class _Body:
     """The nodes of a function, as they replace one call."""
 
-    graph: _Inlining
+    graph: Inlining
     call: Node
     function: Function
     attrs: Mapping[str, Any]
@@ -119,11 +153,30 @@ class _Body:
         arguments = (arg.name for arg in self.function.inputs)
         self.arguments = dict(zip(arguments, self.call.inputs, strict=True))
         self.names = {name: new_name(f"{self.call.name}/{name}", self.graph.taken) for name in self.function.nodes}
-        self.waits, self.before = self.call.controls, []
+        self.before: list[Node] = []
+        self.waits = self.call.controls
+        state, mortal = self.graph, self.graph.mortal.get(self.call.name, set())
+        self.pins = state.pins or self.call.name in state.within or self.call.name in state.mortal
+        self.mortal = {arg.name for index, arg in enumerate(self.function.inputs) if index in mortal}
         if len(self.waits) > 1:  # then each first node needs one edge only
-            name = new_name(f"{self.call.name}/called", self.graph.taken)
-            gate = Node(name, NO_OP, controls=self.waits, device=self.call.device)
-            self.waits, self.before = (gate.name,), [gate]
+            self.waits = self._gate(self.waits)
+        elif self.pins and not self.waits and self.call.inputs:
+            self.waits = self._pivot()
+
+    def _gate(self, waits: Sequence[str]) -> tuple[str, ...]:
+        name = new_name(f"{self.call.name}/called", self.graph.taken)
+        self.before.append(Node(name, NO_OP, controls=waits, device=self.call.device))
+        return (name,)
+
+    def _pivot(self) -> tuple[str, ...]:
+        """Add Identities of the arguments, for nodes that would wait for nothing. One dead argument is enough."""
+        types = [dtype for arg in self.function.inputs for dtype in arg.expand(self.attrs)]
+        pivots = [Node(new_name(f"{self.call.name}/pivot", self.graph.taken), IDENTITY, [source],
+                       device=self.call.device, attrs={"T": dtype})
+                  for source, dtype in zip(self.call.inputs, types, strict=True)]
+        self.before += pivots
+        names = [node.name for node in pivots]
+        return self._gate(names) if len(names) > 1 else tuple(names)
 
     def outputs(self) -> list[Input]:
         return [self.tensor(self.function.ret[output.name]) for output in self.function.outputs]
@@ -135,8 +188,7 @@ class _Body:
     def node(self, node: Node) -> Node:
         inputs = [self.tensor(tensor) for tensor in node.inputs]
         controls = self.controls(node.controls)
-        first = all(name in self.arguments for name in (*(i.node for i in node.inputs), *node.controls))
-        if first and node.op != CONST:
+        if self._waits(node):
             controls = list(dict.fromkeys((*controls, *self.waits)))
         attrs = {key: self._value(value, node) for key, value in node.attrs.items()}
         changed = {key: value for key, value in attrs.items() if value is not node.attrs[key]}
@@ -144,6 +196,11 @@ class _Body:
             changed["_class"] = self._colocated(attrs["_class"])
         return node.replace(name=self.names[node.name], inputs=inputs, controls=controls, attrs=changed,
                             device=node.device or self.call.device)
+
+    def _waits(self, node: Node) -> bool:
+        """True for a first node of the function, unless one of its inputs is dead whenever the control input is."""
+        first = all(name in self.arguments for name in (*(i.node for i in node.inputs), *node.controls))
+        return first and (self.pins or node.op != CONST) and all(i.node not in self.mortal for i in node.inputs)
 
     def controls(self, names: Iterable[str]) -> list[str]:
         where = (self.arguments[n].node if n in self.arguments else self.names[n] for n in names)
@@ -207,27 +264,26 @@ def _count(arg: Any, attrs: Mapping[str, Any]) -> int:
     return number if isinstance(number, int) else 0
 
 
-def inline(graph: Graph, ops: OpRegistry, kept: Collection[str] = (), around: tuple[str, ...] = ()) -> Inlined:
+def inline(
+    graph: Graph, ops: OpRegistry, kept: Collection[str] = (), around: tuple[str, ...] = (), *, pins: bool = False,
+    results: Collection[str] = (),
+) -> Inlined:
     """Replace the calls of a graph's functions, but for the nodes named in `kept`.
 
     `around`: the functions that the whole graph belongs to; their calls are recursive.
+    `pins`: as of `Inlining`.
+    `results`: names of calls under which Identities give their outputs afterwards.
 
     Raises InvalidArgument for calls that do not fit their functions, ResourceExhausted for too many nodes.
     """
-    state = _Inlining(graph.functions, ops, dict(graph.nodes), around)
+    state = Inlining(graph.functions, ops, dict(graph.nodes), around, pins)
     waiting = [node for node in graph if node.name not in kept]
     while waiting:
         node = waiting.pop()
         called = state.called(node)
         if called is not None:
             waiting += state.expand(node, *called)
-    if not state.calls:
+    if not state.replaced:
         return Inlined(graph, {}, {})
-    nodes = [_rewired(node, state) for node in state.nodes.values()]
-    replaced = graph.replace(without=graph.nodes.keys() - state.nodes.keys(), nodes=nodes)
-    return Inlined(replaced, {tensor: state.source(tensor) for tensor in state.given}, state.callers)
-
-
-def _rewired(node: Node, state: _Inlining) -> Node:
-    inputs = [state.source(tensor) for tensor in node.inputs]
-    return node if inputs == list(node.inputs) else node.replace(inputs=inputs)
+    made = state.finished(graph, results)
+    return Inlined(made, {tensor: state.source(tensor) for tensor in state.given}, state.callers)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 
 from ..contract.device import load_callable
 from ..contract.graph_pass import GraphPass, PassContext
+from ..contract.host_kernel import OWN
 from ..contract.op import OpRegistry
-from ..contract.structural import CONST, NO_KERNEL
+from ..contract.structural import CONST, MUST_FEED, NO_KERNEL
 from ..errors import InvalidArgument, WeftError
 from ..graph.graph import Graph, Node, topological_order, verify
 from ..support.plugin_guard import plugin_guard
 from ..values.tensor import TensorMetadata, ValueInfo, info
-from .infer_node import infer_node
+from .infer_node import fed_metadata, infer_node
 from .placement import Assignment, Placement
 from .prune import Tensor
 from .resolve import Resolved, resolve_node
@@ -23,13 +25,13 @@ Fold = Callable[[Resolved, Sequence[ValueInfo], tuple[ValueInfo, ...]], tuple[Va
 def run_passes(graph: Graph, passes: Sequence[GraphPass], context: PassContext) -> Iterator[tuple[str, Graph]]:
     """Yield the name of each pass, and the graph after it.
 
-    Raises PluginError for a pass that fails. Raises InvalidArgument for a pass that returns no graph, loses a kept
-    node, or returns a malformed graph.
+    Raises PluginError for a plugin's pass that fails, and the error of core's own pass. Raises InvalidArgument for a
+    pass that returns no graph, loses a kept node, or returns a malformed graph.
     """
     for entry in passes:
         who = f"pass '{entry.name}' of plugin {entry.plugin}"
         before = graph
-        with plugin_guard(who):
+        with nullcontext() if entry.plugin == OWN else plugin_guard(who):
             graph = load_callable(entry.function)(before, context)
         if not isinstance(graph, Graph):
             raise InvalidArgument(f"{who} returned {type(graph).__name__}, not a Graph")
@@ -119,9 +121,11 @@ class NodeFacts:
 
     def _outputs(self, entry: Resolved, inputs: Sequence[ValueInfo]) -> tuple[ValueInfo, ...]:
         outputs = infer_node(entry, inputs, self._ops)
-        if entry.op.name != CONST:
-            outputs = self._fold(entry, inputs, outputs)
         name = entry.node.name
+        if entry.op.name in MUST_FEED:
+            outputs = (ValueInfo(fed_metadata(entry, 0, self._graph.versions.producer)),)
+        elif entry.op.name != CONST:
+            outputs = self._fold(entry, inputs, outputs)
         if name not in self._fed_nodes:
             return outputs
         return tuple(ValueInfo(self._fed[name, i]) if (name, i) in self._fed else output

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 CORE = "weft"  # the owner of the commands that core brings itself
 # The names of core's commands.
-RESERVED = ("inspect", "explain", "devices", "plugins", "ops", "config", "translate", "compile", "edit")
+RESERVED = ("inspect", "explain", "devices", "plugins", "ops", "config", "translate", "compile", "edit", "opt")
 
 AddArguments = Callable[["ArgumentParser"], object]
 Run = Callable[["Namespace"], int]

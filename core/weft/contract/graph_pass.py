@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FUSION = "fusion"  # the linker's own fusion, no plugin's pass; `[passes] disable` switches it off like one
 PRE_PLACEMENT, GRAPH, ON_REQUEST = "pre_placement", "graph", "on_request"
 # "pre_placement": once per session, over its whole graph. "graph": once per step, over the part that the step needs.
-# "on_request": in no session, only where a user names the pass (weft edit --passes).
+# "on_request": in no session, only where a user names the pass (weft opt --passes).
 STAGES = (PRE_PLACEMENT, GRAPH, ON_REQUEST)
 
 
@@ -34,6 +34,9 @@ class PassContext(NamedTuple):
         depend on constants alone and take little more memory than these. Nodes that do not fit their op are left out.
     `initial_state`: In the stage "pre_placement", the initializers of the session's state. One whose target a pass
         removes never runs. A pass lets errors of `values()` through: they are the file's.
+    `ops`: The op table; `ops.get(name)` is the OpDef of an op, and raises NotFound for an unknown one.
+    `feeds`, `fetches`: On request, the tensors that a user names, in order, as text. Their nodes are in `kept`.
+    `entry`: On request, the function that a user names, or None.
 
     In the stage "pre_placement" `kept` is empty, for any node may be fed, fetched or run later: a pass keeps the names
     of the nodes that it replaces, and their outputs' values.
@@ -43,11 +46,20 @@ class PassContext(NamedTuple):
     resolve: Callable[[Any], Any]
     infer: Callable[[Any], Mapping[str, tuple[ValueInfo, ...]]]
     initial_state: tuple[Initializer, ...] = ()
+    ops: Any = None
+    feeds: tuple[str, ...] = ()
+    fetches: tuple[str, ...] = ()
+    entry: str | None = None
 
 
 class GraphPass(NamedTuple):
     """A registered pass: `function(graph, context) -> graph`, or "module:function", imported at its first run. `after`
-    and `before` are names of passes."""
+    and `before` are names of passes.
+
+    `about`: Its effect, in a line.
+    `preserves`: The properties of a graph that it leaves alone, in a line.
+    `repeats`: Empty for an idempotent pass, else the reason why a second run may change more.
+    """
 
     name: str
     function: str | Callable[[Any, PassContext], Any]
@@ -55,6 +67,9 @@ class GraphPass(NamedTuple):
     after: tuple[str, ...]
     before: tuple[str, ...]
     plugin: str
+    about: str = ""
+    preserves: str = ""
+    repeats: str = ""
 
 
 def in_order(passes: Collection[GraphPass], stage: str) -> list[GraphPass]:

@@ -165,21 +165,24 @@ class PassRegistrar:
 
     def add(
         self, name: str, function: Factory, *, stage: str = "graph", after: Sequence[str] = (),
-        before: Sequence[str] = (),
+        before: Sequence[str] = (), about: str = "", preserves: str = "", repeats: str = "",
     ) -> None:
         """Register a pass, (Graph, PassContext) -> Graph, under a name. It runs unless `[passes] disable` names it. A
         pass that is named "module:function" is imported when it first runs. `stage` is "graph", for the part of the
         graph that a step needs, "pre_placement", for a session's whole graph, or "on_request", for a pass that no
         session runs by itself.
 
-        `after` and `before` are names of passes. Raises PluginError for an unknown stage, and for a second pass of that
-        name.
+        `after` and `before` are names of passes. `weft opt --list-passes` shows `about`, the effect in a line,
+        `preserves`, the properties that stay, and `repeats`, the reason why the pass is not idempotent, if it is not.
+
+        Raises PluginError for an unknown stage, and for a second pass of that name.
         """
         if stage not in STAGES:
             raise PluginError(f"pass '{name}' wants stage '{stage}'; stages are {', '.join(STAGES)}")
         if name == FUSION or any(known.name == name for known in self._to.passes):
             raise PluginError(f"pass '{name}' is registered twice")
-        self._to.passes.append(GraphPass(name, function, stage, tuple(after), tuple(before), self._to.plugin))
+        self._to.passes.append(GraphPass(name, function, stage, tuple(after), tuple(before), self._to.plugin,
+                                        about, preserves, repeats))
 
 
 class CommandRegistrar:

@@ -9,14 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import InvalidArgument
+from ..values.dtypes import int32
 from ..values.tensor import ValueInfo, info, merge_shapes
-from .op import Attrs, OpDef
+from .op import Attrs, MetadataFunction, OpDef
 from .op_spec import OpSpec
 
 CONST = "Const"
 NO_OP = "NoOp"
 PLACEHOLDER = "Placeholder"
-IDENTITY = "Identity"
+IDENTITY, IDENTITY_N = "Identity", "IdentityN"
 ARG, RETVAL = "_Arg", "_Retval"
 SEND, RECV, HOST_SEND, HOST_RECV = "_Send", "_Recv", "_HostSend", "_HostRecv"
 MUST_FEED = frozenset({PLACEHOLDER, "PlaceholderV2"})  # placeholders that have no value of their own
@@ -25,6 +26,7 @@ VALUELESS = frozenset({CONST, NO_OP, *MUST_FEED})  # their outputs are no result
 FRAME = "_Frame"  # a loop in general form: `body` is one iteration, whose values may be dead
 IF, STATELESS_IF, WHILE, STATELESS_WHILE = "If", "StatelessIf", "While", "StatelessWhile"
 CASE, STATELESS_CASE = "Case", "StatelessCase"
+IFS, CASES, WHILES = map(frozenset, ((IF, STATELESS_IF), (CASE, STATELESS_CASE), (WHILE, STATELESS_WHILE)))
 CALL, STATEFUL_CALL = "PartitionedCall", "StatefulPartitionedCall"
 CALLS = frozenset({CALL, STATEFUL_CALL})
 
@@ -58,13 +60,13 @@ CONTROL_FLOW: Mapping[str, ControlFlow] = {
 }
 
 # The control flow of TensorFlow 1. An op on references does the same as the plain op.
-SWITCH, MERGE = "Switch", "Merge"
+SWITCH, MERGE, ENTER, EXIT, NEXT_ITERATION = "Switch", "Merge", "Enter", "Exit", "NextIteration"
 SWITCHES = frozenset({SWITCH, "RefSwitch"})
 SWITCH_N = "_SwitchN"  # one of `num_outs` outputs is alive: TensorFlow lowers Case to it
 MERGES = frozenset({MERGE, "RefMerge"})
-ENTERS = frozenset({"Enter", "RefEnter"})
-EXITS = frozenset({"Exit", "RefExit"})
-NEXT_ITERATIONS = frozenset({"NextIteration", "RefNextIteration"})  # their outputs are for the next iteration
+ENTERS = frozenset({ENTER, "RefEnter"})
+EXITS = frozenset({EXIT, "RefExit"})
+NEXT_ITERATIONS = frozenset({NEXT_ITERATION, "RefNextIteration"})  # their outputs are for the next iteration
 LOOP_COND = "LoopCond"
 V1_CONTROL_FLOW = SWITCHES | {SWITCH_N} | MERGES | ENTERS | EXITS | NEXT_ITERATIONS | {LOOP_COND}
 CONTROL_TRIGGER = "ControlTrigger"  # waits for its control inputs, and is alive even if they are dead
@@ -117,7 +119,38 @@ def _placeholder_with_default(attrs: Attrs, x: ValueInfo) -> ValueInfo:
         raise InvalidArgument(f"the default does not fit the placeholder: {error}") from None
 
 
-METADATA = {IDENTITY: _identity, "PlaceholderWithDefault": _placeholder_with_default}
+def _passed_on(_: Attrs, x: ValueInfo) -> ValueInfo:
+    """The type and shape, not the elements: the output may be dead."""
+    return ValueInfo(x.meta)
+
+
+def _enter(attrs: Attrs, x: ValueInfo) -> ValueInfo:
+    """The shape of a loop's variable may change from turn to turn, as TensorFlow's inference has it."""
+    return ValueInfo(x.meta) if attrs["is_constant"] else info(x.dtype, None)
+
+
+def _loop_cond(_: Attrs, x: ValueInfo) -> ValueInfo:
+    return info(x.dtype, ())
+
+
+def _switch(_: Attrs, x: ValueInfo, __: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
+    return ValueInfo(x.meta), ValueInfo(x.meta)
+
+
+def _merge(_: Attrs, *inputs: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
+    """The shape that all inputs share, and the index of the input."""
+    shapes = [x.shape for x in inputs]
+    first = shapes[0]
+    shape: tuple[int | None, ...] | None = None
+    if first is not None and all(other is not None and len(other) == len(first) for other in shapes):
+        sizes = zip(*(other for other in shapes if other is not None), strict=True)
+        shape = tuple(each[0] if len({*each}) == 1 else None for each in sizes)
+    return info(inputs[0].dtype, shape), info(int32, ())
+
+
+METADATA: Mapping[str, MetadataFunction] = {
+    IDENTITY: _identity, SWITCH: _switch, MERGE: _merge, ENTER: _enter, EXIT: _passed_on, NEXT_ITERATION: _passed_on,
+    LOOP_COND: _loop_cond, "PlaceholderWithDefault": _placeholder_with_default}
 
 _TRANSFER = ("tensor_name: string", "send_device: string", "send_device_incarnation: int", "recv_device: string",
              "client_terminated: bool = false")
@@ -138,6 +171,7 @@ _SPECS = {spec.name: spec for spec in (
     OpSpec("PlaceholderWithDefault", ["input: dtype"], ["output: dtype"], ["dtype: type", "shape: shape"]),
     OpSpec(NO_OP),
     OpSpec(IDENTITY, ["input: T"], ["output: T"], ["T: type"]),
+    OpSpec(IDENTITY_N, ["input: T"], ["output: T"], ["T: list(type) >= 1"]),
 
     OpSpec(ARG, (), ["output: T"], _INDEXED, stateful=True),
     OpSpec("_DeviceArg", (), ["output: T"], _INDEXED, stateful=True),

@@ -111,6 +111,7 @@ class Graph:
     expose_input = surgery.expose_input
     expose_output = surgery.expose_output
     keep_outputs = surgery.keep_outputs
+    drop_inputs = surgery.drop_inputs
     drop_outputs = surgery.drop_outputs
     extract = surgery.extract
     merge = surgery.merge

@@ -316,6 +316,28 @@ def drop_outputs(graph: Graph, *names: str) -> Graph:
     return _verified(graph.replace(without=[name for name in graph.nodes if name not in kept]))
 
 
+def drop_inputs(graph: Graph, *names: str) -> Graph:
+    """The graph without these placeholders. Consumers of a PlaceholderWithDefault read its default instead.
+
+    Raises NotFound for an unknown node, InvalidArgument for a node that is no placeholder, and for a placeholder
+    without default that a node needs.
+    """
+    for name in names:
+        node = graph[name]
+        if node.op not in PLACEHOLDERS:
+            raise InvalidArgument(f"an input is a placeholder, '{name}' is {node.op}", node=name, op=node.op,
+                                  hint="drop_outputs and remove take other nodes")
+        if node.inputs:
+            graph = _bypassed(graph, node)
+            continue
+        user = next(iter(consumers(graph.nodes)[name]), None)
+        if user is not None:
+            raise InvalidArgument(f"the input '{name}' cannot be dropped: '{user.name}' needs it", node=user.name,
+                                  op=user.op, hint="make it a constant: set_constant")
+        graph = graph.replace(without=[name])
+    return _verified(graph)
+
+
 def extract(
     graph: Graph, inputs: Names, outputs: Names, *, dtypes: Mapping[str, DType] | None = None,
     shapes: Mapping[str, Iterable[int | None]] | None = None,

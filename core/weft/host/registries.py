@@ -18,7 +18,7 @@ from ..contract.op_handler import OpHandlerEntry
 from ..contract.operator_table import OperatorTable
 from ..contract.session import SessionRegistry
 from ..errors import PluginError
-from . import allocators, work_queues
+from . import allocators, graph_passes, work_queues
 
 if TYPE_CHECKING:
     from ..contract.hookspecs import Contribution
@@ -38,7 +38,7 @@ class Registries:
         self.host_kernels.add_pack(HostPack("weft.host_kernels:register", OWN))
         self.allocators: dict[str, str | Callable[..., Any]] = dict(allocators.GIVEN)
         self.work_queues: dict[str, str | Callable[..., Any]] = dict(work_queues.GIVEN)
-        self.passes: dict[str, GraphPass] = {}
+        self.passes: dict[str, GraphPass] = dict(graph_passes.GIVEN)
         self.operators: OperatorTable | None = None
         self._owners: dict[tuple[str, str], str] = {}  # (kind, name) to the plugin that registered it; none for core's
         self.op_handlers = {name: OpHandlerEntry(name, f"weft.eager.op_handlers:{handler}", OWN)

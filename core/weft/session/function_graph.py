@@ -85,9 +85,11 @@ class FunctionGraph:
         start = needed_part(graph, order, kept, self._stand_ins)
         check()
         yield "", start
-        facts = NodeFacts(graph, nodes, fed, self._env.host.registries.ops, self._env.fold)
+        ops = self._env.host.registries.ops
+        facts = NodeFacts(graph, nodes, fed, ops, self._env.fold)
         passes = [entry for entry in self._env.passes if entry.name not in self.left_out]
-        for name, graph_after in run_passes(start, passes, PassContext(kept, facts.resolve, facts.infer)):
+        context = PassContext(kept, facts.resolve, facts.infer, ops=ops)
+        for name, graph_after in run_passes(start, passes, context):
             check()
             yield name, graph_after
 

@@ -16,6 +16,7 @@ from ..compiler.resolve import Resolved
 from ..contract.loader import LoadOptions, SignatureDef, Source, TensorInfo, signature_text
 from ..errors import NotFound, WeftError, WeftWarning, boundary
 from ..graph.graph import Graph
+from ..graph.rewriting import pruned
 from ..graph.traversal import unused
 from ..values.tensor import TensorMetadata
 from .arguments import in_order
@@ -53,6 +54,13 @@ class Signature:
     def is_runnable(self) -> bool:
         """False when loading found a reason why the signature cannot be run."""
         return self._error is None
+
+    @property
+    def graph(self) -> Graph:
+        """The part of the session's graph that the signature needs. Variables that are only read are constants there,
+        so the graph of a SavedModel is the frozen model."""
+        return pruned(self.session.graph, {tensor.partition(":")[0] for tensor in (*self.fed.values(),
+                                                                                  *self.fetched.values())})
 
     @cached_property
     def _step(self) -> Callable[..., Any]:

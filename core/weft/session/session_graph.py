@@ -48,7 +48,7 @@ def session_graphs(
     facts = NodeFacts(graph, {}, {}, ops, ConstantFolder(own.host))
     state = tuple(each._replace(values=noted(each.values)) for each in initial_state)
     try:
-        yield from run_passes(graph, passes, PassContext(frozenset(), facts.resolve, facts.infer, state))
+        yield from run_passes(graph, passes, PassContext(frozenset(), facts.resolve, facts.infer, state, ops))
     except PluginError as error:
         if failed and error.__cause__ is failed[-1]:  # the fault is the file's, not the pass's
             raise failed[-1] from None

@@ -11,8 +11,10 @@ the public functions and the loader. `kernels` has the host kernels.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .commands import add_opt_arguments as add_opt_arguments
     from .commands import add_translate_arguments as add_translate_arguments
     from .commands import is_program as is_program
+    from .commands import opt as opt
     from .commands import run_program as run_program
     from .commands import translate as translate
     from .lexer import MalformedText as MalformedText
@@ -23,10 +25,10 @@ if TYPE_CHECKING:
     from .text_file import loads as loads
 
 __all__ = ["InvalidProgram", "MalformedText", "dump", "dumps", "load", "loads"]
-# The last four serve the commands translate and run, which other distributions have.
+# The last six serve the commands translate, opt and run, which other distributions have.
 _WHERE = {"MalformedText": "lexer", "InvalidProgram": "program_reader", "dump": "text_file", "dumps": "text_file",
           "load": "text_file", "loads": "text_file", "add_translate_arguments": "commands", "is_program": "commands",
-          "run_program": "commands", "translate": "commands"}
+          "run_program": "commands", "translate": "commands", "add_opt_arguments": "commands", "opt": "commands"}
 
 
 def __getattr__(name: str) -> Any:

@@ -15,12 +15,13 @@ BEF = ".bef"
 
 
 def add_opt_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("source", nargs="?", default=translation.STDIN, metavar="FILE", help="a text; stdin by default")
-    parser.add_argument("-o", "--output", default=translation.STDIN, metavar="OUT", help="the file to write (stdout)")
+    """Add the options of `weft opt` for programs."""
     optimizer.add_arguments(parser)
 
 
-def opt(args: Namespace) -> int:
+def opt(source: str, output: str, args: Namespace) -> int:
+    """Rewrite the text of a program; `-` is stdin and stdout. `args` has the options."""
+    args.source, args.output = source, output
     return optimizer.optimize(args)
 
 

@@ -1,4 +1,4 @@
-"""The plugin registers the loader of `.mlir` files, commands, and the host kernels of ts, tfrt_dht, tfrt_sht, coo, btf.
+"""The plugin registers the loader of `.mlir` files, and the host kernels of ts, tfrt_dht, tfrt_sht, coo, btf.
 
 Every start of weft imports this module, so the module is light.
 """
@@ -18,9 +18,3 @@ def weft_kernels(registry: Any) -> None:
 @hookimpl
 def weft_loaders(registry: Any) -> None:
     registry.add("mlir", "weft_mlir.text_file:LOADER")
-
-
-@hookimpl
-def weft_commands(registry: Any) -> None:
-    registry.add("opt", help="rewrite and check the text of a host program",
-                 add_arguments="weft_mlir.commands:add_opt_arguments", run="weft_mlir.commands:opt")

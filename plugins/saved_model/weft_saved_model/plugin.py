@@ -22,4 +22,5 @@ def weft_kernels(registry: Any) -> None:
 
 @hookimpl
 def weft_passes(registry: Any) -> None:
-    registry.add("freeze", "weft_saved_model.freeze:freeze", stage="pre_placement", before=("references",))
+    registry.add("freeze", "weft_saved_model.freeze:freeze", stage="pre_placement", before=("references",),
+                 about="makes constants of variables that the graph only reads", preserves="names and values")

@@ -36,7 +36,11 @@ class GraphView:
 
     def is_free(self, node: Node) -> bool:
         """True where only the consumers' needs limit a change of the node: it is not kept, and on no control edge."""
-        return node.name not in self._outside and not node.controls
+        return self.is_replaceable(node) and not node.controls
+
+    def is_replaceable(self, node: Node) -> bool:
+        """True where nothing but consumers needs the node: it is not kept, and no node waits for it."""
+        return node.name not in self._outside
 
     def only_consumer(self, node: Node) -> Node | None:
         """The consumer of the node's first output if no other input in the graph reads the node."""

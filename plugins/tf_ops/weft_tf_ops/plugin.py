@@ -35,5 +35,8 @@ def weft_ops(registry: OpRegistrar) -> None:
 
 @hookimpl
 def weft_passes(registry: PassRegistrar) -> None:
-    registry.add("references", "weft_tf_ops.references:rewrite_references", stage="pre_placement")
-    registry.add("reference_handles", "weft_tf_ops.reference_handles:rewrite_handles", stage="pre_placement")
+    registry.add("references", "weft_tf_ops.references:rewrite_references", stage="pre_placement",
+                 about="puts ops on resources in the place of ops on reference variables", preserves="names and values")
+    registry.add("reference_handles", "weft_tf_ops.reference_handles:rewrite_handles", stage="pre_placement",
+                 about="puts queues, tables and stacks on resources in the place of those on references",
+                 preserves="names and values")

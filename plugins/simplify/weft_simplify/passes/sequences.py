@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from weft.api import Graph, Input, Node, PassContext, constant, dtypes, placed_like
 
-from .graph_view import GraphView, asks_for_same_place
-from .lstm_cells import HIDDEN, OP, STATE
+from ..graph_view import GraphView, asks_for_same_place
+from .cells import HIDDEN, OP, STATE
 
 X, BEFORE, HIDDEN_BEFORE, REST = 0, 1, 2, 3  # inputs of a cell: x, cs_prev, h_prev, and the shared weights
 ATTRS = ("T", "forget_bias", "cell_clip", "use_peephole")

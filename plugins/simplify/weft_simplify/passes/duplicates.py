@@ -1,4 +1,5 @@
-"""Pass `duplicates`: common subexpression elimination merges nodes with equal op, place, attributes and inputs.
+"""Pass `duplicates`: common subexpression elimination merges nodes with equal op, place, attributes,
+inputs and control edges.
 
 NASNet, for example, has one Relu for each consumer of an earlier cell. The pass runs after layers have absorbed their
 padding and scaling, because a Pad with two consumers cannot be absorbed.
@@ -8,8 +9,8 @@ from __future__ import annotations
 
 from weft.api import Graph, Node, PassContext, topological_order
 
-from .constant_folding import CONTROL_FLOW
-from .graph_view import GraphView
+from ..graph_view import GraphView
+from .constants import CONTROL_FLOW
 
 
 def eliminate_common_subexpressions(graph: Graph, context: PassContext) -> Graph:
@@ -20,10 +21,11 @@ def eliminate_common_subexpressions(graph: Graph, context: PassContext) -> Graph
     for node in topological_order(graph):
         inputs = [source._replace(node=merged.get(source.node, source.node)) for source in node.inputs]
         equal = None
-        if inputs and not node.controls and node.op not in CONTROL_FLOW:
-            first = first_of.setdefault((node.op, node.device, frozenset(node.attrs.items()), *inputs), node)
+        if inputs and node.op not in CONTROL_FLOW:
+            place = (node.op, node.device, frozenset(node.controls))
+            first = first_of.setdefault((*place, frozenset(node.attrs.items()), *inputs), node)
             equal = None if first is node else first
-        if equal is not None and view.is_free(node) and _is_pure(view, node):
+        if equal is not None and view.is_replaceable(node) and _is_pure(view, node):
             merged[node.name] = equal.name
         elif tuple(inputs) != node.inputs:
             changed.append(node.replace(inputs=inputs))

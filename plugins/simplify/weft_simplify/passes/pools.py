@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from weft.api import Graph, Node, PassContext
 
-from .affine import is_of_floats
-from .graph_view import GraphView, asks_for_same_place
+from ..affine import is_of_floats
+from ..graph_view import GraphView, asks_for_same_place
 
 
 def sink_average_pools(graph: Graph, context: PassContext) -> Graph:

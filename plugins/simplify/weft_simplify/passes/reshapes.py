@@ -12,8 +12,8 @@ from math import prod
 
 from weft.api import Graph, Input, Node, PassContext, constant, placed_like
 
-from .affine import is_of_floats
-from .graph_view import Array, GraphView, asks_for_same_place
+from ..affine import is_of_floats
+from ..graph_view import Array, GraphView, asks_for_same_place
 from .identities import is_sure
 
 SCALINGS = {"Add": (0, 1), "AddV2": (0, 1), "Div": (1,), "Mul": (0, 1), "RealDiv": (1,), "Sub": (0, 1)}

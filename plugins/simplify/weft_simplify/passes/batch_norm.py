@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from weft.api import Graph, Node, PassContext, dtypes
 
-from . import linear_layers
-from .affine import Affine, bias, is_of_floats, written
-from .graph_view import GraphView
+from .. import linear_layers
+from ..affine import Affine, bias, is_of_floats, written
+from ..graph_view import GraphView
 
 OPS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 

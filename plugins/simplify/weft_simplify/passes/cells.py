@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from weft.api import DType, Graph, Input, Node, PassContext, constant, dtypes, placed_like, topological_order
 
-from .affine import scaling
-from .graph_view import Array, GraphView, asks_for_same_place
-from .symbolic_sizes import SymbolicSizes
+from ..affine import scaling
+from ..graph_view import Array, GraphView, asks_for_same_place
+from ..symbolic_sizes import SymbolicSizes
 
 OP = "LSTMBlockCell"
 TYPES = (dtypes.float16, dtypes.float32)

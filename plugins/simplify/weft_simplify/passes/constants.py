@@ -18,7 +18,7 @@ from weft.api import (
     without_idle_controls,
 )
 
-from .graph_view import GraphView
+from ..graph_view import GraphView
 
 CONTROL_FLOW = frozenset({"Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch"})  # outputs may be dead
 IDENTITIES = frozenset({"Identity", "PreventGradient", "Snapshot", "StopGradient"})

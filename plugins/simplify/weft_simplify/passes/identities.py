@@ -11,12 +11,20 @@ from math import prod
 
 from weft.api import Graph, Input, Node, PassContext, topological_order
 
-from .graph_view import GraphView
+from ..graph_view import GraphView
 
 Dims = Sequence[int | None]
 
 
 def remove_identities(graph: Graph, context: PassContext) -> Graph:
+    """A Reshape that gets the input of the Reshape before it may return that input, so the pass goes on until none
+    does."""
+    while (after := _without_identities(graph, context)) is not graph:
+        graph = after
+    return graph
+
+
+def _without_identities(graph: Graph, context: PassContext) -> Graph:
     view = GraphView(graph, context)
     same: dict[Input, Input] = {}  # from a tensor to an equal one
     shorter: dict[str, Input] = {}  # from a Reshape to the input of the Reshape before it

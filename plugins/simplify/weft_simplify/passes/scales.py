@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from weft.api import Graph, Node, PassContext, constant, placed_like
 
-from . import linear_layers
-from .affine import Affine, bias, rounded, scaling, together, written
-from .graph_view import Array, GraphView, asks_for_same_place
-from .linear_layers import Layer
+from .. import linear_layers
+from ..affine import Affine, bias, rounded, scaling, together, written
+from ..graph_view import Array, GraphView, asks_for_same_place
+from ..linear_layers import Layer
 
 
 def fold_scaling(graph: Graph, context: PassContext) -> Graph:

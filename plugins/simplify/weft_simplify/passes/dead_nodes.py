@@ -1,6 +1,7 @@
 """Pass `dead-nodes`, on request: removes nodes that no kept node needs, and functions that no node calls.
 
-The pass preserves the kept nodes, their names and their values. It is idempotent.
+With an entry function, the functions that it calls stay, too. A fed node that has inputs becomes a Placeholder, so that
+the nodes in front of it are dead.
 """
 
 from __future__ import annotations
@@ -8,22 +9,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from weft.api import Graph, Node, PassContext, pruned
+from weft.api import Graph, Node, PassContext, placed_like, pruned
 
 
 def remove_dead_nodes(graph: Graph, context: PassContext) -> Graph:
     if context.kept:
+        graph = _cut(graph, context)
         live = pruned(graph, context.kept)
         graph = live if len(live) < len(graph) else graph
-    dead = graph.functions.keys() - _called(graph)
+    dead = graph.functions.keys() - _called(graph, () if context.entry is None else (context.entry,))
     return graph.replace(without_functions=sorted(dead)) if dead else graph
 
 
-def _called(graph: Graph) -> set[str]:
+def _cut(graph: Graph, context: PassContext) -> Graph:
+    """The graph with placeholders for fed nodes of one output that have inputs."""
+    made = []
+    for tensor in context.feeds:
+        node = graph[tensor.partition(":")[0]]
+        entry = context.resolve(node)
+        if entry is not None and (node.inputs or node.controls) and len(entry.output_tensors) == 1:
+            made.append(placed_like(Node(node.name, "Placeholder", attrs={
+                "dtype": entry.output_tensors[0].dtype, "shape": None}), node))
+    return graph.replace(nodes=made) if made else graph
+
+
+def _called(graph: Graph, entries: Iterable[str]) -> set[str]:
     """The functions that nodes name, as an op or in an attribute, directly or within other functions. A function's
     gradient, `Gradient of f` in TensorFlow, names it by an attribute of its node."""
     found: set[str] = set()
-    waiting = [*_named(graph)]
+    waiting = [*entries, *_named(graph)]
     while waiting:
         name = waiting.pop()
         if name in graph.functions and name not in found:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from weft.api import Graph, Input, Node, PassContext, dtypes, placed_like
 
-from .graph_view import GraphView
+from ..graph_view import GraphView
 
 CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
 POINTWISE = ("Add", "AddV2", "BiasAdd", "Elu", "Identity", "LeakyRelu", "Maximum", "Minimum", "Mul", "Relu", "Relu6",

@@ -1,0 +1,80 @@
+"""weft opt: graph passes over models by name, their list, and the way to texts of host programs."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import weft
+from builders.control_flow import branch, function
+from builders.graphs import const, node, placeholder
+from weft.graph.graph import Graph
+from weft.graph.graphdef import dump, load
+from weft.values import dtypes
+
+TWICE = function("twice", "x", [node("sum", "AddV2", "x", "x")], {"y": "sum:z:0"})
+HALF = function("half", "x", [const("two", 2), node("part", "RealDiv", "x", "two:output:0")], {"y": "part:z:0"})
+
+
+@pytest.fixture
+def model(tmp_path):
+    nodes = [placeholder("x", (2,)), placeholder("p", (), dtypes.bool_), branch("y", "p", "twice", "half", "x")]
+    dump(Graph(nodes, [TWICE, HALF]), tmp_path / "model.pb")
+    return str(tmp_path / "model.pb")
+
+
+def test_passes_run_in_their_order_and_the_result_is_written(command, model):
+    done = command("opt", "--passes", "lower-control-flow,dead-nodes", model, "-o", "out.pb")
+    assert (done.status, done.err) == (0, "")
+    found = load("out.pb")
+    assert not found.functions
+    assert {"Switch", "Merge"} <= {each.op for each in found}
+    with weft.Session(found) as session:
+        np.testing.assert_array_equal(session.run("y", {"x": np.float32([4, 6]), "p": False}), [2, 3])
+
+
+def test_without_an_output_the_effect_of_each_pass_is_told(command, model, tmp_path):
+    done = command("opt", "--passes", "lower-control-flow", model, "--json")
+    (row,) = json.loads(done.out)["passes"]
+    assert (row["pass"], row["less"], row["more"]["Merge"]) == ("lower-control-flow", {"If": 1}, 2)
+    assert [path.name for path in tmp_path.iterdir()] == ["model.pb"]
+
+
+def test_fed_and_fetched_tensors_say_what_stays(command, saved):
+    model = saved(placeholder("x", (2,)), node("a", "Neg", "x"), node("b", "Abs", "a"), node("c", "Exp", "b"))
+    assert command("opt", "--passes", "dead-nodes", model, "--feed", "a", "--fetch", "b:0", "-o", "out.pb").status == 0
+    assert [(each.name, each.op) for each in load("out.pb")] == [("a", "Placeholder"), ("b", "Abs")]
+
+
+def test_the_list_has_the_passes_of_core_and_plugins_with_what_they_preserve(command):
+    rows = {row["name"]: row for row in json.loads(command("opt", "--list-passes", "--json").out)}
+    assert rows["functionalize"]["plugin"] == "weft"
+    assert rows["constants"] | {"about": "", "preserves": ""} == {
+        "name": "constants", "stage": "graph", "plugin": "simplify", "about": "", "preserves": "", "idempotent": "yes"}
+    assert all(row["about"] and row["preserves"] and row["idempotent"] for row in rows.values())
+    assert "lower-control-flow" in command("opt", "--list-passes").out
+
+
+@pytest.mark.parametrize(("arguments", "why"), [
+    (("model.pb",), "no pass is named for 'model.pb'"),
+    (("--passes", "inline"), "a model is a file or folder, and none is named"),
+    (("--passes", "inlin", "model.pb"), "did you mean inline?"),
+    (("--passes", "freeze", "model.pb"), "part of loading a model"),
+    (("--passes", "inline", "model.pb", "-o", "model.pb"), "exists already"),
+    (("--passes", "inline", "model.pb", "-o", "out.onnx"), "graphs are read and written as"),
+    (("--passes", "dead-nodes", "model.pb", "--fetch", "z"), "no node is called 'z'"),
+])
+def test_wrong_arguments_are_typed_errors(command, model, arguments, why):
+    done = command("opt", *arguments)
+    assert done.status == 1
+    assert why in done.err
+
+
+def test_texts_of_programs_are_rewritten_by_the_distribution_for_them(command, tmp_path):
+    text = tmp_path / "p.mlir"
+    text.write_text("func.func @f() -> i32 {\n  %a = tfrt.constant.i32 1\n  %b = tfrt.constant.i32 2\n"
+                    "  tfrt.return %a : i32\n}\n")
+    done = command("opt", "--canonicalize", str(text))
+    assert done.status == 0, done.err
+    assert "constant.i32 2" not in done.out
