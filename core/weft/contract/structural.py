@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import InvalidArgument
-from ..values.dtypes import int32
-from ..values.tensor import ValueInfo, info, merge_shapes
-from .op import Attrs, MetadataFunction, OpDef
+from . import structural_metadata as rules
+from .op import MetadataFunction, OpDef
 from .op_spec import OpSpec
 
 CONST = "Const"
@@ -107,50 +106,13 @@ def branch(branches: Sequence[Any], index: Any) -> Any:
     return branches[number if 0 <= number < len(branches) else -1]
 
 
-def _identity(_: Attrs, x: ValueInfo) -> ValueInfo:
-    return x
-
-
-def _placeholder_with_default(attrs: Attrs, x: ValueInfo) -> ValueInfo:
-    """The default's type and shape, not its elements: another value may be fed."""
-    try:
-        return info(x.dtype, merge_shapes(attrs["shape"], x.shape))
-    except ValueError as error:
-        raise InvalidArgument(f"the default does not fit the placeholder: {error}") from None
-
-
-def _passed_on(_: Attrs, x: ValueInfo) -> ValueInfo:
-    """The type and shape, not the elements: the output may be dead."""
-    return ValueInfo(x.meta)
-
-
-def _enter(attrs: Attrs, x: ValueInfo) -> ValueInfo:
-    """The shape of a loop's variable may change from turn to turn, as TensorFlow's inference has it."""
-    return ValueInfo(x.meta) if attrs["is_constant"] else info(x.dtype, None)
-
-
-def _loop_cond(_: Attrs, x: ValueInfo) -> ValueInfo:
-    return info(x.dtype, ())
-
-
-def _switch(_: Attrs, x: ValueInfo, __: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
-    return ValueInfo(x.meta), ValueInfo(x.meta)
-
-
-def _merge(_: Attrs, *inputs: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
-    """The shape that all inputs share, and the index of the input."""
-    shapes = [x.shape for x in inputs]
-    first = shapes[0]
-    shape: tuple[int | None, ...] | None = None
-    if first is not None and all(other is not None and len(other) == len(first) for other in shapes):
-        sizes = zip(*(other for other in shapes if other is not None), strict=True)
-        shape = tuple(each[0] if len({*each}) == 1 else None for each in sizes)
-    return info(inputs[0].dtype, shape), info(int32, ())
-
-
 METADATA: Mapping[str, MetadataFunction] = {
-    IDENTITY: _identity, SWITCH: _switch, MERGE: _merge, ENTER: _enter, EXIT: _passed_on, NEXT_ITERATION: _passed_on,
-    LOOP_COND: _loop_cond, "PlaceholderWithDefault": _placeholder_with_default}
+    IDENTITY: rules.same, "PlaceholderWithDefault": rules.placeholder_with_default,
+    **dict.fromkeys(SWITCHES, rules.switch), SWITCH_N: rules.switch_n, **dict.fromkeys(MERGES, rules.merge),
+    **dict.fromkeys(ENTERS, rules.enter), **dict.fromkeys(EXITS | NEXT_ITERATIONS, rules.passed_on),
+    LOOP_COND: rules.loop_cond,
+    **dict.fromkeys((IF, STATELESS_IF, WHILE, STATELESS_WHILE, CASE, STATELESS_CASE), rules.declared),
+}
 
 _TRANSFER = ("tensor_name: string", "send_device: string", "send_device_incarnation: int", "recv_device: string",
              "client_terminated: bool = false")

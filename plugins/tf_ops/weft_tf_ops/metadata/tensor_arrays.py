@@ -23,7 +23,8 @@ def elements(x: ValueInfo) -> Shape:
 
 
 def flow_of(flow: ValueInfo) -> ValueInfo:
-    return info(dtypes.float32, flow.shape)
+    """A flow whose shape is unknown, such as that of a loop's variable, is a scalar: every array begins with one."""
+    return info(dtypes.float32, () if flow.shape is None else flow.shape)
 
 
 def unknown_handle() -> ValueInfo:
