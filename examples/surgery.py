@@ -9,25 +9,20 @@ from weft.api import Graph, Node
 from weft.values.dtypes import float32, int32
 
 DIGITS = Path(__file__).parent / "digits"
-SOFTMAX = "functional_1/probabilities_1/Softmax"
-LOGITS = "functional_1/logits_1/BiasAdd"
+SOFTMAX, LOGITS = "functional_1/probabilities_1/Softmax", "functional_1/logits_1/BiasAdd"
 FEATURES = "functional_1/global_average_pooling2d_1/Mean"
+T, REDUCED = {"T": float32}, {"T": float32, "keep_dims": True, "Tidx": int32}
+LOG_SOFTMAX = Graph([  # without the op of that name: x - max - log(sum(exp(x - max)))
+    Node("x", "Placeholder", attrs={"dtype": float32}),
+    Node("axis", "Const", attrs={"dtype": int32, "value": np.array([1], np.int32)}),
+    Node("max", "Max", ["x", "axis"], attrs=REDUCED), Node("shifted", "Sub", ["x", "max"], attrs=T),
+    Node("exp", "Exp", ["shifted"], attrs=T), Node("sum", "Sum", ["exp", "axis"], attrs=REDUCED),
+    Node("log", "Log", ["sum"], attrs=T), Node("y", "Sub", ["shifted", "log"], attrs=T)])
 
 
 def main(folder: Path) -> None:
-    graph = weft.graphdef.load(DIGITS / "frozen.pb")
-    images = np.load(DIGITS / "test.npz")["image"]
-
-    of_float = {"T": float32}  # log-softmax without the op of that name: x - max - log(sum(exp(x - max)))
-    axis = Node("axis", "Const", attrs={"dtype": int32, "value": np.array([1], np.int32)})
-    reduced = of_float | {"keep_dims": True, "Tidx": int32}
-    log_softmax = Graph([
-        Node("x", "Placeholder", attrs={"dtype": float32}), axis,
-        Node("max", "Max", ["x", "axis"], attrs=reduced), Node("shifted", "Sub", ["x", "max"], attrs=of_float),
-        Node("exp", "Exp", ["shifted"], attrs=of_float), Node("sum", "Sum", ["exp", "axis"], attrs=reduced),
-        Node("log", "Log", ["sum"], attrs=of_float), Node("y", "Sub", ["shifted", "log"], attrs=of_float),
-    ])
-    logs = graph.replace_subgraph(SOFTMAX, log_softmax, inputs={"x": LOGITS}, outputs={SOFTMAX: "y"}, prefix="log/")
+    graph, images = weft.graphdef.load(DIGITS / "frozen.pb"), np.load(DIGITS / "test.npz")["image"]
+    logs = graph.replace_subgraph(SOFTMAX, LOG_SOFTMAX, inputs={"x": LOGITS}, outputs={SOFTMAX: "y"}, prefix="log/")
     weft.graphdef.dump(logs.rename("probabilities", "log_probabilities"), folder / "logs.pb")
     features = graph.expose_output(FEATURES, "features", dtype=float32).keep_outputs("features")
     weft.graphdef.dump(features, folder / "features.pb")

@@ -75,6 +75,19 @@ def program_text(sample: Sample, _folder: Path) -> None:
         raise Lossy("a program is not what it was when it has been written and read")
 
 
+def graph_text(sample: Sample, _folder: Path) -> None:
+    """A text in the TF Graph IR: read, printed and read again, it is the same GraphDef. An error has its place."""
+    try:
+        graph = weft.tfg.loads(sample[SINGLE])
+    except InvalidArgument as error:
+        if not (error.location and error.location.line and error.location.column):
+            raise Lossy(f"an error without line and column: {error}") from error
+        raise
+    again = weft.tfg.loads(weft.tfg.dumps(graph))
+    if graphdef.dumps(again) != graphdef.dumps(graph):
+        raise Lossy("a graph is not what it was when it has been printed and read")
+
+
 def _run_graph(graph: Graph) -> None:
     again = graphdef.loads(graphdef.dumps(graph.replace()))
     if [bytes(n.raw) for n in again] != [bytes(n.raw) for n in graph] or again.versions != graph.versions:

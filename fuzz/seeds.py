@@ -6,6 +6,7 @@ A format has pools of samples, each with its share of the mutants: small files g
 from __future__ import annotations
 
 import io
+import tarfile
 import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -123,6 +124,26 @@ def program_text_words() -> tuple[bytes, ...]:
     words = ("i1 i32 ui8 f32 bf16 !tfrt.chain tensor<2x?xf32> (i32)->i32 dense<1> unit array<i32:1> loc(unknown) #a !a "
              "^bb1 %arg0 @f tfrt.sync tfrt.native bef.nonstrict weft.stream tfrt.cost_threshold _tfrt_cost 0x7FC00000")
     return tuple(words.encode().split())
+
+
+@cache
+def graph_texts() -> tuple[Pool, ...]:
+    """Texts of random graphs in the TF Graph IR: as TensorFlow prints them, and with what keeps their bytes."""
+    with tarfile.open(DATA / "tfg" / "random.tar.xz") as archive:
+        files = {member.name: archive.extractfile(member).read() for member in archive}  # type: ignore[union-attr]
+    theirs = [raw for name, raw in files.items() if name.endswith(".tfg")]
+    ours = [weft.tfg.dumps(graphdef.loads(raw)).encode("utf-8", "surrogateescape") for name, raw in files.items()
+            if name.endswith(".pb") and ".exported" not in name]
+    return tuple(Pool(0.5, _single([text for text in texts if len(text) < _SMALL])) for texts in (theirs, ours))
+
+
+def graph_text_words() -> tuple[bytes, ...]:
+    """The vocabulary of the TF Graph IR: types, attributes, parts of operations."""
+    words = ("!tf_type.control tensor<*xf32> tensor<*x!tf_type.resource> tensor<2x?xi32> #tf_type.shape<-1x3> [%ctl] "
+             '#tf_type.func<@f,{}> #tf_type.placeholder<"T"> #tf_type.version<producer=9> dense<1> dense<"0x00"> '
+             'name("x") device("/cpu:0") assigned_device("d") get_result(%a)"x":0 tfg.name _weft.node _weft.order '
+             "_weft.values _weft.layout generic return yield condition IfRegion WhileRegion -> %ctl %Const #0 :2 unit")
+    return tuple(word.encode() for word in words.split())
 
 
 @cache

@@ -56,6 +56,8 @@ TARGETS = {
     "bef": Target(seeds.programs, ((1, of(raw.edit)),), doors.program, seeds.program_words),
     "mlir": Target(seeds.program_texts, ((9, of(tokens.edit)), (1, of(raw.edit))), doors.program_text,
                    seeds.program_text_words),
+    "tfg": Target(seeds.graph_texts, ((9, of(tokens.edit)), (1, of(raw.edit))), doors.graph_text,
+                  seeds.graph_text_words),
     "npz": Target(seeds.archives, ((1, of(archives.edit)),), doors.arrays, lambda: archives.WORDS),
     "config": Target(seeds.configs, ((9, of(tokens.edit, "*.toml")), (1, of(raw.edit, "*.toml"))), doors.config,
                      lambda: seeds.CONFIG_WORDS, is_folder=True),

@@ -25,7 +25,14 @@ def test_a_binary_graph_keeps_its_bytes(command, digits):
     assert Path("same.pb").read_bytes() == (digits / "frozen.pb").read_bytes()
 
 
-@pytest.mark.parametrize("forms", [("model.pb", "y.tfg"), ("model.onnx", "y.pb"), ("folder", "y.pb")])
+def test_the_tf_graph_ir_is_a_form_too(command, digits):
+    assert command("translate", digits / "frozen.pb", "-o", "digits.tfg").status == 0
+    assert Path("digits.tfg").read_text().startswith("module {\n  tfg.graph #tf_type.version<producer = 2474")
+    assert command("translate", "digits.tfg", "-o", "same.pb").status == 0
+    assert Path("same.pb").read_bytes() == (digits / "frozen.pb").read_bytes()
+
+
+@pytest.mark.parametrize("forms", [("model.pb", "y.onnx"), ("model.onnx", "y.pb"), ("folder", "y.pb")])
 def test_other_forms_are_refused_by_name(command, model, forms):
     source, target = forms
     done = command("translate", source, "-o", target)

@@ -17,13 +17,17 @@ PINNED = {
         "weft.host": {"KernelContext"}, "weft.session": {"Runtime"},
     },
     "plugins/mlir/weft_mlir": {
-        "weft.contract": {"HostKernel", "HostKernelRegistry"},
+        "weft.compiler": {"faults"},
+        "weft.contract": {"REQUIRED", "HostKernel", "HostKernelRegistry"},
         "weft.eager": {"LinkedHandler", "TensorHandle", "completion", "runtime_of"},
+        "weft.graph": {"AttrPlaceholder", "Func", "Function", "Versions", "attr_bytes", "compare", "graphdef",
+                       "parse_input"},
         "weft.host_kernels": {"Turns", "finished", "settled"},
         "weft.program": {"ELEMENT_TYPES", "HOST", "Call", "CallSignature", "CompiledModel", "ProgramDef",
                          "ProgramFunction", "RegisterType", "ShapeAttribute", "Stream", "analyse_streams", "is_number",
                          "native_function",
                          "number_type", "stream_numbers", "typed", "verify"},
+        "weft.protobuf": {"Buffer", "definitions", "message_class"},
         "weft.support": {"file_path", "gc_pause", "whole_file"},
     },
     "plugins/saved_model/weft_saved_model": {

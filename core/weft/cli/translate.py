@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from ..errors import Unavailable
 from .progress import ticking
 from .terminal import say
 
-EPILOG = "The suffix tells the form: .pb is a binary GraphDef, .pbtxt the same in text; .bef a program, .mlir its text."
+if TYPE_CHECKING:
+    from ..graph.graph import Graph
+
+EPILOG = ("The suffix tells the form: .pb is a binary GraphDef, .pbtxt the same in text, .tfg a graph in the TF Graph "
+          "IR; .bef a program, .mlir its text.")
 PROGRAMS = (".bef", ".mlir")
+TFG = ".tfg"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("source", metavar="IN", help="the file to read: .pb, .pbtxt, .bef or .mlir")
+    parser.add_argument("source", metavar="IN", help="the file to read: .pb, .pbtxt, .tfg, .bef or .mlir")
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the file to write")
     with suppress(Unavailable):
         import weft
@@ -31,19 +37,53 @@ def translate(args: Namespace) -> int:
 
         status: int = weft.mlir.translate(args)
         return status
-    from ..graph.graphdef import dump, load
     from .table import byte_text, plural
 
-    forms = [is_text(path) for path in (args.source, args.output)]
+    for path in (args.source, args.output):
+        check_suffix(path)
     with ticking(f"translating {args.source}"):
-        graph = load(args.source, text=forms[0])
-        dump(graph, args.output, text=forms[1])
+        graph = _load(args.source)
+        _dump(graph, args.output)
     say(f"wrote {args.output}: {plural(len(graph), 'node')}, {byte_text(Path(args.output).stat().st_size)}")
     return 0
 
 
+def _load(path: str) -> Graph:
+    from pathlib import Path
+
+    if Path(path).suffix.lower() == TFG:
+        import weft
+
+        found: Graph = weft.tfg.load(path)
+        return found
+    from ..graph.graphdef import load
+
+    return load(path, text=is_text(path))
+
+
+def _dump(graph: Graph, path: str) -> None:
+    from pathlib import Path
+
+    if Path(path).suffix.lower() == TFG:
+        import weft
+
+        weft.tfg.dump(graph, path)
+        return
+    from ..graph.graphdef import dump
+
+    dump(graph, path, text=is_text(path))
+
+
+def check_suffix(path: str) -> None:
+    """Raises Unimplemented for a file that is no form of a graph."""
+    from pathlib import Path
+
+    if Path(path).suffix.lower() != TFG:
+        is_text(path)
+
+
 def is_text(path: str) -> bool:
-    """Whether a file is in the text form. Raises Unimplemented for other forms."""
+    """Whether a file is in protobuf's text form. Raises Unimplemented for other forms."""
     from pathlib import Path
 
     from ..errors import Unimplemented
@@ -51,6 +91,7 @@ def is_text(path: str) -> bool:
 
     suffix = Path(path).suffix.lower()
     if suffix != ".pb" and suffix not in TEXT_SUFFIXES:
-        raise Unimplemented(f"'{path}': graphs are read and written as .pb and {', '.join(sorted(TEXT_SUFFIXES))}",
+        forms = ", ".join(sorted((*TEXT_SUFFIXES, TFG)))
+        raise Unimplemented(f"'{path}': graphs are read and written as .pb and {forms}",
                             hint="the suffix tells the form")
     return suffix != ".pb"

@@ -26,5 +26,6 @@ if TYPE_CHECKING:
     from . import inline as inline
     from .names import HELD as HELD
     from .resolve import attributes as attributes
+    from .resolve import faults as faults
 
-__getattr__ = lazy_exports(__name__, {".names": ("HELD",), ".resolve": ("attributes",)})
+__getattr__ = lazy_exports(__name__, {".names": ("HELD",), ".resolve": ("attributes", "faults")})

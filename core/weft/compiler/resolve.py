@@ -54,6 +54,11 @@ def resolve(graph: Graph, ops: OpRegistry) -> dict[str, Resolved | WeftError]:
     return found
 
 
+def faults(graph: Graph, ops: OpRegistry) -> dict[str, WeftError]:
+    """Return the error of each node of the graph that does not fit its op, by name."""
+    return {name: entry for name, entry in resolve(graph, ops).items() if isinstance(entry, WeftError)}
+
+
 def check_versions(graph: Graph) -> None:
     """Raises InvalidArgument when the graph excludes consumers of weft's version."""
     wanted = graph.versions.min_consumer

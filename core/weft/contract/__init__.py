@@ -31,10 +31,11 @@ if TYPE_CHECKING:
     from .host_kernel import HostKernelRegistry as HostKernelRegistry
     from .kernel import KernelDef as KernelDef
     from .kernel import run_of as run_of
+    from .op import REQUIRED as REQUIRED
     from .op import ArgDef as ArgDef
     from .op import OpRegistry as OpRegistry
 
 __getattr__ = lazy_exports(__name__, {
     ".host_kernel": ("HostKernel", "HostKernelRegistry"), ".kernel": ("KernelDef", "run_of"),
-    ".op": ("ArgDef", "OpRegistry"),
+    ".op": ("REQUIRED", "ArgDef", "OpRegistry"),
 })

@@ -271,6 +271,11 @@ def put_entry(name: str, value: Any) -> bytes:
     return wire.put_bytes(1, name) + wire.put_bytes(2, put_value(value))
 
 
+def attr_bytes(value: Any) -> bytes:
+    """The AttrValue of any value that an attribute can hold, as bytes. Raises InvalidArgument for another value."""
+    return put_value(canonical(value))
+
+
 def put_value(value: Any) -> bytes:
     """The AttrValue of a canonical value, as bytes."""
     if value is UNSET:

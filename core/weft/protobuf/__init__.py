@@ -16,8 +16,11 @@ from typing import TYPE_CHECKING
 from ..support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from .descriptor_pool import definitions as definitions
     from .descriptor_pool import message_class as message_class
     from .descriptor_pool import parse_message as parse_message
     from .wire import Buffer as Buffer
 
-__getattr__ = lazy_exports(__name__, {".descriptor_pool": ("message_class", "parse_message"), ".wire": ("Buffer",)})
+__getattr__ = lazy_exports(__name__, {
+    ".descriptor_pool": ("definitions", "message_class", "parse_message"), ".wire": ("Buffer",),
+})

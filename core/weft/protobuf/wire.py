@@ -18,6 +18,7 @@ NESTING = 100  # levels of messages below the outermost one, as in protobuf's ow
 
 _NAMES = ("a varint", "64 fixed bits", "length and bytes", "a group", "the end of a group", "32 fixed bits")
 _MOST_TAG = (1 << 32) - 1
+_SINGLE = tuple(bytes((value,)) for value in range(0x80))
 _FLOAT = struct.Struct("<f")
 _DOUBLE = struct.Struct("<d")
 
@@ -140,6 +141,8 @@ def floats(buf: Buffer, wire: int, start: int, stop: int, what: str) -> tuple[fl
 
 def put_varint(value: int) -> bytes:
     """`value` as a varint; a negative value in two's complement of 64 bits."""
+    if 0 <= value < 0x80:
+        return _SINGLE[value]
     value &= 0xFFFF_FFFF_FFFF_FFFF
     out = bytearray()
     while value > 0x7F:

@@ -363,11 +363,11 @@ def _varints(data: Buffer) -> Array:
 
 
 def _cut_strings(content: Buffer, value: TensorValue) -> list[bytes]:
-    """The strings in tensor_content: the lengths of all as varints, then their bytes.
+    """The strings, or messages of handles, in tensor_content: the lengths of all as varints, then their bytes.
 
     Raises InvalidArgument when lengths and bytes contradict.
     """
-    if value.dtype is not dtypes.string or value.size > len(content):
+    if value.dtype.itemsize or value.size > len(content):
         raise InvalidArgument(f"tensor_content of {len(content)} bytes cannot hold a tensor {value!r}")
     at, lengths = 0, []
     for _ in range(value.size):

@@ -14,7 +14,6 @@ from .lexer import Lexer, unescaped
 T = TypeVar("T")
 MOST_DEPTH = 64  # of brackets and regions within each other
 _INTEGER = re.compile(r"([su]?)i([1-9]\d{0,7})\Z")
-_DIMS = re.compile(r"\s*(\*x|(?:(?:\d+|\?)x)*)")
 _BRACKETS = re.compile(r'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"|->|[<>()\[\]{}]')
 _MOST_DIGITS = 18  # of a dimension, a line, a count
 _MOST_LITERAL = 100  # characters of a number
@@ -24,6 +23,8 @@ _SHAPED = ("tensor", "vector", "memref")
 
 class AttributeParser(Lexer):
     """A lexer that understands types, attributes, locations and their aliases."""
+
+    dims = re.compile(r"\s*(\*x|(?:(?:\d+|\?)x)*)")
 
     def __init__(self, text: str, file: str = "-", line: int = 1) -> None:
         self.depth = 0
@@ -160,13 +161,13 @@ class AttributeParser(Lexer):
         self.advance()
         if self.text != "<":
             raise self.error("expected '<'")
-        match = _DIMS.match(self.source, self.end)
+        match = self.dims.match(self.source, self.end)
         assert match is not None
         if any(len(dim) > _MOST_DIGITS for dim in match[1].split("x")):
             raise self.error("invalid dimension", match.start(1))
         self.jump(match.end())
         shape = None if match[1] == "*x" else tuple(
-            None if dim == "?" else int(dim) for dim in match[1].split("x")[:-1])
+            None if dim in ("?", "-1") else int(dim) for dim in match[1].split("x")[:-1])
         element = self.nested(self.plain_type)
         start = self.at
         while self.text != ">":
@@ -465,5 +466,6 @@ def _constant(value: a.Attribute) -> Callable[[AttributeParser], a.Attribute]:
 
 _KEYWORDS: dict[str, Callable[[AttributeParser], a.Attribute]] = {
     "true": _constant(a.TRUE), "false": _constant(a.FALSE), "unit": _constant(a.UNIT),
-    "dense": AttributeParser.dense, "array": AttributeParser.dense_array, "loc": AttributeParser.bracketed_location,
+    "dense": lambda parser: parser.dense(),  # readers of graphs have their own
+    "array": AttributeParser.dense_array, "loc": AttributeParser.bracketed_location,
 }

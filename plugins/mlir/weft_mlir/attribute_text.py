@@ -104,11 +104,11 @@ def _dense(attribute: a.DenseAttr, elision: Elision) -> str:
     elif len(values) > MOST_LISTED and (width := _stored_width(of.element)):
         body = f'"0x{_raw(values, width).hex().upper()}"'
     else:
-        body = _listed([_number(value, of.element) for value in values], shape)
+        body = listed([_number(value, of.element) for value in values], shape)
     return f"dense<{body}>" if elision is Elision.ALWAYS else f"dense<{body}> : {of}"
 
 
-def _listed(texts: Sequence[str], shape: Sequence[int]) -> str:
+def listed(texts: Sequence[str], shape: Sequence[int]) -> str:
     """Elements as lists within lists."""
     for size in reversed(shape):
         texts = [f"[{', '.join(texts[start:start + size])}]" for start in range(0, len(texts), size)]

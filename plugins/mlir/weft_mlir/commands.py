@@ -10,8 +10,10 @@ from weft.support import file_path
 
 from . import executor_driver, optimizer, translation
 from .text_file import SUFFIXES
+from .tfg.text_file import is_graph_text
 
 BEF = ".bef"
+_HEAD = 4096  # bytes that tell a graph's text
 
 
 def add_opt_arguments(parser: ArgumentParser) -> None:
@@ -42,13 +44,15 @@ def translate(args: Namespace) -> int:
 def is_program(path: str) -> bool:
     """Return True for a file of a host program: a text, or a BEF file without a model."""
     file = file_path.file_path(path)
-    if file.suffix.lower() in SUFFIXES:
-        return True
+    is_text = file.suffix.lower() in SUFFIXES
     if not file.is_file():
-        return False
+        return is_text
     with file.open("rb") as opened:
-        if opened.read(len(translation.MAGIC)) != translation.MAGIC:
-            return False
+        head = opened.read(_HEAD)
+    if is_text:
+        return not is_graph_text(head)
+    if not head.startswith(translation.MAGIC):
+        return False
     from weft import bef
 
     return not bef.load(file).entries

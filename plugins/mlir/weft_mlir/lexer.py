@@ -107,8 +107,14 @@ class Lexer:
 def unescaped(quoted: str) -> str:
     """The content of a string literal. Bytes that are no UTF-8 become surrogates."""
     body = quoted[1:-1]
+    return body if "\\" not in body else unescaped_bytes(quoted).decode("utf-8", "surrogateescape")
+
+
+def unescaped_bytes(quoted: str) -> bytes:
+    """The bytes that a string literal stands for."""
+    body = quoted[1:-1]
     if "\\" not in body:
-        return body
+        return body.encode("utf-8", "surrogateescape")
     out, position = bytearray(), 0
     for match in _ESCAPE.finditer(body):
         out += body[position:match.start()].encode("utf-8", "surrogateescape")
@@ -116,7 +122,7 @@ def unescaped(quoted: str) -> str:
         out += match[0].encode("utf-8", "surrogateescape") if plain is None else plain
         position = match.end()
     out += body[position:].encode("utf-8", "surrogateescape")
-    return out.decode("utf-8", "surrogateescape")
+    return bytes(out)
 
 
 _UNPRINTABLE = re.compile(rb'[^ !#-\[\]-~]')
@@ -126,5 +132,9 @@ def escaped(text: str) -> str:
     """A string literal without its quotes: bytes that cannot be printed are two hexadecimal digits."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return text
-    raw = text.encode("utf-8", "surrogateescape")
-    return _UNPRINTABLE.sub(lambda m: b"\\\\" if m[0] == b"\\" else b"\\%02X" % m[0][0], raw).decode()
+    return escaped_bytes(text.encode("utf-8", "surrogateescape"))
+
+
+def escaped_bytes(raw: bytes | memoryview) -> str:
+    """The content of a string literal for these bytes."""
+    return _UNPRINTABLE.sub(lambda m: b"\\\\" if m[0] == b"\\" else b"\\%02X" % m[0][0], raw).decode("ascii")

@@ -1,4 +1,4 @@
-"""The plugin registers the loader of `.mlir` files, and the host kernels of ts, tfrt_dht, tfrt_sht, coo, btf.
+"""The plugin registers loaders of `.mlir` and `.tfg` files, commands, host kernels of ts, tfrt_dht, tfrt_sht, coo, btf.
 
 Every start of weft imports this module, so the module is light.
 """
@@ -16,5 +16,18 @@ def weft_kernels(registry: Any) -> None:
 
 
 @hookimpl
+def weft_passes(registry: Any) -> None:
+    for name in ("functional_to_region", "region_to_functional"):
+        registry.add(name.replace("_", "-"), f"weft_mlir.tfg.region_passes:{name}", stage="on_request")
+
+
+@hookimpl
 def weft_loaders(registry: Any) -> None:
     registry.add("mlir", "weft_mlir.text_file:LOADER")
+    registry.add("tfg", "weft_mlir.tfg.text_file:LOADER")
+
+
+@hookimpl
+def weft_commands(registry: Any) -> None:
+    registry.add("tfg", help="print, parse, verify, export and compare graphs as text in the TF Graph IR",
+                 add_arguments="weft_mlir.tfg.commands:add_arguments", run="weft_mlir.tfg.commands:run")

@@ -89,7 +89,7 @@ def _refuse_graphs(module: Operation, file: str) -> None:
     for operation in module.walk():
         if operation.name.startswith("tfg."):
             raise errors.Unimplemented("this is the text of a graph, not of a host program",
-                                       location=errors.Location(file), hint="write the graph as .pb or .pbtxt")
+                                       location=errors.Location(file), hint="read it with weft.tfg.loads")
 
 
 def _load(path: Path) -> ProgramDef:
@@ -114,7 +114,7 @@ def definition(program: Any) -> ProgramDef:
         return program.program
     if not isinstance(getattr(program, "functions", None), Mapping) or not hasattr(program, "requires"):
         raise errors.InvalidArgument(f"text is written from a program, got {type(program).__name__}",
-                                     hint="a graph is written by weft.graphdef.dump")
+                                     hint="a graph is written by weft.tfg.dump")
     return ProgramDef(program.functions, tuple(program.constants), tuple(program.requires))
 
 
@@ -137,10 +137,12 @@ def declared_callees(code: str) -> tuple[tuple[str, ...], bool]:
 
 
 class MlirLoader:
-    """Recognises files by their suffix."""
+    """Recognises files by their suffix; the text of a graph is none of its own."""
 
     def recognise(self, path: Path, head: bytes) -> bool:
-        return path.suffix.lower() in SUFFIXES
+        from .tfg.text_file import is_graph_text
+
+        return path.suffix.lower() in SUFFIXES and not is_graph_text(head)
 
     def open(self, path: Path, options: LoadOptions) -> MlirSource:
         """Raises the errors of `weft.mlir.load`."""

@@ -1,0 +1,244 @@
+"""Region control flow from text: a functional node, and a function of the library for each region."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from .. import attributes as a
+from .. import types as t
+from ..lexer import Lexer
+from . import dialect_attributes as d
+from .body_parser import ASSIGNED, DEVICE, NAME, ParsedNode, Region, Tail, Use
+from .body_values import Resolved, Scope, Tensor, define_nodes
+from .element_types import CONTROL
+from .node_builder import NodeBuilder
+from .region_forms import FORMS, REGION, RegionForm
+from .result_types import Declarations
+from .signature import Argument, Signature
+from .signature_reader import SignatureReader, element_text
+
+_NO_REGION = d.RegionAttrs(a.DictionaryAttr(()), a.ArrayAttr(()), a.ArrayAttr(()))
+
+
+class Captures:
+    """The values of the scope around a control flow op that its regions use. `names`: their arguments by value."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self.names: dict[str, str] = {}
+        self.tensors: list[Tensor] = []
+        self._taken = set(taken)
+
+    def argument(self, tensor: Tensor) -> str:
+        """The name of the argument that stands for a value."""
+        if tensor.text not in self.names:
+            number = len(self.names)
+            while f"arg{number}" in self._taken:
+                number += 1
+            self._taken.add(f"arg{number}")
+            self.names[tensor.text] = f"arg{number}"
+            self.tensors.append(tensor)
+        return self.names[tensor.text]
+
+
+class RegionScope(Scope):
+    """The values of a region. Values of the scope around it become arguments; a captured control token becomes that of
+    such an argument, or a control input of the op."""
+
+    def __init__(self, reader: Lexer, outer: Scope, captures: Captures, hoisted: dict[str, Use]) -> None:
+        super().__init__(reader)
+        self.outer = outer
+        self.captures = captures
+        self.hoisted = hoisted
+
+    def captured(self, use: Use) -> list[Tensor] | None:
+        tensor = self.outer.use(use)
+        if tensor.type == CONTROL:
+            return [tensor] * (use.number + 1)
+        name = self.captures.argument(tensor)
+        return [Tensor(name, tensor.type, tensor.at)] * (use.number + 1)
+
+    def controls_of(self, uses: Sequence[Use]) -> list[str]:
+        return [text for use in uses if (text := self.control_of(use)) is not None]
+
+    def control_of(self, use: Use) -> str | None:
+        """The spelling of a control input; None for one that the op itself gets."""
+        tensor = self.typed(use, CONTROL)
+        if use.name in self.packs:
+            return tensor.text
+        node = tensor.text[1:]
+        found = next((name for text, name in self.captures.names.items() if text.split(":", 1)[0] == node), None)
+        if found is None:
+            self.hoisted[tensor.text] = use
+        return None if found is None else f"^{found}"
+
+
+class Library(Protocol):
+    """The functions of the graph that is built."""
+
+    def new_name(self, name: str) -> str: ...
+
+    def check(self, node: ParsedNode) -> None: ...
+
+    def resolve(self, region: Region, scope: Scope) -> list[Resolved]: ...
+
+    def add_region(self, signature: Signature, region: Region, scope: Scope, resolved: Sequence[Resolved]) -> None: ...
+
+
+class RegionBuilder:
+    """Turns control flow with regions into functional nodes."""
+
+    def __init__(self, reader: Lexer, builder: NodeBuilder, declarations: Declarations, library: Library) -> None:
+        self._reader = reader
+        self._builder = builder
+        self._declarations = declarations
+        self._library = library
+        self._signatures = SignatureReader(reader)
+
+    def functional(self, node: ParsedNode, scope: Scope) -> Resolved:
+        """The functional node of a node with regions."""
+        op = node.op.removesuffix("Region")
+        form = FORMS[op]
+        named = {key: value.value for key in (NAME, DEVICE, ASSIGNED)
+                 if isinstance(value := node.tail.attributes.get(key), a.StringAttr)}
+        if len(node.tail.operands) != len(node.inputs):
+            raise self._reader.error(f"expected {len(node.inputs)} operand types but had {len(node.tail.operands)}",
+                                     node.at)
+        inputs = [scope.typed(use, of) for use, of in zip(node.inputs, node.tail.operands, strict=True)]
+        captures = Captures(each.name for region in node.regions for each in region.body.nodes)
+        hoisted: dict[str, Use] = {}
+        infos = self._infos(node, form)
+        for index, region in enumerate(node.regions):
+            self._check_end(node, region, "condition" if form.functions[0] == "cond" and index == 0 else "yield")
+        scopes = []
+        for region, info in zip(node.regions, infos, strict=True):
+            inner = RegionScope(self._reader, scope, captures, hoisted)
+            arguments = self._arguments(region, info, inner, form)
+            define_nodes(inner, region.body, self._builder, self._declarations)
+            scopes.append((inner, arguments))
+        functions = [self._function(node, region, info, arguments)
+                     for (_, arguments), region, info in zip(scopes, node.regions, infos, strict=True)]
+        resolved = [self._library.resolve(region, inner)
+                    for (inner, _), region in zip(scopes, node.regions, strict=True)]
+        extra = captures.tensors
+        data = [*inputs[form.leading:], *extra]
+        tensors = [Tensor(each.text, each.type, each.at) for each in (*inputs[:form.leading], *data)]
+        results = node.tail.results
+        if form.loop:
+            results = (*results, *(each.type for each in extra))
+        attributes = {name: value for name, value in node.tail.attributes.items()
+                      if name not in (NAME, DEVICE, ASSIGNED) and all(name not in pair for pair in form.regions)}
+        attributes |= self._functions(node, form, functions) | self._implied(form, inputs, data, results)
+        attributes[REGION] = a.TRUE
+        made = ParsedNode(op, node.at, node.where, node.results, node.inputs, node.controls, named.get(DEVICE, ""),
+                          named.get(ASSIGNED, ""), named.get(NAME, ""),
+                          Tail(attributes, tuple([each.type for each in tensors]), results, True))
+        for (inner, _), signature, region, nodes in zip(scopes, functions, node.regions, resolved, strict=True):
+            self._library.add_region(self._complete(signature, captures, form, region), region, inner, nodes)
+        self._library.check(made)
+        return Resolved(made, [each.text for each in tensors], list(hoisted.values()))
+
+    def _check_end(self, node: ParsedNode, region: Region, op: str) -> None:
+        returns = region.body.returned
+        if returns is None or returns.op != op:
+            raise self._reader.error(f"'tfg.{node.op}' op expects its region to end with 'tfg.{op}'", node.where)
+
+    def _infos(self, node: ParsedNode, form: RegionForm) -> list[d.RegionAttrs]:
+        attributes = node.tail.attributes
+        if form.functions == ("branches",):
+            found = attributes.get(form.regions[0][1])
+            items = found.items if isinstance(found, a.ArrayAttr) else ()
+            infos = [item if isinstance(item, d.RegionAttrs) else _NO_REGION for item in items]
+            return (infos + [_NO_REGION] * len(node.regions))[:len(node.regions)]
+        return [value if isinstance(value := attributes.get(name), d.RegionAttrs) else _NO_REGION
+                for _, name in form.regions]
+
+    def _arguments(self, region: Region, info: d.RegionAttrs, scope: RegionScope, form: RegionForm) -> list[Argument]:
+        """Define the arguments of a region: values, then a control token for each."""
+        given = region.arguments
+        half = len(given) // 2 if form.loop else 0
+        if (not form.loop and given) or len(given) != 2 * half:
+            raise self._reader.error("expected a control token for each argument of a region" if form.loop
+                                     else "expected a region without arguments", given[0][2])
+        arguments = []
+        for index in range(half):
+            value, of, at = given[index]
+            attributes = _dictionary(info.arguments, index)
+            argument = self._signatures.argument(of, attributes, at)
+            name = argument.name or value[1:]
+            arguments.append(Argument(**{**argument.__dict__, "name": name}))
+            scope.define(value, [Tensor(name, of, at)], at)
+            token, kind, where = given[half + index]
+            if kind != CONTROL:
+                raise self._reader.error(f"expected an argument of type '{CONTROL}'", where)
+            scope.define(token, [Tensor(f"^{name}", CONTROL, where)], where)
+        return arguments
+
+    def _function(self, node: ParsedNode, region: Region, info: d.RegionAttrs, arguments: Sequence[Argument],
+                  ) -> Signature:
+        """The signature of a region's function, whose captured values are not all known yet."""
+        attributes = dict(info.attrs.items)
+        shown = attributes.pop("sym_name", None)
+        returns = region.body.returned
+        assert returns is not None
+        types = returns.types if returns.condition is None else (returns.condition[1],)
+        outputs = []
+        for index, of in enumerate(types):
+            output = self._signatures.argument(of, _dictionary(info.results, index), returns.at)
+            outputs.append(Argument(**{**output.__dict__, "name": output.name or f"result_{index}"}))
+        parts: dict[str, Any] = self._signatures.attributes(attributes, node.at)
+        parts.pop("gradient", None)
+        shown_name = shown.value if isinstance(shown, a.StringAttr) else ""
+        name = self._library.new_name(shown_name or f"{node.name or 'region'}_body")
+        mark = a.StringAttr(shown_name or name)
+        parts["attrs"] = {**parts["attrs"], REGION: self._signatures.value(REGION, mark, node.at)}
+        return Signature(name, tuple(arguments), tuple(outputs), **parts)
+
+    def _complete(self, signature: Signature, captures: Captures, form: RegionForm, region: Region) -> Signature:
+        """The signature with arguments, and with results of a loop's body, for captured values."""
+        extra = [self._signatures.argument(each.type, {}, each.at) for each in captures.tensors]
+        names = list(captures.names.values())
+        inputs = [Argument(**{**each.__dict__, "name": name}) for each, name in zip(extra, names, strict=True)]
+        outputs = signature.outputs
+        returns = region.body.returned
+        if form.loop and returns is not None and returns.condition is None:
+            outputs = (*outputs, *[Argument(**{**each.__dict__, "name": f"{each.name}_result"}) for each in inputs])
+        return Signature(**{**signature.__dict__, "inputs": (*signature.inputs, *inputs), "outputs": outputs})
+
+    def _functions(self, node: ParsedNode, form: RegionForm, functions: Sequence[Signature]) -> dict[str, a.Attribute]:
+        """The attributes that name the functions of a node."""
+        attributes = node.tail.attributes
+        if form.functions == ("branches",):
+            calls = attributes.get(form.regions[0][0])
+            items = calls.items if isinstance(calls, a.ArrayAttr) else ()
+            return {"branches": a.ArrayAttr(tuple(
+                [d.FuncAttr(each.name, items[i] if i < len(items) and isinstance(items[i], a.DictionaryAttr)  # type: ignore[arg-type]
+                            else a.DictionaryAttr(())) for i, each in enumerate(functions)]))}
+        found: dict[str, a.Attribute] = {}
+        for name, (call, _), each in zip(form.functions, form.regions, functions, strict=True):
+            value = attributes.get(call)
+            found[name] = d.FuncAttr(each.name, value if isinstance(value, a.DictionaryAttr) else a.DictionaryAttr(()))
+        return found
+
+    def _implied(self, form: RegionForm, inputs: Sequence[Tensor], data: Sequence[Tensor], results: Sequence[str],
+                 ) -> dict[str, a.Attribute]:
+        """The attributes that types imply."""
+        found: dict[str, a.Attribute] = {}
+        for name in form.implied:
+            if name == "Tcond":
+                found[name] = _element(inputs[0].type)
+            else:
+                types = results if name == "Tout" else [each.type for each in data]
+                found[name] = a.ArrayAttr(tuple(map(_element, types)))
+        return found
+
+
+def _dictionary(attribute: a.ArrayAttr, index: int) -> Mapping[str, a.Attribute]:
+    item = attribute.items[index] if index < len(attribute.items) else None
+    return dict(item.items) if isinstance(item, a.DictionaryAttr) else {}
+
+
+def _element(of: str) -> a.TypeAttr:
+    """The element type of a tensor type."""
+    text = element_text(of)
+    return a.TypeAttr(t.OpaqueType("tf_type", text[9:]) if text.startswith("!tf_type.") else t.NamedType(text))

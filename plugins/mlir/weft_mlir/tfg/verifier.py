@@ -1,0 +1,128 @@
+"""The verifier of parsed nodes: functional control flow against the functions that it calls.
+
+The texts of the errors are those of TensorFlow's own verifier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from .. import attributes as a
+from ..lexer import Lexer, MalformedText
+from . import dialect_attributes as d
+from .body_parser import ParsedNode
+from .element_types import NUMBERS, OPAQUE
+from .region_forms import FORMS
+from .result_types import tensor_type
+from .signature import Signature
+from .signature_reader import element_text
+
+_BOOL = "tensor<*xi1>"
+
+
+class Rule(NamedTuple):
+    """`required`: attributes without default, by name. `leading`: the operands in front of the functions' arguments.
+
+    `operands`, `results`: attributes with the types of these operands, and of the results.
+    """
+
+    required: tuple[str, ...]
+    leading: int
+    operands: str
+    results: str
+
+
+_RULES = {
+    "If": Rule(("else_branch", "then_branch"), 1, "Tin", "Tout"), "Case": Rule(("branches",), 1, "Tin", "Tout"),
+    "While": Rule(("body", "cond"), 0, "T", "T"), "For": Rule(("body",), 3, "T", "T"),
+}
+_RULE_OF = {f"{kind}{op}": rule for op, rule in _RULES.items() for kind in ("", "Stateless", "Stateful")
+            if f"{kind}{op}" in FORMS}
+_INDEXED = {"Case": 1, "For": 3}  # the number of operands that are i32
+
+
+class Verifier:
+    """Checks nodes. `signatures`: the functions of the module by name."""
+
+    def __init__(self, reader: Lexer, signatures: Mapping[str, Signature]) -> None:
+        self._reader = reader
+        self._signatures = signatures
+
+    def check(self, node: ParsedNode) -> None:
+        """Raises MalformedText for control flow that does not fit its attributes or functions."""
+        rule = _RULE_OF.get(node.op)
+        if rule is None:
+            return
+        attributes = node.tail.attributes
+        for name in rule.required:
+            if not isinstance(attributes.get(name), _KINDS.get(name, d.FuncAttr)):
+                raise self._fault(node, f"requires attribute '{name}'")
+        operands, results = node.tail.operands, node.tail.results
+        if len(operands) < rule.leading:
+            raise self._fault(node, f"expected {rule.leading} or more operands, but found {len(operands)}")
+        self._check_index(node, operands)
+        data = operands[rule.leading:]
+        self._check_types(node, attributes.get(rule.operands), data, "argument")
+        self._check_types(node, attributes.get(rule.results), results, "result")
+        kind = node.op.removeprefix("Stateless").removeprefix("Stateful")
+        if kind == "For":
+            data = (operands[0], *data)
+        for label, called in _called(kind, attributes):
+            signature = self._signatures.get(called)
+            if signature is not None and not signature.is_generic():
+                self._check_function(node, label, signature, data, (_BOOL,) if label == "cond" else results)
+
+    def _check_index(self, node: ParsedNode, operands: Sequence[str]) -> None:
+        for index, of in enumerate(operands[:_INDEXED.get(node.op.removeprefix("Stateless"), 0)]):
+            if of != OPAQUE and element_text(of) != "i32":
+                raise self._fault(
+                    node, f"operand #{index} must be a tensor of i32 or opaque tensor type, but got '{of}'")
+
+    def _check_types(self, node: ParsedNode, attribute: a.Attribute | None, types: Sequence[str], what: str) -> None:
+        """Compare the types of operands or results with an attribute that lists them."""
+        if not isinstance(attribute, a.ArrayAttr):
+            return
+        if len(attribute.items) != len(types):
+            raise self._fault(node, f"has {len(types)} {what}s but {len(attribute.items)} {what} types")
+        for index, (item, of) in enumerate(zip(attribute.items, types, strict=True)):
+            if isinstance(item, a.TypeAttr) and of != OPAQUE and NUMBERS.get(str(item.type), 0) % 100 != (
+                    NUMBERS.get(element_text(of), 0) % 100):
+                raise self._fault(node, f"{what} #{index} is incompatible with dtype '{item.type}', got: '{of}'")
+
+    def _check_function(self, node: ParsedNode, label: str, signature: Signature, operands: Sequence[str],
+                        results: Sequence[str]) -> None:
+        inputs = [tensor_type(each.type) for each in signature.inputs]
+        outputs = [tensor_type(each.type) for each in signature.outputs]
+        if len(inputs) != len(operands):
+            raise self._fault(node, f"{label} function has {len(inputs)} arguments but was provided {len(operands)}")
+        if len(outputs) != len(results):
+            raise self._fault(node, f"{label} function has {len(outputs)} results but expected {len(results)}")
+        sides = (("argument", "operand", inputs, operands), ("result", "result", outputs, results))
+        for what, other, own, given in sides:
+            for index, (of, expected) in enumerate(zip(own, given, strict=True)):
+                if not compatible(of, expected):
+                    raise self._fault(node, f"{label} function {what} #{index} type '{of}' is not compatible with "
+                                            f"corresponding {other} type: '{expected}'")
+
+    def _fault(self, node: ParsedNode, text: str) -> MalformedText:
+        return self._reader.error(f"'tfg.{node.op}' op {text}", node.where)
+
+
+_KINDS: Mapping[str, type[a.Attribute]] = {"branches": a.ArrayAttr}
+
+
+def _called(kind: str, attributes: Mapping[str, a.Attribute]) -> list[tuple[str, str]]:
+    """The label of each function in texts, and its name."""
+    if kind == "Case":
+        branches = attributes["branches"]
+        items = branches.items if isinstance(branches, a.ArrayAttr) else ()
+        return [(f"branch #{i}", item.name) for i, item in enumerate(items) if isinstance(item, d.FuncAttr)]
+    names = {"If": ("then_branch", "else_branch"), "While": ("cond", "body"), "For": ("body",)}[kind]
+    return [(name.removesuffix("_branch"), value.name) for name in names
+            if isinstance(value := attributes[name], d.FuncAttr)]
+
+
+def compatible(one: str, other: str) -> bool:
+    """True for types of tensors with one element type."""
+    return OPAQUE in (one, other) or element_text(one) == element_text(other)
