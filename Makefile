@@ -36,6 +36,7 @@ random-graphs: $(VENV)/.ready
 # OPENCL:0 is PoCL where that can be unpacked, else a driver of this machine.
 conformance: $(VENV)/.ready
 	eval "$$(.ci/opencl-cpu)"; $(VENV)/bin/python -m pytest --pyargs weft_conformance $(DEVICES:%=--device %)
+	WEFTTEST_CASES=all $(VENV)/bin/python -m pytest tests/device_opencl -k recorded_cases
 
 # GPU:0 of the fake driver: kernel texts that the machine's C++ compiler compiled. No GPU takes part.
 fake-gpu: $(VENV)/.ready

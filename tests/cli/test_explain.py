@@ -86,7 +86,7 @@ def test_fusions_are_counted_once_the_step_is_linked(command, saved):
     assert "fusion" not in command("explain", model, "--device", "EXAMPLE:0").out
     done = command("explain", model, "--device", "EXAMPLE:0", "--input", "x=3")
     assert done.out.splitlines()[0] == "4 nodes, which run as 1 kernel call:"
-    assert "fusion example.Sequence does 3 nodes in 1 call\n" in done.out
+    assert "fusion example_device.Sequence does 3 nodes in 1 call\n" in done.out
 
 
 def test_open_shapes_are_named_with_what_to_write(command, chain):

@@ -39,7 +39,7 @@ path = "weft_evil.py"
 ENTRY_POINTS = "[weft.plugins]\nevil = weft_evil\ncpu = weft_evil\n"
 
 # By metavar, the values of required arguments; by name of a command, further arguments.
-GIVEN = {"A": "CPU:0", "OUT": "../out.pbtxt", "FILE": "../harmless/weft.toml"}
+GIVEN = {"A": "CPU:0", "OUT": "../out.pbtxt", "FILE": "../harmless/weft.toml", "NAME": "acme"}
 BESIDES = {"bench": ["--seconds", "0.01"], "devices": ["CPU:0", "--check", "--isolate"],
            "diff": ["--device", "CPU:0"], "edit": ["--force"], "ops": ["Neg"],
            "run": ["--input", "[1, 2]"], "trace": ["--input", "[1, 2]"]}
@@ -140,7 +140,7 @@ def leaves_of_all() -> Iterator[tuple[tuple[str, ...], ArgumentParser]]:
 
 
 def needed(action: Action) -> list[str]:
-    value = GIVEN.get(str(action.metavar), "model.pb")
+    value = next(iter(action.choices)) if action.choices else GIVEN.get(str(action.metavar), "model.pb")
     return [action.option_strings[-1], value] if action.option_strings else [value]
 
 
@@ -205,5 +205,6 @@ for place in ("", os.getcwd()):  # as python -c and python -m write it
 """
     done = folder.run(sys.executable, "-c", code)
     assert folder.has_run == []
-    plugins = ["cpu", "example_device", "mlir", "onednn", "opencl", "saved_model", "sim", "simplify", "tf_ops", "tools"]
+    plugins = ["cpu", "cuda", "example_device", "mlir", "onednn", "opencl", "saved_model", "sim", "simplify", "tf_ops",
+               "tools"]
     assert done.stdout.split() == plugins * 2, done.stderr

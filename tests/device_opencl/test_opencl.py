@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -644,18 +645,18 @@ def test_a_cache_that_cannot_be_written_is_no_error(run: Run) -> None:
     assert facts["names"][:1] == ([facts["first"]] if facts["first"] else [])
 
 
-def test_every_recorded_case_with_a_kernel_passes_through_execute(run: Run, device: str) -> None:
+def test_recorded_cases_pass_through_execute(run: Run, device: str) -> None:
     facts = run("""
         from harness.eager_golden import passed
         from weft.eager.core_runtime import CoreRuntime
-        count, wrong = passed(CoreRuntime(runtime().host), "OPENCL:0")
+        count, wrong = passed(CoreRuntime(runtime().host), "OPENCL:0", is_sample="WEFTTEST_CASES" not in os.environ)
         tell(count=count, wrong=wrong)
     """)
     # Oclgrind drops the kernel where its compiler writes `v < 0 ? -v : v` of integers as one instruction.
     dropped = [each for each in facts["wrong"] if "Oclgrind" in device and "has no kernel 'Abs'" in each]
     assert [each for each in facts["wrong"] if each not in dropped] == []
-    assert facts["count"] >= 1000
-    assert len(dropped) == (4 if "Oclgrind" in device else 0)
+    assert facts["count"] >= (1000 if "WEFTTEST_CASES" in os.environ else 30)  # compilation takes .4 s a case
+    assert len(dropped) <= (4 if "Oclgrind" in device else 0)
 
 
 def test_a_traced_run_has_the_times_of_the_devices_own_clock(run: Run) -> None:

@@ -93,7 +93,7 @@ except weft.errors.NotFound as error:
 
 @pytest.mark.parametrize(("arguments", "told"), [
     (["ops"], "0 ops, 0 with a kernel"),
-    (["ops", "--all"], "37 ops, 30 with a kernel"),
+    (["ops", "--all"], "38 ops, 30 with a kernel"),
     (["ops", "While"], "While(input: T) -> output: T"),
     (["plugins"], "no plugin is installed"),
     (["devices"], "no plugin brings a device"),

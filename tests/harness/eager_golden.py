@@ -32,12 +32,15 @@ def executed(case: Case, core: CoreRuntime, device: str) -> list[np.ndarray] | w
         return error
 
 
-def passed(core: CoreRuntime, device: str) -> Passed:
-    """Execute each case with results for which the device has a kernel."""
+def passed(core: CoreRuntime, device: str, *, is_sample: bool = False) -> Passed:
+    """Execute each case with results for which the device has a kernel. A sample is one case of every fourth op."""
     wrong, count = [], 0
     kernels, ops = core.host.registries.kernels, core.host.registries.ops
-    for op in sorted(cases().keys() - NO_KERNEL):
+    for op in sorted(cases().keys() - NO_KERNEL)[:: 4 if is_sample else 1]:
+        before = count
         for case in cases()[op]:
+            if is_sample and count > before:
+                break
             entry = resolve(case.graph(), ops)["op"]
             if not isinstance(entry, Resolved) or case.outputs is None:
                 continue

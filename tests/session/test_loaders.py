@@ -228,8 +228,6 @@ def test_a_module_of_another_distribution_is_forwarded_or_says_how_to_install_it
     monkeypatch.setitem(weft._FORWARDED, "saved_model", ("no_such_module", "weft-saved-model"))
     with pytest.raises(Unavailable, match="part of weft-saved-model.*pip install -U weft-saved-model"):
         weft.saved_model  # noqa: B018
-    with pytest.raises(Unavailable, match="pip install -U weft-mlir"):
-        from weft import tfg  # noqa: F401
 
 
 def test_commands_choose_by_the_files_loader(

@@ -50,7 +50,7 @@ def run(code: str, cache: Path, env: Mapping[str, str] | None = None) -> Any:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", PREAMBLE + textwrap.dedent(code)],
         env=environment() | own | dict(env or {}),
-        cwd=cache, capture_output=True, text=True, timeout=120, check=False,
+        cwd=cache, capture_output=True, text=True, timeout=600, check=False,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

@@ -206,7 +206,7 @@ def main() -> int:
     parser.add_argument("--oracle", required=True, metavar="PROGRAM")
     parser.add_argument("--graphs", type=int, default=2000, metavar="N")
     parser.add_argument("--first", type=int, default=0, metavar="SEED")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()  # files may follow options
     if args.work == "record":
         record(args.oracle)
         return 0

@@ -17,8 +17,10 @@ def weft_kernels(registry: Any) -> None:
 
 @hookimpl
 def weft_passes(registry: Any) -> None:
-    for name in ("functional_to_region", "region_to_functional"):
-        registry.add(name.replace("_", "-"), f"weft_mlir.tfg.region_passes:{name}", stage="on_request")
+    for name, about in (("functional_to_region", "If, Case, While and For have their bodies as regions, in text"),
+                        ("region_to_functional", "control flow with regions calls functions again")):
+        registry.add(name.replace("_", "-"), f"weft_mlir.tfg.region_passes:{name}", stage="on_request", about=about,
+                     preserves="the kept nodes and their values")
 
 
 @hookimpl
