@@ -2,6 +2,8 @@
 
 Enqueued work runs when the host waits for it, so a program that does not wait is always too early. A mistake of the
 program raises Misuse at the next wait, and stands in `report`. `plant` makes the next call of a function fail.
+
+WEFTTEST_NVRTC names an architecture such as sm_90: the plugin's own compiler then compiles each text for it, too.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from weft.api import Unavailable
 from weft_cuda.driver import INSTALL, OUT_OF_MEMORY, Context, Description, DriverError
+from weft_cuda.driver import compile_text as compile_for_a_gpu
 from weft_sim.happens_before import Access, History
 from weft_sim.machine import Event, Item, Machine, Record, Stream, Wait
 
@@ -25,7 +28,8 @@ from .host_compiler import HostKernel, host_kernel, is_there, signature
 
 GPUS = int(os.environ.get("WEFTTEST_GPUS", "2"))
 MEMORY = int(os.environ.get("WEFTTEST_GPU_MEMORY", str(256 << 20)))
-CAPABILITY = (99, 0)  # of no GPU: compiled texts in caches are those of no GPU
+NVRTC = os.environ.get("WEFTTEST_NVRTC", "")
+CAPABILITY = (99, 1 if NVRTC else 0)  # of no GPU, so that caches of true GPUs do not get these texts
 GUARD, POISON, GUARDED = 64, 0xFF, 0xA5
 QUARANTINE = 4 << 20  # bytes of freed memory that no allocation gets: a pointer into it stays wrong
 STICKY = "CUDA_ERROR_ILLEGAL_ADDRESS"
@@ -114,7 +118,7 @@ class Work(Item):
 
 
 class State:
-    """All of the driver: contexts, streams, events, memory, kernels, graphs, and what tests plant."""
+    """All of the driver: contexts, streams, events, memory, kernels, graphs, and planted faults."""
 
     def __init__(self) -> None:
         self.machine = Machine()
@@ -372,6 +376,11 @@ def copy(target: int, source: int, nbytes: int, stream: int) -> None:
 
 
 def compile_text(source: str, architecture: str, options: Sequence[str]) -> tuple[bytes, str]:
+    """The text itself, which `launch` has compiled for the host."""
+    if NVRTC:
+        binary, log = compile_for_a_gpu(source, NVRTC, options)
+        if not binary:
+            return b"", log
     return "\n".join((*options, source)).encode(), ""
 
 
