@@ -38,9 +38,9 @@ conformance: $(VENV)/.ready
 	eval "$$(.ci/opencl-cpu)"; $(VENV)/bin/python -m pytest --pyargs weft_conformance $(DEVICES:%=--device %)
 	WEFTTEST_CASES=all $(VENV)/bin/python -m pytest tests/device_opencl -k recorded_cases
 
-# GPU:0 of the fake driver: kernel texts that the machine's C++ compiler compiled. No GPU takes part.
+# GPU:0 of the fake driver: kernel texts that the machine's C++ compiler compiled, and NVRTC for sm_90. No GPU takes part.
 fake-gpu: $(VENV)/.ready
-	WEFT_PLUGINS__LOAD='["$(CURDIR)/tests/fake_cuda/plugin.py"]' $(VENV)/bin/python -m pytest -n 2 --pyargs weft_conformance \
+	WEFTTEST_NVRTC=sm_90 WEFT_PLUGINS__LOAD='["$(CURDIR)/tests/fake_cuda/plugin.py"]' $(VENV)/bin/python -m pytest -n 2 --pyargs weft_conformance \
 	    --conformance-quick --device GPU:0
 	WEFT_PLUGINS__LOAD='["$(CURDIR)/tests/fake_cuda/plugin.py"]' PYTHONPATH=tests $(VENV)/bin/python device_gpu/check_networks.py
 

@@ -33,7 +33,7 @@ LOST = frozenset(f"CUDA_ERROR_{name}" for name in (
     "NVLINK_UNCORRECTABLE", "EXTERNAL_DEVICE", "CONTEXT_IS_DESTROYED", "DEINITIALIZED", "NOT_INITIALIZED",
     "DEVICE_UNAVAILABLE", "SYSTEM_NOT_READY", "MPS_CLIENT_TERMINATED", "CONTAINED", "UNKNOWN",
 ))
-WAITS = "a kernel that waits, or reads values of the host, says `captures = False`"
+WAITS = "a kernel that waits, allocates, or reads values of the host, says `captures = False`"
 
 
 class Graph:
@@ -72,6 +72,11 @@ class CommandQueue:
     def stream(self) -> int:
         """The driver's stream of launches."""
         return self._launches.handle
+
+    @property
+    def captures(self) -> bool:
+        """True while launches are captured."""
+        return self._captured is not None
 
     def check(self) -> None:
         """Raise Unavailable when the device was lost."""
@@ -112,6 +117,7 @@ class CommandQueue:
                 raise errors.Internal(f"kernels cannot be captured: {error.message}", hint=WAITS) from error
             finally:
                 self._captured = None
+                self._launches.worked()  # a mark that a call has set is one of the graph
 
     def write(self, host: Any, buffer: Buffer) -> None:
         """Enqueue a copy of an array. The array has been read when this returns."""
@@ -141,6 +147,8 @@ class CommandQueue:
         """The address of memory for later work, 0 if there is none. Raises as `enqueue`."""
         self.check()
         with self._lock:
+            if self.captures:  # the memory would belong to the graph
+                raise errors.Internal("memory is allocated while launches are captured")
             try:
                 driver.enter(self.context.handle)
                 self._note(())

@@ -201,7 +201,7 @@ def compile_text(source: str, architecture: str, options: Sequence[str]) -> tupl
     from cuda.core import Program, ProgramOptions
 
     log = StringIO()
-    macros = [tuple(option.removeprefix("-D").split("=", 1)) for option in options]
+    macros = [option.removeprefix("-D") for option in options]
     try:
         program = Program(source, "c++", ProgramOptions(arch=architecture, std=STD, define_macro=macros or None))
         return bytes(program.compile("cubin", logs=log).code), ""
@@ -227,7 +227,9 @@ def capture(stream: int, enqueue: Callable[[], None]) -> int:
     try:
         enqueue()
     except BaseException:
-        d.cuStreamEndCapture(stream)
+        code, begun = d.cuStreamEndCapture(stream)
+        if not code:
+            d.cuGraphDestroy(begun)
         raise
     graph = _ask(d.cuStreamEndCapture(stream))
     try:

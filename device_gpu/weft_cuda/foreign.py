@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 GPU = 2  # DLPack's number of CUDA devices
 OUR_STREAM_DOES_NOT_WAIT = -1
+ALIGNMENT = 256  # bytes: DLPack asks for it, and cuBLASLt chooses its algorithms by it
 
 
 class Extent(NamedTuple):
@@ -55,10 +56,8 @@ def device_of(array: Any) -> int | None:
 
 
 def extent(array: Any, stream: int) -> Extent:
-    """The memory of a C-contiguous array. Work that its library enqueued on it is done before later work of the stream.
-
-    Raises InvalidArgument for other arrays.
-    """
+    """The memory of an aligned, C-contiguous array. The work of its library on it is done before later work of the
+    stream. Raises InvalidArgument for other arrays."""
     from cuda.core.utils import StridedMemoryView
 
     view = StridedMemoryView.from_any_interface(array, stream_ptr=stream)
@@ -67,4 +66,7 @@ def extent(array: Any, stream: int) -> Extent:
     if view.strides is not None and count and list(view.strides) != dense:
         raise errors.InvalidArgument(f"an array of shape {view.shape} in a GPU's memory is not C-contiguous",
                                      hint="give x.contiguous() of torch, or cupy.ascontiguousarray(x)")
+    if view.ptr % ALIGNMENT:
+        raise errors.InvalidArgument(f"an array on the GPU is at {view.ptr:#x}, no multiple of {ALIGNMENT} bytes",
+                                     hint="give x.clone() of torch, or x.copy() of CuPy")
     return Extent(view.ptr, count * np.dtype(view.dtype).itemsize)

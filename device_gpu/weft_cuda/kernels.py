@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from functools import partial
 
 from weft.api import Attrs, Bind, Declined, Kernels, errors
-from weft_kernel_text import ALIASES, FUSIONS, NODES, FusedKernel, NodeKernel
+from weft_kernel_text import ALIASES, FUSIONS, GROUPS, NODES, FusedKernel, NodeKernel
 
-from .launches import Launches, WithScratch, launches
+from .launches import Launches, WithScratch, grid, launches
 from .library_kernels import register_library_kernels
 
 
@@ -29,6 +29,8 @@ def bind(row: NodeKernel | FusedKernel, b: Bind) -> Launches | WithScratch | Dec
         plan = row.make(b.device.native.target, b)
     except errors.Unimplemented as error:
         return b.decline(error.message)
+    if any(blocks > GROUPS for text in plan.launches for blocks in grid(text)[1:]):
+        return b.decline(f"a launch has more than {GROUPS} blocks in a dimension")
     return launches(plan, b)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from weft.api import Bind, Declined, Kernels, errors
 from weft_kernel_text import Epilogue, Matrix, Product, fused_product, product_problem, simple_ending, window_of
 
-from . import blas, cudnn, libraries
+from . import blas, cudnn, driver, libraries
 from .native import Native
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -36,7 +36,11 @@ class Libraries:
         self._made: dict[Any, Any] = {}
 
     def get(self, kind: type[blas.Blas] | type[cudnn.Cudnn], file: str) -> Any:
-        """Raises Unavailable without the library's file, and Internal where the library refuses the device."""
+        """The library. Its context is the thread's current one, as the library expects.
+
+        Raises Unavailable without the library's file, and Internal where the library refuses the device.
+        """
+        driver.enter(self._native.context)
         if kind not in self._made:
             libraries.load(file)
             if "workspace" not in self._made:

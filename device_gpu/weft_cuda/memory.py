@@ -82,6 +82,10 @@ class Memory:
                 self._foreign.append(buffer)
             self._drop_foreign()
             return
+        if self._queue.captures:  # freed with the next allocation: a graph would free it in each replay
+            self._queue.orphans.append((buffer.pointer, buffer.nbytes, buffer.copied))
+            buffer.pointer = 0
+            return
         self._queue.free(buffer)
         buffer.pointer = 0
         self._count(-buffer.nbytes)

@@ -184,6 +184,37 @@ def test_a_kernel_that_waits_cannot_be_captured(gpu: Any) -> None:
     assert np.array_equal(download(gpu, upload(gpu, X)), X)
 
 
+def test_a_kernel_that_allocates_cannot_be_captured_and_leaves_the_device_usable(gpu: Any) -> None:
+    x, y = upload(gpu, X), gpu.allocate(X.nbytes)
+    scale(gpu, x, y, 2)  # loads the kernel
+
+    def allocates() -> None:
+        scale(gpu, x, y, 2)
+        gpu.allocate(4)
+
+    with pytest.raises(errors.Internal, match=r"memory is allocated while .* captured; .*says `captures = False`"):
+        gpu.capture([allocates], STREAM)
+    scale(gpu, x, y, 3)
+    assert np.array_equal(download(gpu, y), 3 * X)
+
+
+def test_memory_that_is_freed_during_a_capture_is_freed_once_and_behind_it(gpu: Any, fake: ModuleType) -> None:
+    x, y, freed = upload(gpu, X), gpu.allocate(X.nbytes), gpu.allocate(4)
+    scale(gpu, x, y, 3)
+
+    def frees() -> None:
+        scale(gpu, x, y, 2)
+        gpu.free(freed)
+
+    replay = gpu.capture([frees], STREAM)
+    replay()
+    replay()
+    before = fake.state.calls["free"]
+    gpu.allocate(4)
+    assert fake.state.calls["free"] == before + 1
+    assert np.array_equal(download(gpu, y), 2 * X)
+
+
 def test_a_copy_between_gpus_comes_behind_the_work_of_both(gpus: Callable[..., Any]) -> None:
     one, two = gpus()
     assert two.reaches(one)
@@ -230,6 +261,8 @@ def test_an_array_of_another_library_is_a_buffer_without_a_copy(gpu: Any, fake: 
     assert gpu.adopt(X) is None
     with pytest.raises(errors.InvalidArgument, match="not C-contiguous"):
         gpu.adopt(ForeignTensor(x.pointer, (10, 100), strides=(1, 10)))
+    with pytest.raises(errors.InvalidArgument, match=r"at 0x\w+, no multiple of 256 bytes; give x.clone"):
+        gpu.adopt(ForeignTensor(x.pointer + 4, (10,)))
 
 
 def test_a_buffer_shows_itself_to_other_libraries(gpu: Any) -> None:

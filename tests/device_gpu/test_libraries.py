@@ -57,7 +57,7 @@ class Device:
 
 
 class Native:
-    stream = 7
+    stream, context = 7, 5
 
     def __init__(self, target):
         self.target = target
@@ -124,6 +124,14 @@ class CublasLt:
         memory = np.ctypeslib.as_array(ctypes.cast(address, ctypes.POINTER(ctypes.c_float)),
                                        ((count - 1) * stride + (columns - 1) * leading + rows,))
         return np.lib.stride_tricks.as_strided(memory, (count, rows, columns), (4 * stride, 4, 4 * leading))
+
+
+@pytest.fixture(autouse=True)
+def entered(monkeypatch):
+    """The contexts that became the thread's current one."""
+    found = []
+    monkeypatch.setattr(library_kernels.driver, "enter", found.append)
+    return found
 
 
 @pytest.fixture
@@ -292,11 +300,12 @@ def conv_bind(device, kernel, *, known=True):
     return Bind("node", "Conv2D", attrs, inputs, (TensorMetadata(F, (1, 4, 5, kernel.shape[3])),), device, 0, {})
 
 
-def test_points_go_to_blas_and_other_convolutions_to_cudnn(library):
+def test_points_go_to_blas_and_other_convolutions_to_cudnn(library, entered):
     log = library[cudnn.FILE] = CudnnLog()
     rng, device = np.random.default_rng(0), Device()
     x, f = rng.standard_normal((1, 4, 5, 6)).astype(np.float32), rng.standard_normal((1, 1, 6, 3)).astype(np.float32)
     run = library_kernels.bind(conv_bind(device, f))
+    assert entered == [Native.context]  # libraries take the current context as theirs
     output = Buffer(np.zeros((1, 4, 5, 3), np.float32))
     run(Buffer(x), Buffer(f), output)
     np.testing.assert_allclose(output.array, x @ f[0, 0], 1e-5, 1e-5)

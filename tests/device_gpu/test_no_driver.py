@@ -64,8 +64,9 @@ def test_a_remapped_request_is_served() -> None:
 
 def test_a_text_is_compiled_without_a_driver() -> None:
     text = 'extern "C" __global__ void f(float* x, long long n) { x[threadIdx.x] = n * SCALE; }'
-    binary, log = driver.compile_text(text, "sm_90", ["-DSCALE=2"])
-    assert (binary[:4], log) == (b"\x7fELF", "")
+    binary, log = driver.compile_text(f"#ifdef FLAG\n{text}\n#endif", "sm_90", ["-DSCALE=2", "-DFLAG"])
+    assert (binary[:4], b"SCALE" in binary, log) == (b"\x7fELF", False, "")
+    assert b".text.f" in binary
 
 
 def test_errors_of_the_compiler_are_shortened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

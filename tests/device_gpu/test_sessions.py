@@ -137,3 +137,13 @@ def test_kernels_with_scratch_are_captured(fake: ModuleType) -> None:
         assert (first["launch"] >= 3, again["launch"], again["replay"]) == (True, 0, 1)
         for got, want in zip(session.run(fetches, feeds), wanted, strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_a_launch_with_too_many_blocks_is_declined_with_the_reason(fake: ModuleType) -> None:
+    perm = Node("perm", "Const", attrs={"dtype": dtypes.int32, "value": np.int32([1, 0])})
+    y = Node("y", "Transpose", ["x", "perm"], device="GPU:0", attrs={"T": dtypes.uint8, "Tperm": dtypes.int32})
+    net = graph(placeholder("x", (3, None), dtypes.uint8), perm, y)
+    with weft.Session(net, STRICT) as session:
+        np.testing.assert_array_equal(session.run("y", {"x": np.eye(3, 4, dtype="u1")}), np.eye(4, 3))
+        with pytest.raises(weft.errors.WeftError, match="more than 65535 blocks"):
+            session.run("y", {"x": np.zeros((3, 4_200_000), "u1")})

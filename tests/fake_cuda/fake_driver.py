@@ -2,6 +2,8 @@
 
 Enqueued work runs when the host waits for it, so a program that does not wait is always too early. A mistake of the
 program raises Misuse at the next wait, and stands in `report`. `plant` makes the next call of a function fail.
+
+WEFTTEST_NVRTC names an architecture such as sm_90: the plugin's own compiler then compiles each text for it, too.
 """
 
 from __future__ import annotations
@@ -9,8 +11,8 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from bisect import bisect_right
-from collections import Counter, defaultdict
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any, NamedTuple
@@ -18,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from weft.api import Unavailable
 from weft_cuda.driver import INSTALL, OUT_OF_MEMORY, Context, Description, DriverError
+from weft_cuda.driver import compile_text as compile_for_a_gpu
 from weft_sim.happens_before import Access, History
 from weft_sim.machine import Event, Item, Machine, Record, Stream, Wait
 
@@ -25,9 +28,10 @@ from .host_compiler import HostKernel, host_kernel, is_there, signature
 
 GPUS = int(os.environ.get("WEFTTEST_GPUS", "2"))
 MEMORY = int(os.environ.get("WEFTTEST_GPU_MEMORY", str(256 << 20)))
-CAPABILITY = (99, 0)  # of no GPU: compiled texts in caches are those of no GPU
+NVRTC = os.environ.get("WEFTTEST_NVRTC", "")
+CAPABILITY = (99, 1 if NVRTC else 0)  # of no GPU, so that caches of true GPUs do not get these texts
 GUARD, POISON, GUARDED = 64, 0xFF, 0xA5
-QUARANTINE = 32 << 20  # bytes of freed memory that no allocation gets: a pointer into it stays wrong
+QUARANTINE = 4 << 20  # bytes of freed memory that no allocation gets: a pointer into it stays wrong
 STICKY = "CUDA_ERROR_ILLEGAL_ADDRESS"
 UNSAFE = frozenset({"allocate_host", "free_host", "function", "synchronize", "trim", "open_context"})
 
@@ -48,6 +52,7 @@ class Memory:
         self.offset = self.address - start
         for guard in self._guards():
             guard.fill(GUARDED)
+        self.size = self._bytes.nbytes
         self.state = "live"
         self.history = History()
 
@@ -113,7 +118,7 @@ class Work(Item):
 
 
 class State:
-    """All of the driver: contexts, streams, events, memory, kernels, graphs, and what tests plant."""
+    """All of the driver: contexts, streams, events, memory, kernels, graphs, and planted faults."""
 
     def __init__(self) -> None:
         self.machine = Machine()
@@ -127,9 +132,10 @@ class State:
         self.events: dict[int, Event | None] = {}
         self.recorded_in: dict[int, int] = {}  # event -> the stream that is captured
         self.memory: dict[int, Memory] = {}
-        self.order: list[int] = []
+        self.order: list[int] = []  # the addresses of `memory`, ascending
         self.used: Counter[int | None] = Counter()
-        self.quarantine: list[Memory] = []
+        self.quarantine: deque[Memory] = deque()
+        self.quarantined = 0  # bytes
         self.kernels: dict[int, tuple[str, str]] = {}
         self.graphs: dict[int, list[Work]] = {}
         self.captured: dict[int, list[Work]] = {}  # by stream
@@ -155,7 +161,7 @@ class State:
             raise DriverError(OUT_OF_MEMORY, "out of memory") from None
         self.used[ordinal] += nbytes
         self.memory[memory.address] = memory
-        self.order = sorted(self.memory)
+        insort(self.order, memory.address)
         return memory.address
 
     def release(self, memory: Memory) -> None:
@@ -164,9 +170,12 @@ class State:
         memory.end()
         self.used[memory.ordinal] -= memory.nbytes
         self.quarantine.append(memory)
-        while sum(each.nbytes for each in self.quarantine) > QUARANTINE:
-            del self.memory[self.quarantine.pop(0).address]
-        self.order = sorted(self.memory)
+        self.quarantined += memory.size
+        while self.quarantined > QUARANTINE:
+            oldest = self.quarantine.popleft()
+            self.quarantined -= oldest.size
+            del self.memory[oldest.address]
+            del self.order[bisect_left(self.order, oldest.address)]
 
     def use(self, address: int, nbytes: int | None, *, writes: bool) -> Use | None:
         """The use of an allocation; None for memory that the driver has not made."""
@@ -367,6 +376,11 @@ def copy(target: int, source: int, nbytes: int, stream: int) -> None:
 
 
 def compile_text(source: str, architecture: str, options: Sequence[str]) -> tuple[bytes, str]:
+    """The text itself, which `launch` has compiled for the host."""
+    if NVRTC:
+        binary, log = compile_for_a_gpu(source, NVRTC, options)
+        if not binary:
+            return b"", log
     return "\n".join((*options, source)).encode(), ""
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from weft_kernel_text import CUDA, KernelText
 
-OPTIONS = ("--ptxas-options=-v", "--std=c++17", "-default-device", "-w")
+OPTIONS = ("--ptxas-options=-v", "--std=c++17", "-w")  # the plugin's, and a log
 
 
 class Entry(NamedTuple):

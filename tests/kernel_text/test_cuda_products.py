@@ -41,7 +41,7 @@ F = dtypes.float32
 IS_SLOW = "WEFTTEST_ARCHITECTURES" in os.environ
 MOST_WORK = 1 << 62 if IS_SLOW else 12 << 20  # multiplications of a network's problem
 CORES = [(products, tile) for products in PRODUCTS for tile in (FMA if products == "float32" else MMA)]
-fast = settings(max_examples=4, deadline=None)
+fast = settings(max_examples=12 if IS_SLOW else 2, deadline=None)
 seeds = st.integers(0, 1000).map(np.random.default_rng)
 each_core = pytest.mark.parametrize(
     ("products", "tile"), CORES, ids=[f"{products}-{tile.rows}x{tile.columns}" for products, tile in CORES])

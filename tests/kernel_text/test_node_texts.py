@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("driver")
 F = dtypes.float32
 FLOATS = [np.dtype(t) for t in (np.float32, np.float64, np.float16, ml_dtypes.bfloat16)]
 REAL = [*FLOATS, *map(np.dtype, (np.int32, np.int64, np.int8, np.uint8))]
-fast = settings(max_examples=12, deadline=None)
+fast = settings(max_examples=6, deadline=None)  # each compiles a kernel
 targets = st.sampled_from([OPENCL_CPU, OPENCL_GPU])
 both = pytest.mark.parametrize("target", [OPENCL_CPU, OPENCL_GPU], ids=["cpu", "gpu"])
 seeds = st.integers(0, 1000).map(np.random.default_rng)

@@ -117,7 +117,7 @@ def kernel(
 
 LINE = (256,)
 PLANES = ((256, 1), (64, 4), (16, 16), (4, 64))  # few: PoCL compiles anew for each
-GROUPS = 65535  # of a CUDA grid, in its second dimension
+GROUPS = 65535  # of a CUDA grid, in its second dimension and in its third
 
 
 def plane(columns: int, rows: int) -> tuple[int, int]:
