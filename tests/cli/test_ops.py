@@ -3,8 +3,11 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+import weft
 from builders.graphs import node, placeholder
+from weft.errors import NotFound, Unimplemented
 from weft.values import dtypes
 
 
@@ -74,6 +77,17 @@ def test_what_a_model_lacks_is_told_with_nodes_and_reasons(command, saved):
     found = json.loads(command("ops", "--missing", model, "--json").out)
     assert found[0]["nodes"] == names
     assert "T is bool" in found[1]["reason"] or "bool" in found[1]["reason"]
+
+
+@pytest.mark.parametrize("op", ["NoSuchOp", "MatMull", "BesselI0"])
+def test_the_error_of_a_node_without_a_kernel_names_the_command_that_lists_them_all(command, saved, op):
+    model = saved(placeholder("x", (None,)), node("fine", "Neg", "x"), node("y", op, "x"))
+    loaded = weft.load(model, outputs=["fine"])
+    with pytest.raises((NotFound, Unimplemented)) as caught:
+        loaded.session.run("y", {"x": np.zeros(1, np.float32)})
+    assert "'weft ops --missing MODEL' lists all that a model lacks" in str(caught.value.hint)
+    done = command("ops", "--missing", model)
+    assert (done.status, done.words[1][:2]) == (1, [op, "1"])
 
 
 def test_nodes_that_no_output_needs_do_not_count(command, saved):

@@ -356,6 +356,23 @@ def test_after_a_run_nobody_but_the_caller_has_its_feeds_and_results(nodes, way)
             assert [array() for array in gone] == [None, None]
 
 
+@pytest.mark.parametrize("way", ["by a callable", "traced"])
+@pytest.mark.parametrize("shape", [(3,), None], ids=["flat", "of any shape"])
+def test_after_a_run_that_failed_nobody_has_its_feeds(shape, way):
+    nodes = [placeholder("x", shape), const("one", [1]), node("a", "Test>Add", "x", "one"),
+             node("y", "Test>Positive", "a", "x")]
+    with weft.Session(graph(*nodes), CONFIG) as session:
+        run = RUN[way](session)
+        for _ in range(3):
+            x = NEGATIVE.copy()
+            gone = weakref.ref(x)
+            with pytest.raises(InvalidArgument, match="boom"):
+                run(x)
+            del x
+            gc.collect()  # the error and its traceback
+            assert gone() is None
+
+
 CHAIN = [node(f"w{i}", "Test>Watch", f"w{i - 1}" if i else "first", f"w{i - 1}" if i else "first") for i in range(5)]
 CHAINS = {  # shape and op before five kernels that each read only what the one before has made, and the op behind them
     "flat": (None, "Test>Add", "Test>Add"),
@@ -382,3 +399,20 @@ def test_a_value_of_the_run_dies_with_its_last_user(chain, way):
             assert len(plugin_of_tests.alive) == 5
             assert max(plugin_of_tests.alive) <= 1  # the first one, in the AsyncValue that it came in
             assert not any(array() is not None for array in plugin_of_tests.watched)
+
+
+@pytest.mark.usefixtures("without_collector")
+def test_a_value_from_before_a_pending_one_dies_with_its_last_user_behind_it():
+    chain = [node("w0", "Test>Watch", "early", "pending"),
+             *(node(f"w{i}", "Test>Watch", f"w{i - 1}", f"w{i - 1}") for i in range(1, 5))]
+    nodes = [placeholder("x", None), node("early", "Test>Add", "x", "x"), node("pending", "Test>Queued", "x", "x"),
+             *chain, node("y", "Test>Add", "w4", "w4")]
+    with weft.Session(graph(*nodes), CONFIG) as session:
+        run = RUN["by a callable"](session)
+        import plugin_of_tests
+
+        for _ in range(3):
+            plugin_of_tests.watched.clear()
+            plugin_of_tests.alive.clear()
+            assert run(X).tolist() == (X * 128).tolist()
+            assert plugin_of_tests.alive == [0] * 5

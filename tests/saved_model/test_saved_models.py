@@ -203,6 +203,36 @@ def test_a_signature_that_does_not_fit_its_function_ends_no_other_one(tmp_path):
         weft.load(folder, signature="upd")
 
 
+def test_one_tensor_under_two_names_of_a_signature_takes_one_value(tmp_path, capsys):
+    from weft.cli import main
+
+    def rename(meta):
+        inputs = meta.signature_def["serving_default"].inputs
+        inputs["z"].CopyFrom(inputs["x"])
+
+    loaded = weft.load(edited(tmp_path, rename))
+    ones = np.ones((1, 5), "f4")
+    assert [*loaded.inputs] == ["x", "z"]
+    assert (loaded(x=ones, z=ones)["x"] == ones).all()
+    with pytest.raises(errors.InvalidArgument, match="inputs 'x' and 'z' are one tensor, .* have different values"):
+        loaded(x=ones, z=2 * ones)
+    for name in ("x", "z"):
+        assert main(["run", str(tmp_path / "model"), "--input", f"{name}=[[1, 1, 1, 1, 1]]"]) == 0
+    assert main(["bench", str(tmp_path / "model"), "--seconds", "0.01",
+                 "--input", "x=[[1, 1, 1, 1, 1]]", "--input", "z=[[1, 1, 1, 1, 1]]"]) == 0, capsys.readouterr().err
+
+
+def test_errors_about_an_input_have_its_name_in_the_signature(capsys):
+    from weft.cli import main
+
+    loaded = weft.load(TYPES)
+    assert loaded.fed == {"x": "serving_default_x:0"}
+    with pytest.raises(errors.InvalidArgument, match=r"^feed 'x' has shape \[2,4\], the tensor's is \[\?,5\]"):
+        loaded(np.zeros((2, 4), "f4"))
+    assert main(["run", str(TYPES), "--input", "x=[[1, 2]]"]) == 1
+    assert capsys.readouterr().err == "error: feed 'x' has shape [1,2], the tensor's is [?,5]\n"
+
+
 def test_the_effects_of_a_function_come_before_its_outputs():
     graph = weft.load(CONTROL_FLOW, signature="count").session.graph
     output = graph[next(name for name in graph.nodes if name.startswith("outputs/"))]
@@ -396,6 +426,36 @@ def test_inspect_tells_of_variables_that_become_constants(capsys):
     assert found["constants"]["bytes"] > 2000
     assert main(["inspect", str(KERAS), "--passes"]) == 0
     assert "passes before placement, over the whole graph" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", sorted(file.parts[-3] for file in DATA.glob("*/model/saved_model.pb")))
+def test_commands_that_run_nothing_need_neither_variables_nor_assets(tmp_path, capsys, name):
+    from weft.cli import main
+
+    bare, whole = tmp_path / "bare", DATA / name / "model"
+    bare.mkdir()
+    shutil.copy(whole / "saved_model.pb", bare)
+    tags = ["--tags", "serve,gpu"] if name == "tags" else []
+    found = []
+    for folder in (bare, whole):
+        assert main(["inspect", str(folder), *tags, "--json"]) == 0, capsys.readouterr().err
+        found.append(json.loads(capsys.readouterr().out))
+        assert main(["ops", "--missing", str(folder), *tags, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == []
+    assert all(found[0][key] == found[1][key] for key in ("signatures", "inputs", "format"))
+    assert main(["inspect", str(bare), *tags, "--passes", "--client"]) == 0
+    if (whole / "variables" / "variables.index").exists() and name != "asset":
+        with pytest.raises(errors.NotFound, match=r"variables\.index|assets/vocab"):
+            weft.load(bare, tags=["serve", "gpu"] if tags else None)
+
+
+def test_variables_without_values_are_inspected_as_variables(tmp_path, capsys):
+    from weft.cli import main
+
+    shutil.copytree(KERAS, tmp_path / "model", ignore=shutil.ignore_patterns("variables.data*"))
+    assert main(["inspect", str(tmp_path / "model"), "--json"]) == 0
+    ops = {row["op"]: row["nodes"] for row in json.loads(capsys.readouterr().out)["ops"]}
+    assert ops["VarHandleOp"] == 11
 
 
 @pytest.mark.parametrize("model", [KERAS, TF1], ids=["keras", "tf1"])

@@ -37,6 +37,23 @@ def test_an_if_runs_one_of_its_branches(taken, result):
     assert run(nodes, [TWICE, LESS], "y", {"x": 3, "p": taken}) == result
 
 
+@pytest.mark.parametrize("prefix", ["", "Stateless"])
+def test_loops_and_branches_run_in_either_form(prefix):
+    nodes = [placeholder("i", ()), X, P, loop("w", "below", "step", "i", "x").replace(op=f"{prefix}While"),
+             branch("y", "p", "twice", "less", "w:1").replace(op=f"{prefix}If")]
+    assert run(nodes, [BELOW, STEP, TWICE, LESS], ["w", "y"], {"i": 2, "x": 1, "p": True}) == [5, 16]
+
+
+@pytest.mark.parametrize("op", ["PartitionedCall", "StatefulPartitionedCall"])
+def test_a_file_whose_nodes_call_functions_is_a_model(tmp_path, op):
+    nodes = [X, call("y", "outer", "x").replace(op=op), node("z", "Neg", "y")]
+    outer = function("outer", "x", [call("inner", "twice", "x").replace(op=op)], {"y": "inner:output:0"})
+    weft.graphdef.dump(program(nodes, outer, TWICE), tmp_path / "frozen.pb")
+    model = weft.load(tmp_path / "frozen.pb")
+    assert [*model.inputs] == ["x"]
+    assert model(np.float32(3)) == -6
+
+
 @pytest.mark.parametrize(("of", "value", "taken"), [
     (dtypes.int32, np.int32(2), True), (dtypes.float32, np.float32(0), False), (dtypes.string, b"", False),
     (dtypes.string, b"a", True), (dtypes.float32, np.zeros((2,), np.float32), True),

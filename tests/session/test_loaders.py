@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import weft
 from plugins_for_tests import plugin
+from weft.cli import main
 from weft.contract.hookspecs import Contribution, LoaderRegistrar
 from weft.contract.loader import Description, LoaderEntry, LoadOptions
 from weft.errors import (
@@ -125,6 +126,24 @@ def test_a_file_that_no_loader_recognises_says_so(tmp_path: Path) -> None:
         weft.load(tmp_path)
     with pytest.raises(NotFound, match=r"no such file; did you mean 'notes.md'"):
         weft.load(tmp_path / "note.md")
+
+
+@pytest.mark.parametrize(("name", "head", "hint"), [
+    ("README.md", b"# A model\n\n{x}\n", "name the format: format='graphdef'"),
+    ("model.h5", b"\x89HDF\r\n\x1a\n" + bytes(90), "export a SavedModel with Keras: model.export('folder')"),
+    ("model.keras", b"PK\x03\x04" + bytes(90), "export a SavedModel with Keras: model.export('folder')"),
+    ("x.meta", b"\x0a\x09\x12\x07unknown\x12\x02\x0a\x00", "a .meta file has no values: restore the checkpoint "
+     "with TensorFlow and export a SavedModel"),
+])
+def test_a_file_of_another_kind_is_told_with_the_way_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, head: bytes, hint: str
+) -> None:
+    (tmp_path / name).write_bytes(head)
+    with pytest.raises(NotFound, match=f"no loader recognises the file '.*{name}'") as caught:
+        weft.load(tmp_path / name)
+    assert caught.value.hint == hint
+    assert main(["inspect", str(tmp_path / name)]) == 1
+    assert capsys.readouterr().err.startswith(f"error: no loader recognises the file '{tmp_path / name}'")
 
 
 def test_a_graphdef_is_recognised_under_any_suffix(tmp_path: Path) -> None:

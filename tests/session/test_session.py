@@ -245,6 +245,21 @@ def test_whatever_goes_wrong_inside_is_a_weft_error(two_constants, monkeypatch):
         two_constants.run("id1")
 
 
+def test_an_output_of_an_unknown_op_is_named_by_a_warning_when_it_is_left_out(tmp_path):
+    weft.graphdef.dump(graph(placeholder("x", ()), node("y", "Neg", "x"), node("z", "Nagate", "x")),
+                       tmp_path / "model.pb")
+    with pytest.warns(weft.errors.WeftWarning, match="output 'z' is left out: no op is called 'Nagate'"):
+        model = weft.load(tmp_path / "model.pb")
+    assert list(model.outputs) == ["y"]
+
+
+@pytest.mark.parametrize("dtype", [dtypes.int32, dtypes.int64])
+def test_integers_have_no_kernel_for_realdiv_as_in_tensorflow(dtype):
+    nodes = graph(placeholder("x", (2,), dtype), node("y", "RealDiv", "x", "x", T=dtype))
+    with weft.Session(nodes) as session, pytest.raises(Unimplemented, match="no kernel for op RealDiv with types int"):
+        session.run("y", {"x": [1, 2]})
+
+
 def test_a_models_outputs_are_no_nodes_that_only_act_or_have_no_value_of_their_own(tmp_path):
     nodes = [placeholder("x", (2,)), placeholder("idle", (2,)), const("c", 1), Node("group", "NoOp", controls=["c"]),
              node("y", "Neg", "x"), node("shown", "Print", "x", "x", U=(dtypes.float32,), message="x: ")]

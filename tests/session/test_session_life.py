@@ -63,6 +63,18 @@ def test_a_reference_variable_keeps_its_value_and_serves_new_nodes():
         assert session.run("v").tolist() == (2 * X).tolist()
 
 
+def test_a_reference_variable_that_is_read_too_early_says_what_to_run_first():
+    attrs = {"dtype": FLOAT, "shape": ShapeAttr((3,)), "shared_name": b"", "container": b""}
+    nodes = [placeholder("x", (3,)), Node("v", "VariableV2", attrs=attrs), node("set", "Assign", "v", "x"),
+             node("y", "Neg", "v")]
+    with weft.Session(graph(*nodes)) as session:
+        with pytest.raises(FailedPrecondition, match="variable 'v' is uninitialized") as caught:
+            session.run("y")
+        assert caught.value.hint == "run the variable's initializer first"
+        session.run("set", {"x": X})
+        assert session.run("y").tolist() == (-X).tolist()
+
+
 def test_new_functions_come_with_the_nodes_that_call_them(session):
     twice = function("twice", "x", [node("sum", "AddV2", "x", "x")], {"y": "sum:z:0"})
     session.extend(program([call("z", "twice", "y")], twice))

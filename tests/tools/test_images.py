@@ -5,6 +5,7 @@ import struct
 import sys
 import zlib
 
+import numpy as np
 import pytest
 from builders.graphs import node, placeholder
 from PIL import Image
@@ -30,6 +31,17 @@ def test_pixels_take_the_channels_and_the_rank_of_the_input(command, saved, file
     model = saved(placeholder("x", shape), node("y", "Identity", "x"))
     found = json.loads(command("run", model, "--input", file, "--json").out)["outputs"]["y"]
     assert (found["shape"], found["dtype"]) == (fed, "float32")
+
+
+@pytest.mark.parametrize(("shape", "fed"), [((), []), ((None,), [1]), ((None, 1), [1, 1]), (None, [])])
+def test_a_string_tensor_takes_the_bytes_of_an_image_file(command, saved, tmp_path, shape, fed):
+    (tmp_path / "cat.jpg").write_bytes(b"\xff\xd8\x00bytes")
+    model = saved(placeholder("b", shape, dtypes.string), node("y", "Identity", "b", T=dtypes.string))
+    done = command("run", model, "--input", "b=cat.jpg", "--output", "y.npz")
+    assert (done.status, done.err) == (0, "")
+    with np.load("y.npz") as arrays:
+        found = arrays["y"]
+    assert ([*found.shape], found.reshape(-1)[0]) == (fed, b"\xff\xd8\x00bytes")
 
 
 @pytest.mark.usefixtures("pictures")

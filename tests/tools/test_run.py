@@ -108,6 +108,33 @@ def test_lines_of_a_text_file_feed_strings(command, words, tmp_path):
     assert command("run", words, "--input", "s=hello").out == "t string[]\n  b'hello'\n"
 
 
+@pytest.mark.parametrize(("text", "dtype", "shape", "value"), [
+    ("33", dtypes.float32, (None, 1), [[33]]), ("33", dtypes.int64, (None,), [33]),
+    ("33", dtypes.int32, (1, 1), [[33]]), ("true", dtypes.bool_, (None, None, 1), [[[True]]]),
+    ("[1, 2, 3]", dtypes.float32, (None, 3), [[1, 2, 3]]), ("[1, 2, 3]", dtypes.float32, (None, 1), [[1], [2], [3]]),
+    ("[[1], [2]]", dtypes.float32, (None, 2, 1), [[[1], [2]]]),
+    ("some text", dtypes.string, (None, 1), [["some text"]]), ("some text", dtypes.string, (None,), ["some text"]),
+    ('["a", "b"]', dtypes.string, (None, 1), [["a"], ["b"]]),
+    ("lines.txt", dtypes.string, (None, 1), [["one"], ["two words"]]),
+    ("lines.txt", dtypes.string, (None,), ["one", "two words"]), ("list.json", dtypes.float32, (None, 2), [[1, 2]]),
+])
+def test_values_get_the_dimensions_of_length_1_that_they_lack(command, saved, tmp_path, text, dtype, shape, value):
+    (tmp_path / "lines.txt").write_text("one\ntwo words\n")
+    (tmp_path / "list.json").write_text("[1, 2]")
+    model = saved(placeholder("x", shape, dtype), node("y", "Identity", "x", T=dtype))
+    assert outputs(command("run", model, "--input", f"x={text}", "--json")) == {"y": value}
+
+
+@pytest.mark.parametrize(("text", "shape", "given"), [
+    ("33", (None, 2), "[]"), ("[1, 2, 3]", (None, 2), "[3]"), ("[]", (None, 1), "[0]"),
+    ("x.npy", (None, 2), "[2]"),
+])
+def test_values_that_fit_with_no_dimension_of_length_1_are_told_as_they_are(command, saved, text, shape, given):
+    np.save("x.npy", np.zeros(2, np.float32))
+    model = saved(placeholder("x", shape), node("y", "Neg", "x"))
+    assert command("run", model, "--input", f"x={text}").err.startswith(f"error: feed 'x' has shape {given}")
+
+
 @pytest.mark.parametrize(("text", "message"), [
     ("x=word", "input 'x' is float32[?,2]; 'word' is no number, no JSON list and no file of a known kind"),
     ("x=nothere.npy", "there is no file 'nothere.npy' for input 'x'"),

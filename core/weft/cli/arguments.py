@@ -95,8 +95,8 @@ class Opened(NamedTuple):
         return [info.tensor.partition(":")[0] for info in sides]
 
 
-def open_graph(args: Namespace) -> Opened:
-    """The graph in the file or folder MODEL, by its loader.
+def open_graph(args: Namespace, *, weights: bool = True) -> Opened:
+    """The graph in the file or folder MODEL, by its loader. `weights=False` does without weights that are missing.
 
     Raises NotFound, DataLoss, and InvalidArgument for a file without signatures with --signature or --tags.
     """
@@ -107,7 +107,8 @@ def open_graph(args: Namespace) -> Opened:
 
     with ticking(f"loading {args.model}"):
         registries = runtime().host.registries
-        options = LoadOptions(registries.ops, args.signature, args.tags, mmap=args.mmap)
+        options = LoadOptions(registries.ops, args.signature, args.tags, mmap=args.mmap,
+                              weights=weights)
         opened = open_file(file_path(args.model), options, registries, args.format)
         chosen, description = opened.chosen(), opened.description
         return Opened(opened.graph(), description.form, chosen, description.signatures, opened.initial_state())

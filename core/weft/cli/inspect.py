@@ -51,7 +51,7 @@ def inspect(args: Namespace) -> int:
     compiled = open_compiled(args)
     if compiled is not None:
         return inspect_compiled(args, compiled)
-    opened = open_graph(args)
+    opened = open_graph(args, weights=False)
     graph = opened.needed
     host = runtime().host
     runnable, nodes = rewritten(graph)

@@ -197,7 +197,7 @@ def _missing(args: Namespace, host: Host) -> int:
     from .table import plural, show, show_json
 
     args.model = args.missing
-    opened = open_graph(args)
+    opened = open_graph(args, weights=False)
     graph, nodes = rewritten(opened.needed)
     found = [*reached(needed(graph, opened.outputs or sinks(graph, nodes)), nodes, graph, host)]
     rows = [row._asdict() for row in missing(found, host)]

@@ -26,6 +26,7 @@ from .node_cost import NodeCosts
 from .placement import Assignment, Placement, refusals
 from .resolve import Resolved
 
+LISTS = "'weft plugins' lists what is installed; 'weft ops --missing MODEL' lists all that a model lacks"
 REMEDY = 'set [placement] fallback = "allow", or remap'
 
 
@@ -338,7 +339,7 @@ class Placer:
         have = [f"{k.device_type} {k.pack}.{row.op}" + "".join(f" {a}: {dtype_names(d)}" for a, d in k.dtypes.items())
                 for t in self._devices.preference() for k in self._kernels.candidates(row.op, t)]
         registered = [f"registered: {'; '.join(have)}"] if have else []
-        hint = "; ".join([*registered, *self._devices.missing_plugins(), "'weft plugins' lists what is installed"])
+        hint = "; ".join([*registered, *self._devices.missing_plugins(), LISTS])
         return Unimplemented(f"no kernel for op {row.op} with types {', '.join(types) or 'none'}: {refusals(row)}",
                              node=row.node, op=row.op, hint=hint)
 

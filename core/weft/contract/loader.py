@@ -50,6 +50,8 @@ class LoadOptions(NamedTuple):
     """The arguments of `weft.load` that concern the file, None where none was given, and the op table of the runtime.
 
     `inputs`, `outputs`: names that the graph must keep. `mmap`: False reads large files instead of mapping them.
+    `weights`: False for a caller that runs nothing: a file whose weights are missing is opened all the same, and its
+    variables have no initial values.
     """
 
     ops: OpRegistry
@@ -58,6 +60,7 @@ class LoadOptions(NamedTuple):
     inputs: tuple[str, ...] | None = None
     outputs: tuple[str, ...] | None = None
     mmap: bool = True
+    weights: bool = True
 
 
 class Description(NamedTuple):

@@ -228,11 +228,11 @@ class OpRegistry:
     def _unknown(self, name: str) -> NotFound:
         spelled = name.replace("_", "").lower()
         near = [op for op in self if op.lower() == spelled] or closest(name, self)
-        hints = [f"did you mean {' or '.join(near)}?"] if near else []
+        hints = [f"did you mean {' or '.join(near)}?"] if near else ["a plugin may bring it: weft plugins"]
         if not self._tables:
             hints.append(self._without_tables())
         return NotFound(f"no op is called '{name}'", op=name,
-                        hint="; ".join(hints) or "a plugin may bring it: weft plugins")
+                        hint="; ".join([*hints, "'weft ops --missing MODEL' lists all that a model lacks"]))
 
     def _without_tables(self) -> str:
         plugin, distribution = OP_SET

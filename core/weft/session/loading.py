@@ -31,6 +31,10 @@ from ..support import mapped_file
 T = TypeVar("T")
 # Formats that a distribution of weft's reads: the loader's name, its distribution, the files that tell such a folder.
 _KNOWN = (("saved_model", "weft-saved-model", frozenset(("saved_model.pb", "saved_model.pbtxt"))),)
+# Suffixes of files that TensorFlow and Keras read, and the export that has a loader.
+_EXPORTS = {".h5": "export a SavedModel with Keras: model.export('folder')",
+            ".keras": "export a SavedModel with Keras: model.export('folder')",
+            ".meta": "a .meta file has no values: restore the checkpoint with TensorFlow and export a SavedModel"}
 
 
 @dataclass(frozen=True)
@@ -152,7 +156,8 @@ def _unrecognised(path: Path, registries: Registries) -> NotFound:
             return NotFound(f"'{path}' is of format '{name}', for which there is no loader here",
                             hint=_remedy(name, distribution, registries))
     return NotFound(f"no loader recognises the {kind} '{path}'; known formats: {_names(registries)}",
-                    hint="name the format: format='graphdef'" if kind == "file" else None)
+                    hint=_EXPORTS.get(path.suffix.lower(), "name the format: format='graphdef'") if kind == "file" else
+                    None)
 
 
 def _remedy(plugin: str, distribution: str, registries: Registries) -> str:

@@ -67,7 +67,7 @@ class Signature:
         if self._error is not None:
             raise self._error
         fetches: Any = self.fetched if len(self.fetched) != 1 else next(iter(self.fetched.values()))
-        return self.session.make_callable(fetches, tuple(self.fed.values()))
+        return self.session.make_callable(fetches, self.fed)
 
     @boundary
     def asynchronous(self) -> AsynchronousStep:

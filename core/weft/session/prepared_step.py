@@ -61,6 +61,7 @@ class PreparedStep:
     """Runs one step for arrays in the order of its feeds. Several threads may call it at once.
 
     `compiler`: makes and links the program.
+    `metas`: the metadata of the feeds, as far as the graph declares it.
     `session`: the step of all runs that need no step of their own.
     `making`: the step in which the program is made.
     `new_step`: makes a step for one run.
@@ -77,7 +78,7 @@ class PreparedStep:
         self._step = session
         self._new_step = new_step
         self._names = names
-        self._metas = metas
+        self.metas = metas
         self._count = len(names)
         # Feeds of these types need no conversion. Strings always do, since an object array may hold any objects.
         self._dtypes = [(i, meta.dtype.numpy if meta.dtype.itemsize else None) for i, meta in enumerate(metas)]
@@ -121,7 +122,7 @@ class PreparedStep:
         for i, dtype in self._dtypes:
             x = feeds[i]
             if type(x) is not ndarray or x.dtype is not dtype or not x.flags.carray:
-                feeds = list(map(entering, arrays, self._metas, self._names, repeat(self._host.memory)))
+                feeds = list(map(entering, arrays, self.metas, self._names, repeat(self._host.memory)))
                 break
         if self._count == 1:  # a call of `map` costs as much as a small kernel
             shapes: tuple[tuple[int, ...], ...] = (feeds[0].shape,)
@@ -150,7 +151,7 @@ class PreparedStep:
 
         Raises the error of a step that ends meanwhile.
         """
-        metas, entered = self._metas, frozenset[int]()
+        metas, entered = self.metas, frozenset[int]()
         if shapes is not None:
             metas = [TensorMetadata(m.dtype, tuple(s)) for m, s in zip(metas, shapes, strict=True)]
             entered = frozenset(i for i, shape in enumerate(shapes) if shape.__class__ is Elsewhere)
@@ -178,7 +179,7 @@ class PreparedStep:
             with self._step.holding(self._lock):
                 if len(self._unwaited) >= MOST_VARIANTS:
                     self._unwaited.pop(next(iter(self._unwaited)))
-                metas = [TensorMetadata(m.dtype, s) for m, s in zip(self._metas, shapes, strict=True)]
+                metas = [TensorMetadata(m.dtype, s) for m, s in zip(self.metas, shapes, strict=True)]
                 program, shared = self._latest
                 linked = self._compiler.link(program, metas, shared, self._step, waits=False)
                 self._latest, found = linked[:2], linked[2]
@@ -194,8 +195,8 @@ class PreparedStep:
         with step.holding(self._lock):
             if self._partial is None:
                 program, shared = self._latest
-                if all(meta.is_static for meta in self._metas):
-                    linked = self._compiler.link(program, self._metas, shared, step, waits=False)
+                if all(meta.is_static for meta in self.metas):
+                    linked = self._compiler.link(program, self.metas, shared, step, waits=False)
                     self._latest, self._partial = linked[:2], linked[2]
                 else:
                     self._partial = self._link_partial(program, shared, step)
@@ -205,7 +206,7 @@ class PreparedStep:
     def _link_partial(self, program: ProgramDef, shared: Shared, step: Step) -> Executable:
         """Link without a new placement: a node that lacks shapes here has them in other runs."""
         try:
-            return link(program, self._host, self._metas, shared=shared, fuses=False, check=step.check)
+            return link(program, self._host, self.metas, shared=shared, fuses=False, check=step.check)
         except NodesDeclined as declined:
             node, device, _, why = declined.refusals[0]
             raise Unimplemented(f"a partial run has no shapes of its feeds beforehand: {why}", node=node, device=device,
@@ -216,7 +217,7 @@ class PreparedStep:
 
     @gc_paused()
     def _variant(self, shapes: tuple[tuple[int, ...], ...], feeds: Sequence[Any], step: Step) -> Executable:
-        for feed, meta, name in zip(feeds, self._metas, self._names, strict=True):
+        for feed, meta, name in zip(feeds, self.metas, self._names, strict=True):
             if not fits(feed.shape, meta):
                 convert(feed, meta, name)  # raises the error
         with step.holding(self._lock):
@@ -237,7 +238,7 @@ class PreparedStep:
         """
         program, shared = self._latest
         try:
-            return link(program, self._host, self._metas, shared=shared, waits=True, fuses=False, check=step.check)
+            return link(program, self._host, self.metas, shared=shared, waits=True, fuses=False, check=step.check)
         except NodesDeclined:
             self._may_be_dynamic = False
             return None

@@ -35,6 +35,7 @@ from .constant_folding import ConstantFolder
 from .effects import has_effects
 from .extension import extended
 from .function_graph import Environment, StepSignature
+from .named_feeds import NamedFeeds
 from .partial_run import PartialRun, PartialRuns, PartialStep
 from .placed_graph import Nodes, PlacedGraph, Placers, with_rows
 from .prepared_step import PreparedStep
@@ -152,22 +153,35 @@ class Session:
             step.close()
 
     @boundary
-    def make_callable(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> Callable[..., Any]:
-        """Return a function of the arrays to feed, in the order of `feeds`: the fastest way to run a step."""
+    def make_callable(
+        self, fetches: Any, feeds: Sequence[str] | Mapping[str, str] = (), targets: Sequence[str] = ()
+    ) -> Callable[..., Any]:
+        """Return a function of the arrays to feed, in the order of `feeds`: the fastest way to run a step.
+
+        A mapping has the tensors by names of the caller's, which errors use. Names of one tensor take equal values.
+        """
         names, rebuild = flatten(fetches)
-        names_fed = listed(feeds, "feed")
+        named = NamedFeeds(mapped(feeds, "feeds")) if isinstance(feeds, Mapping) else None
+        names_fed = listed(feeds if named is None else named.tensors, "feed")
         prepared = self._ready(names, names_fed, listed(targets, "target"), self._step)
-        count = len(names_fed)
+        shown = names_fed if named is None else named.names
+        count = len(shown)
+        shares = named if named is not None and not named.are_distinct else None
         single = isinstance(fetches, str)
 
         def step(*arrays: Any) -> Any:
             if len(arrays) != count:
-                wanted = ", ".join(names_fed) or "none"
+                wanted = ", ".join(shown) or "none"
                 raise InvalidArgument(f"this callable takes {count} arrays ({wanted}), {len(arrays)} given")
             if self._closed:
                 raise _closed()
+            given = arrays if shares is None else shares.distinct(arrays, prepared.metas)
             try:
-                results = prepared(arrays)
+                results = prepared(given)
+            except InvalidArgument:
+                if named is not None:
+                    named.check(given, prepared.metas, self._runtime.host.memory)
+                raise
             except WeftError:
                 raise
             except Exception as error:  # the boundary, without the cost of the decorator's call

@@ -24,7 +24,8 @@ class SavedModelLoader:
         from .saved_model import SERVE, read
         from .source import SavedModelSource
 
-        return SavedModelSource(read(path, SERVE if options.tags is None else options.tags, mmap=options.mmap), options)
+        tags = SERVE if options.tags is None else options.tags
+        return SavedModelSource(read(path, tags, mmap=options.mmap, weights=options.weights), options)
 
 
 LOADER = SavedModelLoader()

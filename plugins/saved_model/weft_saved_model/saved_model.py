@@ -8,7 +8,7 @@ objects: its restore op tells which key is assigned to which variable.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,12 +48,16 @@ class SavedModel:
     Files outside the folder are never opened. Variables are read from the checkpoint on demand.
     """
 
-    def __init__(self, folder: Path, graph: Graph, about: Any, raw: memoryview, mmap: bool = True) -> None:
+    def __init__(
+        self, folder: Path, graph: Graph, about: Any, raw: memoryview, mmap: bool = True, *, weights: bool = True
+    ) -> None:
         """`about` is the MetaGraphDef without its graph, `raw` the SavedModel in its binary form, with all graphs.
-        `mmap=True` maps large files of variables."""
+        `mmap=True` maps large files of variables. `weights=False` does without missing files of variables and assets.
+        """
         self.folder = folder
         self.raw = raw
         self._mmap = mmap
+        self._weights = weights
         self.graph = graph
         self._about = about
         self.signatures = {name: _signature(about.signature_def[name]) for name in sorted(about.signature_def)
@@ -71,6 +75,8 @@ class SavedModel:
 
         Raises NotFound, DataLoss for an unreadable checkpoint.
         """
+        if self.lacks_variables:
+            return SavedTensors(self, {})
         return SavedTensors(self, {node: key for node, key in self.variable_keys.items() if node in nodes})
 
     def tables(self, nodes: Collection[str]) -> dict[str, SavedTensors]:
@@ -78,6 +84,8 @@ class SavedModel:
 
         Raises NotFound, DataLoss for an unreadable checkpoint.
         """
+        if self.lacks_variables:
+            return {}
         bound = [(node, number) for node, number in self._bound("resource") if node in nodes]
         keys = self._keys_of(_TABLE) if bound else {}
         return {node: SavedTensors(self, {side: (f"{keys[number]}-{side}", "") for side in ("keys", "values")})
@@ -116,6 +124,15 @@ class SavedModel:
         index = self._contents("variables.index")
         with graphdef.reading(self._variables.with_suffix(".index")):
             return Checkpoint(index, self._shard, str(self._variables))
+
+    @property
+    def lacks_variables(self) -> bool:
+        """True when the checkpoint's files are missing, and the caller does without."""
+        return not self._weights and not (self.has_checkpoint and any(self._variables.parent.glob("variables.data-*")))
+
+    def lacks_assets(self, paths: Iterable[str]) -> bool:
+        """True when one of these files is missing, and the caller does without."""
+        return not self._weights and not all(Path(path).exists() for path in paths)
 
     @property
     def has_checkpoint(self) -> bool:
@@ -186,8 +203,9 @@ class SavedTensors(Mapping[str, "Array"]):
         return self._saved.checkpoint.entry(self._keys[name][0]).dtype
 
 
-def read(folder: Path, tags: Collection[str] = SERVE, *, mmap: bool = True) -> SavedModel:
-    """Read a SavedModel's graph with exactly these tags. `mmap=False` reads all files instead of mapping large ones.
+def read(folder: Path, tags: Collection[str] = SERVE, *, mmap: bool = True, weights: bool = True) -> SavedModel:
+    """Read a SavedModel's graph with exactly these tags. `mmap=False` reads all files instead of mapping large ones;
+    `weights` as in SavedModel.
 
     Raises NotFound for a missing file or graph, DataLoss for a damaged file, InvalidArgument for malformed graphs and
     for files outside the folder.
@@ -202,7 +220,7 @@ def read(folder: Path, tags: Collection[str] = SERVE, *, mmap: bool = True) -> S
         else:
             view = mapped_file.contents(file, mapped=mmap)
         graph, about = _meta_graph(view, frozenset(tags))
-    return SavedModel(folder, graph, about, view, mmap)
+    return SavedModel(folder, graph, about, view, mmap, weights=weights)
 
 
 def contained(folder: Path, *parts: str) -> Path:

@@ -60,8 +60,10 @@ def signature_graph(
         calls = [node for node in saved.graph.nodes if node in parts[name] and saved.graph[node].op != "NoOp"]
         graph, signatures[name] = _located(graph, signature, given, calls)
     kept = ancestors(graph.nodes, (*(node for each in signatures.values() for node in _nodes(each)), *further))
-    if any(graph[source.node].op in TABLES for name in kept for source in graph[name].inputs):
-        graph = with_constants(graph, ancestors(graph.nodes, first), saved.assets(), ops)
+    assets = saved.assets()
+    if (any(graph[source.node].op in TABLES for name in kept for source in graph[name].inputs)
+            and not saved.lacks_assets(assets.values())):
+        graph = with_constants(graph, ancestors(graph.nodes, first), assets, ops)
         kept |= ancestors(graph.nodes, first)
     else:
         first = []

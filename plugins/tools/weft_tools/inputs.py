@@ -16,6 +16,7 @@ from weft.values import fits
 from .images import read_image
 
 _NAMED = re.compile(r"(?P<name>[A-Za-z0-9.][\w.\\/>-]*(:\d+)?)=(?P<text>.*)", re.DOTALL)
+Scalar = bool | int | float | complex | str | bytes  # a value without a shape of its own, as a list is
 _FILE = re.compile(r"(?P<path>.*(?P<suffix>\.(npy|npz|txt|json|png|jpe?g)))(:(?P<key>.+))?", re.IGNORECASE)
 
 
@@ -54,15 +55,17 @@ def read(text: str, meta: TensorMetadata, name: str) -> Any:
     """Read the value of `text`, a literal or a file, for the tensor `name`. The session converts it to the tensor's
     type.
 
+    Values without a shape of their own, all but arrays of NumPy's files, get the dimensions that they lack.
     Raises NotFound, DataLoss and InvalidArgument, Unimplemented for an image without Pillow.
     """
     match = _FILE.fullmatch(text)
     if match is None:
-        return _literal(text, meta, name)
+        return _with_dimensions(_literal(text, meta, name), meta)
     file = _File(Path(match["path"]), match["key"])
     _check(file, text, meta, name)
     try:
-        return _READERS[match["suffix"].lower()](file, meta, name)
+        value = _READERS[match["suffix"].lower()](file, meta, name)
+        return _with_dimensions(value, meta) if isinstance(value, Scalar | list) else value
     except WeftError:
         raise
     except OSError as error:
@@ -109,6 +112,24 @@ def _literal(text: str, meta: TensorMetadata, name: str) -> Any:
             f"input '{name}' is {meta}; '{text[:60]}' is no number, no JSON list and no file of a known kind",
             hint=f"files: {', '.join(_READERS)}; lists are written as in [[1, 2], [3, 4]]")
     return value
+
+
+def _with_dimensions(value: Any, meta: TensorMetadata) -> Any:
+    """Add dimensions of length 1, before the value's or after them, where the tensor has more. 33 for [?,1] is [[33]].
+
+    A value that fits neither way stays as it is, for the session's error.
+    """
+    import numpy as np
+
+    try:
+        shape = np.shape(value)
+    except ValueError:  # rows of different lengths
+        return value
+    if meta.shape is None or 0 in shape or len(shape) >= len(meta.shape):
+        return value
+    ones = (1,) * (len(meta.shape) - len(shape))
+    found = next((wanted for wanted in (ones + shape, shape + ones) if fits(wanted, meta)), None)
+    return value if found is None else _nested(np.array(value, object).reshape(-1).tolist(), found)
 
 
 def _number(text: str) -> int | float | complex | None:
@@ -177,6 +198,9 @@ def _json(file: _File, _: TensorMetadata, __: str) -> Any:
 
 
 def _image(file: _File, meta: TensorMetadata, name: str) -> Any:
+    """Read the pixels, or for a string tensor the bytes of the file, which the model decodes itself."""
+    if meta.dtype is dtypes.string:
+        return file.path.read_bytes()
     array = read_image(file.path, meta)
     if not fits(array.shape, meta):
         height, width = (meta.shape or ())[-3:-1] if len(meta.shape or ()) >= 3 else (None, None)

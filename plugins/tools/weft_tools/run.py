@@ -26,6 +26,9 @@ inputs:
                                       tensor the lines); JSON
   x=cat.png  x=cat.jpg                pixels, with Pillow installed:
                                       pip install 'weft-tools[images]'
+                                      (for a string tensor the file's bytes)
+Numbers, lists, text, lines and pixels get the dimensions of length 1 that
+they lack: x=33 for an input of shape [?,1] is [[33]].
 Without NAME= it is for the model's only input."""
 
 
@@ -101,8 +104,8 @@ def step_of(args: Namespace, model: AnyModel) -> tuple[Callable[..., Sequence[An
     import weft
 
     if isinstance(model, weft.Model):
-        fetches, feeds = names_and_feeds(args, model)
-        return model.session.make_callable(fetches, [*feeds], args.target), [*feeds.values()]
+        fetches, tensors, values = names_and_feeds(args, model)
+        return model.session.make_callable(fetches, tensors, args.target), values
     from .inputs import named, parse, read
 
     texts = named([parse(text) for text in args.input], tuple(model.inputs))
@@ -117,7 +120,7 @@ def outputs_of(model: AnyModel) -> Callable[..., Sequence[Any]]:
 
     if isinstance(model, weft.Model):
         step: Callable[..., Sequence[Any]] = model.session.make_callable(
-            list(model.fetched.values()), list(model.fed.values()))
+            list(model.fetched.values()), model.fed)
         return step
 
     def call(*arrays: Any) -> Sequence[Any]:
@@ -157,8 +160,11 @@ def loaded(args: Namespace) -> AnyModel:
                          format=args.format, mmap=args.mmap)
 
 
-def names_and_feeds(args: Namespace, model: Model) -> tuple[list[str], dict[str, Any]]:
-    """Return the tensors to fetch and the arrays to feed. Raises InvalidArgument with every missing input."""
+def names_and_feeds(args: Namespace, model: Model) -> tuple[list[str], dict[str, str], list[Any]]:
+    """Return the tensors to fetch, the tensors to feed by their names in the arguments, and their values.
+
+    Raises InvalidArgument with every missing input.
+    """
     from weft.session import find_inputs
 
     from .inputs import named, parse, read
@@ -169,8 +175,8 @@ def names_and_feeds(args: Namespace, model: Model) -> tuple[list[str], dict[str,
     texts = named([parse(text) for text in args.input], tuple(needed))
     _check_missing(needed, texts)
     types = _types(args, model, tuple(texts))
-    feeds = {model.fed.get(name, name): read(text, types[name], name) for name, text in texts.items()}
-    return list(model.fetched.values()), feeds
+    values = [read(text, types[name], name) for name, text in texts.items()]
+    return list(model.fetched.values()), {name: model.fed.get(name, name) for name in texts}, values
 
 
 def _types(args: Namespace, model: Model, feeds: Sequence[str]) -> dict[str, TensorMetadata]:

@@ -32,7 +32,8 @@ def trace(args: Namespace) -> int:
     from .run import loaded, names_and_feeds, with_graph
 
     model = with_graph(args, loaded(args))
-    fetches, feeds = names_and_feeds(args, model)
+    fetches, tensors, values = names_and_feeds(args, model)
+    feeds = dict(zip(tensors.values(), values, strict=True))
     metadata = RunMetadata()
     with ticking(f"running {args.model}"):
         model.session.run(fetches, feeds, targets=args.target)  # links the step
