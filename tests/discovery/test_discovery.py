@@ -244,7 +244,8 @@ def test_importing_weft_imports_nothing_heavy(site: Any) -> None:
 def test_only_allowed_plugins_are_loaded_and_named_ones_always(site: Any) -> None:
     (site.folder / "mine.py").write_text(GOOD.format(type="MINE", priority=0))
     listing = site.listing(env={"WEFT_PLUGINS__ALLOW": "cpu", "WEFT_PLUGINS__LOAD": "./mine.py"})
-    blocked = ("cuda", "example_device", "mlir", "onednn", "opencl", "saved_model", "sim", "simplify", "tf_ops", "tools")
+    blocked = ("cuda", "example_device", "mlir", "onednn", "opencl", "saved_model", "sim", "simplify", "tf_ops",
+               "tools")
     statuses = {"cpu": "ok", "mine": "ok", **dict.fromkeys(blocked, "blocked")}
     assert {name: r["status"] for name, r in listing.items()} == statuses
     assert listing["example_device"]["reason"] == "[plugins] allow does not name it"
