@@ -1,7 +1,7 @@
 """cuBLASLt: matrix products with bias, residual and Relu, by ctypes.
 
-The library is column-major. A row-major product y = a b is the column-major product y' = b' a' of the transposes, so
-weft's right operand is the library's A. The values of constants are those of cublasLt.h and library_types.h of CUDA 13.
+The library is column-major. A row-major product y = a b is the column-major product y' = b' a' of the transposes:
+weft's right operand is the library's A. The constants are from cublasLt.h and library_types.h of CUDA 13.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 LOST = frozenset(f"CUDA_ERROR_{name}" for name in (
     "ILLEGAL_ADDRESS", "LAUNCH_FAILED", "LAUNCH_TIMEOUT", "ILLEGAL_INSTRUCTION", "MISALIGNED_ADDRESS",
     "INVALID_ADDRESS_SPACE", "INVALID_PC", "HARDWARE_STACK_ERROR", "ASSERT", "ECC_UNCORRECTABLE",
-    "NVLINK_UNCORRECTABLE", "EXTERNAL_DEVICE", "CONTEXT_IS_DESTROYED", "DEINITIALIZED", "NOT_INITIALIZED",
-    "DEVICE_UNAVAILABLE", "SYSTEM_NOT_READY", "MPS_CLIENT_TERMINATED", "CONTAINED", "UNKNOWN",
+    "NVLINK_UNCORRECTABLE", "TENSOR_MEMORY_LEAK", "EXTERNAL_DEVICE", "CONTEXT_IS_DESTROYED", "DEINITIALIZED",
+    "NOT_INITIALIZED", "DEVICE_UNAVAILABLE", "SYSTEM_NOT_READY", "MPS_CLIENT_TERMINATED", "CONTAINED", "UNKNOWN",
 ))
 WAITS = "a kernel that waits, allocates, or reads values of the host, says `captures = False`"
 
@@ -50,7 +50,7 @@ class Graph:
 
 
 class CommandQueue:
-    """The queue of a GPU. `position`: launches so far; `done`: those that the host knows to be over."""
+    """The queue of a GPU. `position`: launches so far; `done`: the launches that the host knows to be over."""
 
     def __init__(self, context: Context) -> None:
         self.context = context

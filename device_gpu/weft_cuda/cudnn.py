@@ -1,6 +1,6 @@
 """cuDNN: NHWC convolutions with bias, residual and Relu, by ctypes.
 
-The values of constants are those of cudnn_graph_v9.h and cudnn_ops_v9.h of cuDNN 9.
+The constants are from cudnn_graph_v9.h and cudnn_ops_v9.h of cuDNN 9.
 """
 
 from __future__ import annotations

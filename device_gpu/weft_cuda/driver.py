@@ -1,8 +1,8 @@
 """The CUDA driver and its compiler: every call that this plugin makes to them, as functions over plain numbers.
 
 Handles and addresses are ints. A function whose work belongs to a context needs that context on its thread (`enter`).
-Every function raises DriverError for a code that is no success. Tests put a driver of their own in this module's place,
-so nothing else of the plugin imports the libraries, but for arrays of other libraries (`foreign`).
+Every function raises DriverError for a code that is no success. Tests put a driver of their own in this module's place.
+Only `foreign`, for arrays of other libraries, imports CUDA's packages beside it.
 """
 
 from __future__ import annotations

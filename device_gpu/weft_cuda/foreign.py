@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from weft.api import DType, errors
 
+from . import driver
+
 if TYPE_CHECKING:
     from .memory import Buffer
 
 GPU = 2  # DLPack's number of CUDA devices
-OUR_STREAM_DOES_NOT_WAIT = -1
+NO_WAIT = -1  # DLPack's stream for which nothing waits
+LEGACY_STREAM = 1  # the stream that DLPack means by None, and the driver's handle of it
 ALIGNMENT = 256  # bytes: DLPack asks for it, and cuBLASLt chooses its algorithms by it
 
 
@@ -25,7 +28,11 @@ class Extent(NamedTuple):
 
 class View:
     """The start of a buffer as an array. It holds the buffer's Python object, and not its memory: the runtime frees
-    that in the order of the stream."""
+    that in the order of the stream.
+
+    The stream that a consumer names waits for the device's work so far. Work of the consumer on other streams than the
+    device's is not ordered before later work of the device.
+    """
 
     def __init__(self, buffer: Buffer, dtype: DType, dims: tuple[int, ...], stream: int) -> None:
         self._buffer = buffer
@@ -41,11 +48,15 @@ class View:
     def __dlpack_device__(self) -> tuple[int, int]:
         return GPU, self._buffer.ordinal
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(self, *, stream: int | None = None, **options: Any) -> Any:
         from cuda.core.utils import StridedMemoryView
 
-        view = StridedMemoryView.from_cuda_array_interface(self, stream_ptr=OUR_STREAM_DOES_NOT_WAIT)
-        return view.__dlpack__(**options)
+        stream = LEGACY_STREAM if stream is None else stream
+        if stream not in (NO_WAIT, self._stream):
+            for mark in self._buffer.queue.record().marks:
+                driver.wait(stream, mark.handle)
+        view = StridedMemoryView.from_cuda_array_interface(self, stream_ptr=NO_WAIT)
+        return view.__dlpack__(stream=NO_WAIT, **options)
 
 
 def device_of(array: Any) -> int | None:

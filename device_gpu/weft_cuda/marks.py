@@ -1,7 +1,7 @@
 """Marks: points in the work of a stream, as events of the driver that are used again and again.
 
-A mark may be dropped at any time, on any thread. Its event then serves a later mark: a stream that waits for an event
-waits for the point at which it was recorded last before the wait was enqueued.
+A mark may be dropped at any time, on any thread. Its event then serves a later mark. Waits that are enqueued already
+keep their point: a wait is for the event's last record before it.
 """
 
 from __future__ import annotations

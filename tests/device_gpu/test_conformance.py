@@ -1,7 +1,7 @@
 """The conformance suite on GPUs of the fake driver: its quick form, and of the kernels one type each.
 
-`make slow` runs all types. A pass says that the device keeps its contract, and that its texts compute what the CPU
-computes where a C++ compiler compiled them. It says nothing about a GPU.
+`make fake-gpu` runs all types. A pass says that the device keeps its contract, and that its texts, compiled by a C++
+compiler, give the CPU's results. It says nothing about a GPU.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Products by cuBLASLt and convolutions by cuDNN, against stand-ins that read what the plugin hands to the libraries.
+"""Products by cuBLASLt and convolutions by cuDNN, against stand-ins that read the plugin's arguments.
 
-No test here runs a library on a GPU. Where the wheels are installed, their descriptors check the attributes' sizes.
+No test here runs a library on a GPU. The descriptors of installed wheels check the attributes' sizes.
 """
 
 import ctypes

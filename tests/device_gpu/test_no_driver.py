@@ -1,4 +1,4 @@
-"""Without a driver the plugin is light, says why there is no GPU, and stands in nobody's way."""
+"""Without a driver the plugin is light, says why there is no GPU, and leaves other devices as they are."""
 
 from __future__ import annotations
 

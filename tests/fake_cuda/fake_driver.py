@@ -29,7 +29,7 @@ from .host_compiler import HostKernel, host_kernel, is_there, signature
 GPUS = int(os.environ.get("WEFTTEST_GPUS", "2"))
 MEMORY = int(os.environ.get("WEFTTEST_GPU_MEMORY", str(256 << 20)))
 NVRTC = os.environ.get("WEFTTEST_NVRTC", "")
-CAPABILITY = (99, 1 if NVRTC else 0)  # of no GPU, so that caches of true GPUs do not get these texts
+CAPABILITY = (99, 1 if NVRTC else 0)  # of no GPU: caches of true GPUs get none of these texts
 GUARD, POISON, GUARDED = 64, 0xFF, 0xA5
 QUARANTINE = 4 << 20  # bytes of freed memory that no allocation gets: a pointer into it stays wrong
 STICKY = "CUDA_ERROR_ILLEGAL_ADDRESS"

@@ -72,6 +72,8 @@ CALL(cuGraphExecDestroy, (u64 graph), graph, graph)
 CALL(cuGraphLaunch, (u64 graph, u64 stream), stream, graph, stream)
 ASK(cuModuleLoadData, (u64* out, const char* image), *out = 41, image)
 ASK(cuModuleGetFunction, (u64* out, u64 module, const char* name), *out = 42, module, name)
+ASK(cuPointerGetAttribute, (int* out, int attribute, u64 address), *out = 1, attribute, address)  // the device
+ASK(cuPointerGetAttributes, (u32 count, int* attributes, void** out, u64 address), *(int*)out[0] = 2, address)  // its kind
 CALL(cuLaunchKernel, (u64 kernel, u32 gx, u32 gy, u32 gz, u32 bx, u32 by, u32 bz, u32 shared, u64 stream, void** arguments,
                       void** extra), stream, kernel, gx, gy, gz, bx, by, bz, shared, stream, arguments, extra)
 
@@ -88,6 +90,7 @@ extern "C" int cuGetProcAddress_v2(const char* symbol, void** out, int, u64, int
   NAMED(cuStreamEndCapture) NAMED(cuEventCreate) NAMED(cuEventDestroy) NAMED(cuEventRecord) NAMED(cuEventSynchronize)
   NAMED(cuEventElapsedTime) NAMED(cuGraphInstantiateWithFlags) NAMED(cuGraphDestroy) NAMED(cuGraphExecDestroy)
   NAMED(cuGraphLaunch) NAMED(cuModuleLoadData) NAMED(cuModuleGetFunction) NAMED(cuLaunchKernel)
+  NAMED(cuPointerGetAttribute) NAMED(cuPointerGetAttributes)
   if (status) *status = *out ? 0 : 1;
   return 0;
 }
