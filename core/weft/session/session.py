@@ -161,7 +161,11 @@ class Session:
         A mapping has the tensors by names of the caller's, which errors use. Names of one tensor take equal values.
         """
         names, rebuild = flatten(fetches)
-        named = NamedFeeds(mapped(feeds, "feeds")) if isinstance(feeds, Mapping) else None
+        named = None
+        if isinstance(feeds, Mapping):
+            given = mapped(feeds, "feeds")
+            named = NamedFeeds(dict(zip(listed(tuple(given), "feed"), listed(tuple(given.values()), "feed"),
+                                        strict=True)))
         names_fed = listed(feeds if named is None else named.tensors, "feed")
         prepared = self._ready(names, names_fed, listed(targets, "target"), self._step)
         shown = names_fed if named is None else named.names
@@ -175,12 +179,12 @@ class Session:
                 raise InvalidArgument(f"this callable takes {count} arrays ({wanted}), {len(arrays)} given")
             if self._closed:
                 raise _closed()
-            given = arrays if shares is None else shares.distinct(arrays, prepared.metas)
+            values = arrays if shares is None else shares.distinct(arrays, prepared.metas)
             try:
-                results = prepared(given)
+                results = prepared(values)
             except InvalidArgument:
                 if named is not None:
-                    named.check(given, prepared.metas, self._runtime.host.memory)
+                    named.check(values, prepared.metas, self._runtime.host.memory)
                 raise
             except WeftError:
                 raise
