@@ -21,7 +21,7 @@ KNOWN = {
     "toposort": {"9", "42", "46", "47"},  # another order of nodes that are ready at the same time, in one graph or body
     "name-compress": {  # TensorFlow keeps names of control results, and writes colocations as they were
         "3", "6", "18", "22", "24", "41", "46", "47", "58", "v2_while_grad_tensorlist"},
-    "functional-to-region": {"18", "21", "24"},  # TensorFlow leaves calls in these functional; the reason is not known
+    "functional-to-region": {"24"},  # TensorFlow drops a stateless node in a function that reads none of its results
 }
 
 

@@ -1,8 +1,9 @@
 """The passes between functional control flow and regions, which are a form of text (see `region_forms`).
 
 `functional_to_region` gives each control flow node bodies of its own: copies of its functions, whose nodes have unique
-names. It skips nodes in generic functions, and calls of a function within itself. `region_to_functional` is its
-reverse but for the copies, which stay. Both keep results and effects, and are idempotent.
+names. It skips nodes in generic functions, and calls of a function within itself. It skips functions with a gradient,
+as TensorFlow does: a region cannot state one. `region_to_functional` is its reverse but for the copies, which stay.
+Both keep results and effects, and are idempotent.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from weft.api import Graph, Input, Node, PassContext
 from weft.graph import AttrPlaceholder, Func, Function
 
+from .graph_layout import gradients
 from .region_forms import FORMS, MOST_DEPTH, REGION, called, is_region, shown_name
 
 
@@ -55,6 +57,7 @@ class _RegionMaker:
 
     def __init__(self, graph: Graph) -> None:
         self._functions = graph.functions
+        self._with_gradient = gradients(graph).keys()
         self._names = set(graph.functions)
         self.made: list[Function] = []
 
@@ -66,7 +69,8 @@ class _RegionMaker:
         if node.op not in FORMS or is_region(node) or len(path) > MOST_DEPTH:
             return node
         functions = [self._functions.get(each.name) for each in called(node)]
-        if not functions or any(each is None or each.name in path or _is_generic(each) for each in functions):
+        if not functions or any(each is None or each.name in path or each.name in self._with_gradient
+                                or _is_generic(each) for each in functions):
             return node
         calls = [self._body(function, node, index, path) for index, function in enumerate(functions) if function]
         return node.replace(attrs={**_with_calls(node, calls), REGION: True})
