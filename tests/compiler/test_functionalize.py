@@ -61,7 +61,7 @@ def compared(graph, keep, feeds, *, wild=False):
     return result
 
 
-EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "150"))
+EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "100"))
 MANY = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 VALUES = st.integers(0, 9)
 

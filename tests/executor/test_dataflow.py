@@ -24,7 +24,7 @@ from weft.session.runtime import runtime
 
 PLUGIN = plugin("tests")
 CONFIG = {"plugins": {"load": [PLUGIN]}}
-EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "150"))
+EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "100"))
 FAILS = ("Fail", "LaterFail")
 
 

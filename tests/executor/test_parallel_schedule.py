@@ -34,7 +34,7 @@ from weft.linker.link import link
 from weft.session.runtime import runtime
 
 CONFIG = {"plugins": {"load": [plugin("tests")]}, "work_queue": {"threads": 3}}
-EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "150"))
+EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "100"))
 US = 1000  # ns
 X, Y = np.float32([1, 2, 3]), np.float32([-1, 5, 7])
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from weft.contract.work_queue import WorkQueueConfig
 from weft.errors import Cancelled
 
-EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "150"))
+EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "100"))
 USUAL = st.sampled_from(["add", "add", "add", "later", "blocking"])
 ODD = st.sampled_from(["fail", "later_fail", "partial_fail", "call", "nonstrict_call", "second", "later", "call"])
 
