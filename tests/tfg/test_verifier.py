@@ -134,3 +134,14 @@ def test_every_malformed_text_is_an_error_with_its_place(at, length, new):
     except MalformedText as error:
         place = error.location
     assert place is None or (place.line and place.column)
+
+
+@pytest.mark.parametrize(("text", "line"), [
+    ('tfg.graph #tf_type.version<producer = 1, min_consumer = 0> {\n  %ctl = NoOp name("\\FF")\n}', 2),
+    ('\ntfg.func @f(%a: tensor<*xf32> {tfg.name = "\\FF"}) -> (tensor<*xf32> {tfg.name = "r"}) {\n'
+     '  return(%a) : tensor<*xf32>\n}', 2),
+])
+def test_a_name_without_utf8_is_an_error_with_its_place(text, line):
+    with pytest.raises(MalformedText, match="cannot be written as UTF-8") as caught:
+        weft.tfg.loads(text)
+    assert caught.value.location.line == line

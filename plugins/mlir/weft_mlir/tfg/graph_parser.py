@@ -60,10 +60,10 @@ def read_graph(text: str, file: str, ops: Any, verify: bool = True) -> Graph:
     try:
         raw = b"".join(GraphBuilder(reader, functions, ops, verify).graph(graph))
     except errors.InvalidArgument as error:
-        odd = None if error.location is not None else _NO_UTF8.search(text)
-        if odd is None:
+        if error.location is not None:
             raise
-        raise reader.error(error.message, odd.start()) from None  # a name, which must be UTF-8
+        odd = _NO_UTF8.search(text)  # in a name, which must be UTF-8
+        raise reader.error(error.message, odd.start() if odd else 0) from None
     try:
         made = graphdef.read(memoryview(raw))
     except errors.WeftError as error:
@@ -204,7 +204,7 @@ class GraphBuilder:
     def graph(self, graph: ParsedGraph) -> list[Buffer]:
         """The pieces of the GraphDef."""
         nodes = self._nodes(graph.body, graph_scope(self._reader, graph.body))
-        functions = [self._function(each) for each in self._functions] + self._region_functions
+        functions = [self._placed_function(each) for each in self._functions] + self._region_functions
         found = {each.signature.name: each.gradient for each in self._functions if each.gradient is not None}
         names = [each.signature.name for each in self._functions]
         runs = usual_layout(len(nodes), len(functions), found, names)
@@ -227,8 +227,24 @@ class GraphBuilder:
 
     def _messages(self, resolved: Sequence[Resolved], scope: Scope) -> list[list[Buffer]]:
         message_of, controls_of = self._builder.message, scope.controls_of
-        return [message_of(node, [*inputs, *controls_of([*node.controls, *hoisted])])
-                for node, inputs, hoisted in resolved]
+        made, at = [], 0
+        try:
+            for node, inputs, hoisted in resolved:
+                at = node.at
+                made.append(message_of(node, [*inputs, *controls_of([*node.controls, *hoisted])]))
+        except errors.InvalidArgument as error:
+            raise self._at(error, at) from None
+        return made
+
+    def _placed_function(self, function: ParsedFunction) -> list[Buffer]:
+        try:
+            return self._function(function)
+        except errors.InvalidArgument as error:
+            raise self._at(error, function.at) from None
+
+    def _at(self, error: errors.InvalidArgument, at: int) -> errors.InvalidArgument:
+        """The error with a place, which that of a name without UTF-8 lacks."""
+        return error if error.location is not None else self._reader.error(error.message, at)
 
     def check(self, node: ParsedNode) -> None:
         """Raises MalformedText for control flow that does not fit its functions."""
