@@ -1,4 +1,4 @@
-"""The parser of types, attributes and locations."""
+"""The parser of types, attributes, locations and their aliases, and of operands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHAPED = ("tensor", "vector", "memref")
 
 
 class AttributeParser(Lexer):
-    """A lexer that understands types, attributes, locations and their aliases."""
+    """A lexer that understands types, attributes, locations and their aliases, and the uses of values."""
 
     dims = re.compile(r"\s*(\*x|(?:(?:\d+|\?)x)*)")
 
@@ -129,6 +129,28 @@ class AttributeParser(Lexer):
             return dialect, point, body + self.source[start:self._closed]
         self.advance()
         return dialect, point, body
+
+    def alias_definition(self) -> None:
+        """Parse `#name = attribute` or `!name = type`."""
+        kind, name = self.kind, self.text[1:]
+        self.advance()
+        self.expect("=", " in attribute alias definition" if kind == "alias" else " in type alias definition")
+        if kind == "type":
+            self.type_aliases[name] = self.type()
+        else:
+            self.aliases[name] = self.attribute()
+
+    def use(self) -> tuple[str, int, int]:
+        """Parse an operand: its name, its index in a pack, its position."""
+        at = self.at
+        name = self.take("value", "SSA operand")
+        index = 0
+        if self.kind == "alias" and self.text[1:].isdigit():
+            if len(self.text) > 10:
+                raise self.error("reference to invalid result number")
+            index = int(self.text[1:])
+            self.advance()
+        return name, index, at
 
     def aliased(self, aliases: Mapping[str, T], name: str, at: int) -> T:
         """The type or attribute of an alias. Raises MalformedText for an unknown one."""

@@ -84,15 +84,6 @@ class Parser(AttributeParser):
             return block.operations[0]
         return Operation(MODULE, regions=[region], location=a.FileLineColLoc(self.file, *self.place(0)))
 
-    def alias_definition(self) -> None:
-        kind, name = self.kind, self.text[1:]
-        self.advance()
-        self.expect("=", " in attribute alias definition" if kind == "alias" else " in type alias definition")
-        if kind == "type":
-            self.type_aliases[name] = self.type()
-        else:
-            self.aliases[name] = self.attribute()
-
     def line(self) -> Operation | None:
         """Parse an operation in the common form at once; None for another form, or one that has a fault."""
         match = _LINE.match(self.source, self.at)
@@ -204,18 +195,6 @@ class Parser(AttributeParser):
         return operation
 
     # Values and blocks
-
-    def use(self) -> tuple[str, int, int]:
-        """Parse an operand: its name, its index in a pack, its position."""
-        at = self.at
-        name = self.take("value", "SSA operand")
-        index = 0
-        if self.kind == "alias" and self.text[1:].isdigit():
-            if len(self.text) > 10:
-                raise self.error("reference to invalid result number")
-            index = int(self.text[1:])
-            self.advance()
-        return name, index, at
 
     def resolve(self, name: str, index: int, at: int, of: t.Type) -> Value:
         """The value of a use. Raises MalformedText for another type than that of the value."""

@@ -236,15 +236,7 @@ class BodyReader(AttributeReader):
 
     def use(self) -> Use:
         """Parse an operand."""
-        at = self.at
-        name = self.take("value", "SSA operand")
-        index = 0
-        if self.kind == "alias" and self.text[1:].isdigit():
-            if len(self.text) > 10:
-                raise self.error("reference to invalid result number")
-            index = int(self.text[1:])
-            self.advance()
-        return Use(name, index, at)
+        return Use(*super().use())
 
     def get_result(self, results: list[tuple[str, int]], at: int) -> Taken:
         """Parse `get_result(%value) "output" : 0`, or its older form without parentheses."""

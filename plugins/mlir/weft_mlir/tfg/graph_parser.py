@@ -121,15 +121,6 @@ class GraphReader(BodyReader):
             self.alias_definition()
         return graph or ParsedGraph(Versions(), {}, Body([], [], None)), list(functions.values())
 
-    def alias_definition(self) -> None:
-        kind, name = self.kind, self.text[1:]
-        self.advance()
-        self.expect("=", " in attribute alias definition" if kind == "alias" else " in type alias definition")
-        if kind == "type":
-            self.type_aliases[name] = self.type()
-        else:
-            self.aliases[name] = self.attribute()
-
     def graph(self) -> ParsedGraph:
         """Parse `tfg.graph #tf_type.version<...> attributes {...} {...}`."""
         self.advance()
