@@ -20,7 +20,7 @@ PINNED = {
         "weft.compiler": {"faults"},
         "weft.contract": {"REQUIRED", "HostKernel", "HostKernelRegistry"},
         "weft.eager": {"LinkedHandler", "TensorHandle", "completion", "runtime_of"},
-        "weft.graph": {"AttrPlaceholder", "Func", "Function", "Versions", "attr_bytes", "compare", "graphdef",
+        "weft.graph": {"AttrPlaceholder", "Func", "Function", "Versions", "attr_bytes", "graphdef",
                        "parse_input"},
         "weft.host_kernels": {"Turns", "finished", "settled"},
         "weft.program": {"ELEMENT_TYPES", "HOST", "Call", "CallSignature", "CompiledModel", "ProgramDef",
@@ -37,7 +37,7 @@ PINNED = {
         "weft.support": {"file_path", "mapped_file"}, "weft.values": {"read_shape"},
     },
     "plugins/tools/weft_tools": {
-        "weft.compiler": {"HELD"}, "weft.executor": {"Event", "Executable"}, "weft.graph": {"compare"},
+        "weft.compiler": {"HELD"}, "weft.executor": {"Event", "Executable"},
         "weft.program": {"OWN"},
         "weft.session": {"LoadedCompiledModel", "convert", "find_inputs", "find_outputs"}, "weft.values": {"fits"},
     },

@@ -9,19 +9,19 @@ from ..support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ..cli.arguments import Opened, add_device, add_json, add_loading, add_model, open_graph, positive
-    from ..cli.graph_changes import change_rows, tell_changes
+    from ..cli.graph_changes import change_rows, compare_models, tell_changes
     from ..cli.notices import tell_error
     from ..cli.progress import counted, lasting, ticking
     from ..cli.table import byte_text, plural, show, show_json, show_markdown
     from ..cli.terminal import say
 
 __all__ = ["Opened", "add_device", "add_json", "add_loading", "add_model", "byte_text", "change_rows",
-           "counted", "lasting", "open_graph", "plural", "positive", "say", "show", "show_json", "show_markdown",
-           "tell_changes", "tell_error", "ticking"]
+           "compare_models", "counted", "lasting", "open_graph", "plural", "positive", "say", "show", "show_json",
+           "show_markdown", "tell_changes", "tell_error", "ticking"]
 
 __getattr__ = lazy_exports(__name__, {
     "weft.cli.arguments": ("Opened", "add_device", "add_json", "add_loading", "add_model", "open_graph", "positive"),
-    "weft.cli.graph_changes": ("change_rows", "tell_changes"),
+    "weft.cli.graph_changes": ("change_rows", "compare_models", "tell_changes"),
     "weft.cli.notices": ("tell_error",),
     "weft.cli.progress": ("counted", "lasting", "ticking"),
     "weft.cli.table": ("byte_text", "plural", "show", "show_json", "show_markdown"),

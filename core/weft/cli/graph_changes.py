@@ -10,10 +10,14 @@ from ..values.tensor_proto import TensorValue
 from .terminal import say
 
 if TYPE_CHECKING:
+    from argparse import Namespace
+
     from ..graph.comparison import Change, GraphDifference
     from ..graph.graph import Graph
 
 COLUMNS = ("change", "kind", "name", "field", "before", "after")
+DIFFERENT = 1  # exit status
+_FEW = 40  # differences shown without --all
 _ELEMENTS = 6  # of a constant that are shown
 _LONGEST = 200  # characters of any other value
 _CHUNK = 1 << 20  # elements that are compared at a time
@@ -50,6 +54,29 @@ def tell_changes(rows: Sequence[Mapping[str, str]], *, few: int, text: bool = Fa
         say()
     more = f"; {len(rows) - len(shown):,} more with --all" if len(shown) < len(rows) else ""
     say(f"{_counts(rows) or 'no difference'}{more}")
+
+
+def compare_models(args: Namespace) -> int:
+    """Show the differences of the models `args.model` and `args.other`. Returns 1 where they differ, else 0.
+
+    `args` has the options of `add_loading`, and `all`, `text` and `json`. Raises as `open_graph`.
+    """
+    from argparse import Namespace
+
+    from ..graph.comparison import compare
+    from .arguments import open_graph
+    from .progress import ticking
+    from .table import show_json
+
+    before, after = (open_graph(Namespace(**vars(args) | {"model": path})).graph for path in (args.model, args.other))
+    with ticking("comparing"):
+        found = compare(before, after)
+        rows = change_rows(found, before, after)
+    if args.json:
+        show_json(rows)
+    else:
+        tell_changes(rows, few=len(rows) if args.all else _FEW, text=args.text)
+    return DIFFERENT if found else 0
 
 
 def _counts(rows: Sequence[Mapping[str, str]]) -> str:

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from weft.api.cli import add_json, add_model, open_graph, say, ticking
+from weft.api.cli import add_json, add_model, compare_models, open_graph, say, ticking
 
 if TYPE_CHECKING:
     from weft import Session
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .compare import Difference
 
 DIFFERENT = 1
-FEW, FEW_CHANGES = 10, 40  # tensors and differences shown without --all
+FEW = 10  # tensors shown without --all
 COLUMNS = ("tensor", "op", "assigned", "kernel", "type", "largest", "relative", "beyond")
 REFERENCE = "CPU:0"
 EPILOG = """\
@@ -46,7 +46,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def diff(args: Namespace) -> int:
     _check(args)
-    return _devices(args) if args.other is None else _models(args)
+    return _devices(args) if args.other is None else compare_models(args)
 
 
 def _check(args: Namespace) -> None:
@@ -65,21 +65,6 @@ def _check(args: Namespace) -> None:
     if given:
         raise InvalidArgument(f"{given[0]} is for one model on two devices, and two models are given",
                               hint="leave one of them out")
-
-
-def _models(args: Namespace) -> int:
-    from weft.api.cli import change_rows, show_json, tell_changes
-    from weft.graph import compare
-
-    before, after = (open_graph(Namespace(**vars(args) | {"model": path})).graph for path in (args.model, args.other))
-    with ticking("comparing"):
-        found = compare(before, after)
-        rows = change_rows(found, before, after)
-    if args.json:
-        show_json(rows)
-    else:
-        tell_changes(rows, few=len(rows) if args.all else FEW_CHANGES, text=args.text)
-    return DIFFERENT if found else 0
 
 
 def _devices(args: Namespace) -> int:

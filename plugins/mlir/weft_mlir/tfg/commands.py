@@ -13,20 +13,18 @@ from weft.api.cli import (
     add_json,
     add_model,
     byte_text,
-    change_rows,
+    compare_models,
     open_graph,
     plural,
     positive,
     say,
     show,
     show_json,
-    tell_changes,
     ticking,
 )
 
 STDIN = "-"
-DIFFERENT = INVALID = 1
-FEW = 40  # differences shown without --all
+INVALID = 1
 EPILOG = """\
 A model is a text (.tfg), a GraphDef (.pb, .pbtxt) or the folder of a SavedModel. A text that is printed gives the same
 GraphDef back, byte for byte, except with --canonical: then it is the text of TensorFlow's own importer."""
@@ -50,7 +48,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     _add_source(add)
     add.add_argument("-o", "--output", required=True, metavar="OUT", help="the file to write: .pb or .pbtxt")
     add.add_argument("--canonical", action="store_true", help="as TensorFlow's own exporter writes it")
-    add = _action(actions, "diff", diff, "compare two models, constants by value; status 1 when they differ")
+    add = _action(actions, "diff", compare_models, "compare two models, constants by value; status 1 when they differ")
     add_model(add)
     add.add_argument("other", metavar="OTHER", help="the model that MODEL is compared with")
     add.add_argument("--text", action="store_true", help="a line for each difference, and no table")
@@ -142,20 +140,6 @@ def export(args: Namespace) -> int:
     graphdef.dump(graph, args.output, text=text)
     say(f"wrote {args.output}: {plural(len(graph), 'node')}, {byte_text(Path(args.output).stat().st_size)}")
     return 0
-
-
-def diff(args: Namespace) -> int:
-    from weft.graph import compare
-
-    before, after = (open_graph(Namespace(**vars(args) | {"model": path})).graph for path in (args.model, args.other))
-    with ticking("comparing"):
-        found = compare(before, after)
-        rows = change_rows(found, before, after)
-    if args.json:
-        show_json(rows)
-    else:
-        tell_changes(rows, few=len(rows) if args.all else FEW, text=args.text)
-    return DIFFERENT if found else 0
 
 
 def _read(source: str) -> Graph:
