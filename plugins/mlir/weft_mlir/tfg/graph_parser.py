@@ -20,7 +20,7 @@ from .function_printer import FUNCTION, HEAD, TAIL
 from .graph_layout import LAYOUT, LayoutError, assembled, message, read_layout, usual_layout
 from .node_builder import NodeBuilder, data
 from .region_builder import RegionBuilder
-from .region_forms import FORMS
+from .region_forms import FORMS, new_function_name
 from .result_types import Declarations, tensor_type
 from .signature import NODE, Argument, Signature, head, read_signature, tail
 from .signature_reader import SignatureReader
@@ -244,11 +244,7 @@ class GraphBuilder:
 
     def new_name(self, name: str) -> str:
         """A name that no function has."""
-        made, number = name, 0
-        while made in self._names:
-            made, number = f"{name}_{number}", number + 1
-        self._names.add(made)
-        return made
+        return new_function_name(name, self._names)
 
     def resolve(self, region: Region, scope: Scope) -> list[Resolved]:
         """The nodes of a region with their data inputs, and with them all values that the region captures."""

@@ -85,6 +85,15 @@ def shown_name(function: Function) -> str:
     return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) and value else function.name
 
 
+def new_function_name(name: str, taken: set[str]) -> str:
+    """The name or, when it is in `taken`, that name with a number from 0 on. The result is added to `taken`."""
+    made, number = name, 0
+    while made in taken:
+        made, number = f"{name}_{number}", number + 1
+    taken.add(made)
+    return made
+
+
 def hidden_functions(graph: Graph) -> set[str]:
     """The functions that are printed in regions alone."""
     bodies = [graph.nodes, *(function.nodes for function in graph.functions.values())]

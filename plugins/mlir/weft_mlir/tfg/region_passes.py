@@ -15,7 +15,7 @@ from weft.api import Graph, Input, Node, PassContext
 from weft.graph import AttrPlaceholder, Func, Function
 
 from .graph_layout import gradients
-from .region_forms import FORMS, MOST_DEPTH, REGION, called, is_region, shown_name
+from .region_forms import FORMS, MOST_DEPTH, REGION, called, is_region, new_function_name, shown_name
 
 
 def functional_to_region(graph: Graph, _: PassContext | None = None) -> Graph:
@@ -80,19 +80,12 @@ class _RegionMaker:
         new = {name: f"{name}_tfg_inlined_{node.name}_{index}" for name in function.nodes}
         nodes = [_renamed(each, new) for each in function.nodes.values()]
         nodes = [self._made(each, (*path, function.name)) for each in nodes]
-        name = self._new_name(f"{function.name}_tfg_region_{index}")
+        name = new_function_name(f"{function.name}_tfg_region_{index}", self._names)
         self.made.append(function.replace(
             name=name, nodes=nodes, ret={key: _moved(source, new) for key, source in function.ret.items()},
             control_ret={key: new.get(source, source) for key, source in function.control_ret.items()},
             attrs={REGION: shown_name(function)}))
         return name
-
-    def _new_name(self, name: str) -> str:
-        made, number = name, 0
-        while made in self._names:
-            made, number = f"{name}_{number}", number + 1
-        self._names.add(made)
-        return made
 
 
 def _renamed(node: Node, new: Mapping[str, str]) -> Node:
