@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 from weft.api import DType, dtypes, errors
 from weft_kernel_text import Ending, GemmProblem, Lhs, Matrix
 
-from .libraries import checked, load
+from .libraries import Calls, checked, load
 from .native import Native
 
+NAME = "cuBLASLt"
 FILE = "libcublasLt.so.13"
 TYPES = {dtypes.float32: 0, dtypes.float64: 1, dtypes.float16: 2, dtypes.bfloat16: 14}  # cudaDataType
 COMPUTE = {"float32": 68, "tf32": 77, "float16": 74, "bfloat16": 75}  # cublasComputeType_t, of float32 operands
@@ -80,14 +81,14 @@ def _layout(rows: int, columns: int, row_step: int, column_step: int, batch: int
     raise errors.Unimplemented("cuBLASLt needs rows or columns of neighbours in memory")
 
 
-class Blas:
+class Blas(Calls):
     """The library on one device. `workspace`: a buffer for its use, or None.
 
     Raises Unavailable without the library, and Internal where it refuses the device.
     """
 
     def __init__(self, native: Native, workspace: Any) -> None:
-        self._library = load(FILE)
+        super().__init__(NAME, load(FILE))
         self._native = native
         self._workspace = workspace
         self._handle = ctypes.c_void_p()
@@ -118,7 +119,7 @@ class Blas:
                        found.d, preference, 1, ctypes.byref(result), ctypes.byref(count))
         finally:
             self._call("cublasLtMatmulPreferenceDestroy", preference)
-        checked("cuBLASLt", "the choice of an algorithm", result.status if count.value else NOT_SUPPORTED)
+        checked(NAME, "the choice of an algorithm", result.status if count.value else NOT_SUPPORTED)
         return result.algorithm
 
     def _multiply(self, multiplication: Multiplication, algorithm: Any, pointers: Sequence[int]) -> None:
@@ -136,15 +137,12 @@ class Blas:
                        ctypes.c_size_t(self._workspace.nbytes if self._workspace else 0),
                        ctypes.c_void_p(self._native.stream))
 
-    def _call(self, function: str, *arguments: Any) -> None:
-        checked("cuBLASLt", function, getattr(self._library, function)(*arguments))
 
-
-class Descriptors:
+class Descriptors(Calls):
     """The library's descriptors of one product. They are made anew for each launch: one has the bias' address."""
 
     def __init__(self, library: Any, multiplication: Multiplication) -> None:
-        self._library = library
+        super().__init__(NAME, library)
         self._made: list[tuple[str, ctypes.c_void_p]] = []
         self._dtype = multiplication.dtype
         scale = TYPES[dtypes.float64 if multiplication.dtype is dtypes.float64 else dtypes.float32]
@@ -190,6 +188,3 @@ class Descriptors:
     def _set(self, kind: str, handle: ctypes.c_void_p, attribute: int, value: Any) -> None:
         self._call(f"cublasLt{kind}SetAttribute", handle, attribute, ctypes.byref(value),
                    ctypes.c_size_t(ctypes.sizeof(value)))
-
-    def _call(self, function: str, *arguments: Any) -> None:
-        checked("cuBLASLt", function, getattr(self._library, function)(*arguments))

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 from weft.api import DType, dtypes, errors
 from weft_kernel_text import Ending, Window
 
-from .libraries import checked, load
+from .libraries import Calls, load
 from .native import Native
 
+NAME = "cuDNN"
 FILE = "libcudnn.so.9"
 TYPES = {dtypes.float32: 0, dtypes.float64: 1, dtypes.float16: 2, dtypes.bfloat16: 9}  # cudnnDataType_t
 NHWC, CROSS_CORRELATION, PROPAGATE_NAN = 1, 1, 1
@@ -55,14 +56,14 @@ def convolution(dtype: DType, kernel: Sequence[int], window: Window, ending: End
         (batch, *window.size, filters), (*window.before, *window.strides, *window.dilations), channels // depth, ending)
 
 
-class Cudnn:
+class Cudnn(Calls):
     """The library on one device. `workspace`: a buffer for its use, or None.
 
     Raises Unavailable without the library, and Internal where it refuses the device.
     """
 
     def __init__(self, native: Native, workspace: Any) -> None:
-        self._library = load(FILE)
+        super().__init__(NAME, load(FILE))
         self._native = native
         self._workspace = workspace
         self._handle = ctypes.c_void_p()
@@ -101,15 +102,12 @@ class Cudnn:
         self._call("cudnnConvolutionBiasActivationForward", *first, ctypes.byref(factor), found.output, residual,
                    found.bias, operands[ending.bias - 1], found.activation, found.output, output)
 
-    def _call(self, function: str, *arguments: Any) -> None:
-        checked("cuDNN", function, getattr(self._library, function)(*arguments))
 
-
-class Descriptors:
+class Descriptors(Calls):
     """The library's descriptors of one convolution, which nothing changes after they are made."""
 
     def __init__(self, library: Any, convolution: Convolution) -> None:
-        self._library = library
+        super().__init__(NAME, library)
         self._made: list[tuple[str, ctypes.c_void_p]] = []
         dtype = TYPES[convolution.dtype]
         self.is_double = convolution.dtype is dtypes.float64
@@ -135,9 +133,6 @@ class Descriptors:
         self._made.append((kind, handle))
         self._call(setter, handle, *arguments)
         return handle
-
-    def _call(self, function: str, *arguments: Any) -> None:
-        checked("cuDNN", function, getattr(self._library, function)(*arguments))
 
 
 def _nchw(shape: Sequence[int]) -> tuple[int, int, int, int]:

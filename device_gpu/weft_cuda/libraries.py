@@ -53,3 +53,14 @@ def checked(library: str, function: str, status: int) -> None:
     if status:
         raise errors.Internal(f"{library}: {function} returned status {status}",
                               hint="remove the library's wheel: the plugin's own kernels serve then")
+
+
+class Calls:
+    """Calls functions of a library that return a status. `name`: the library's, as errors have it."""
+
+    def __init__(self, name: str, library: Any) -> None:
+        self._name = name
+        self._library = library
+
+    def _call(self, function: str, *arguments: Any) -> None:
+        checked(self._name, function, getattr(self._library, function)(*arguments))
