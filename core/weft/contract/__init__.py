@@ -9,6 +9,8 @@ owns no device.
 `device`: The protocol of a device, device names and requests, announced device types.
 `device_cost`: The figures by which placement compares devices.
 `op`, `op_spec`: Signatures of ops and their metadata functions; the notation in which a plugin declares its own op.
+`structural`, `structural_metadata`: The ops that the compiler itself interprets; their metadata functions.
+`op_handler`, `op_attrs`: Components that execute eager ops; the attributes of a call.
 `kernel`: Kernels of ops: registration, bind and attach, fusions, patterns.
 `host_kernel`, `host_type`: Kernels of host programs, declared by their signature; the types of registers without
     tensors.

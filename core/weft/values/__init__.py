@@ -8,6 +8,7 @@ array that it was given.
 `tensor`: TensorMetadata (type and shape), ValueInfo (metadata and known elements), the order of merging shapes.
 `layouts`: ScalarTensor and CooTensor, host tensors beside dense arrays.
 `tensor_proto`: TensorValue, a constant of a file: elements stay a view of the file until they are asked for.
+`foreign_array`: ForeignArray, an array of another library in a device's memory.
 `async_value`: AsyncValue, the future that connects kernels, and DEAD, the value of a branch not taken.
 """
 
