@@ -105,18 +105,24 @@ def test_every_op_of_the_table_gives_what_the_cpu_gives(dtype):
             raise AssertionError(f"{op}: {error}") from None
 
 
-def test_vectors_of_floats_give_what_single_elements_give():
+def test_vectors_of_floats_give_what_single_elements_give(driver):
     """On a CPU, kernels of float32 alone compute 16 elements at a time."""
     x, y = samples(np.dtype(np.float32))
     steps = [node_step(op, attributes(op, x.dtype), row.arity - len(MORE_OPERANDS.get(op, ())))
              for op, row in OPS.items() if has(op, F) and not row.bool_result and not row.typed_by]
     steps = [step._replace(args=(0, 1, 1)) if step.op == "ClipByValue" else step for step in steps]
-    operands = [(F, x.shape), (F, y.shape)]
+    # Oclgrind computes wrong selections where several ops of one kernel share a vector of conditions.
+    most = 16 if driver == "Oclgrind" else len(steps)
+    for group in (steps[i : i + most] for i in range(0, len(steps), most)):
+        _compare_vectors(group, x, y)
+
+
+def _compare_vectors(steps, x, y):
+    operands, results = [(F, x.shape), (F, y.shape)], [(x.dtype, x.shape)] * len(steps)
     plan = elementwise(OPENCL_CPU, steps, operands, outputs=range(2, 2 + len(steps)))
     assert "vload16" in plan.launches[0].source
-    gots = run_plan(plan, [x, y], [(x.dtype, x.shape)] * len(steps))
-    wants = run_plan(elementwise(OPENCL_GPU, steps, operands, outputs=range(2, 2 + len(steps))), [x, y],
-                     [(x.dtype, x.shape)] * len(steps))
+    gots = run_plan(plan, [x, y], results)
+    wants = run_plan(elementwise(OPENCL_GPU, steps, operands, outputs=range(2, 2 + len(steps))), [x, y], results)
     for step, got, want in zip(steps, gots, wants, strict=True):
         where = defined(step.op, x.dtype, [x, y])
         np.testing.assert_allclose(got[where], want[where], 1e-5, 1e-6, err_msg=step.op)
